@@ -10,7 +10,7 @@ guest_target := x86_64-unknown-linux-gnu
 profile := $(or $(PROFILE),release)
 built := $(target)/$(if $(filter dev,$(profile)),debug,$(profile))
 define build_product
-cargo build --profile $(profile) -p hythe-cli -p hythe-bench -p hythe-c
+cargo build --profile $(profile) -p hythe-cli -p hythe-bench -p hythe-c -p hythe-shm
 cargo xtask boards
 endef
 install = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' packaging/install.sh

@@ -67,14 +67,14 @@ distribute() {
     cd "$root"
     take "$runtime" "${shared[@]}"
     # Debian's libraries are not executable.
-    chmod 644 "$work/$runtime/$libraries"/libhythe.so.*.*.*
+    chmod 644 "$work/$runtime/$libraries"/libhythe.so.*.*.* "$all/$libraries/libhythe_shm.so"
     take libhythe-dev "$libraries"/{libhythe.so,libhythe.a,pkgconfig,cmake} usr/include
     take libhythe-dev usr/share/man/man3
     take_as libhythe-dev usr/share/doc/hythe/examples usr/share/doc/libhythe-dev/examples
     # Debian has the terms in `copyright`, and changes of packages in another format.
     rm "$all"/usr/share/doc/hythe/{LICENSE-APACHE,LICENSE-MIT,CHANGELOG.md}
     rm "$all/usr/share/hythe/installed"
-    take hythe usr/bin usr/share/{hythe,bash-completion,fish,doc/hythe,man/man1}
+    take hythe usr/bin "$libraries/libhythe_shm.so" usr/share/{hythe,bash-completion,fish,doc/hythe,man/man1}
     take_as hythe usr/share/zsh/site-functions usr/share/zsh/vendor-completions
     find "$all" ! -type d | grep . >&2 && fail "these files are in no package"
     return 0
@@ -109,7 +109,7 @@ components() {
     local tree=(cargo tree --edges normal --prefix none --format '{p}: {l}')
     {
         echo 'Standard library of Rust: MIT OR Apache-2.0'
-        "${tree[@]}" -p hythe-cli -p hythe-bench -p hythe-c
+        "${tree[@]}" -p hythe-cli -p hythe-bench -p hythe-c -p hythe-shm
         "${tree[@]}" --manifest-path rtos/vendor/Cargo.toml
     } | grep -Ev '^$| \((/|\*|proc-macro)' | sort -u
 }
@@ -199,7 +199,7 @@ END
 
 pack_commands() {
     local depends
-    depends=$(needs "$work"/hythe/usr/bin/*)
+    depends=$(needs "$work"/hythe/usr/bin/* "$work/hythe/$libraries/libhythe_shm.so")
     pack hythe <<END
 Section: net
 Depends: $depends
@@ -210,8 +210,9 @@ Description: channels between processes, RTOS cores, storage and network
  descriptors of it.
  .
  This package has the command hythe, the benchmarks, images for emulated boards
- and for a FreeRTOS that runs as a Linux process, manuals and completions for
- bash, zsh and fish.
+ and for a FreeRTOS that runs as a Linux process, a library that gives System V
+ programs memory that a core sees, manuals and completions for bash, zsh and
+ fish.
 END
 }
 

@@ -2,7 +2,7 @@
 # Installs all of Hythe, or removes it again: `make install` and `make uninstall`; packaging/deb.sh
 # calls it, too.
 #
-#   install.sh install BUILT BOARDS   BUILT: cargo's folder of programs and the C library
+#   install.sh install BUILT BOARDS   BUILT: cargo's folder of programs and libraries
 #                                     BOARDS: the folder of the boards' images
 #   install.sh uninstall
 #
@@ -38,10 +38,11 @@ usage() {
 # Everything below $work, as it will be below $destination.
 stage() {
     local built=$1 boards=$2 below=$work$prefix
-    [[ -x $built/hythe && -x $built/hythe-bench ]] ||
-        fail "$built has no hythe or hythe-bench; build them first"
+    [[ -x $built/hythe && -x $built/hythe-bench && -f $built/libhythe_shm.so ]] ||
+        fail "$built has no hythe, hythe-bench or libhythe_shm.so; build them first"
     DESTDIR=$work "$root/bindings/c/install.sh" "$prefix" "$built"
     install -D -m 755 -t "$below/bin" "$built/hythe" "$built/hythe-bench"
+    install -D -m 755 -t "$work$LIBDIR" "$built/libhythe_shm.so"
     stage_boards "$boards" "$below/share/hythe/boards"
     stage_generated "$built/hythe" "$below/share"
     stage_documents "$below/share/doc/hythe"
@@ -97,7 +98,7 @@ stage_documents() {
 strip_programs() {
     local strip=${STRIP:-strip}
     "$strip" "$1"/bin/*
-    "$strip" --strip-unneeded "$work$LIBDIR"/libhythe.so.*.*.*
+    "$strip" --strip-unneeded "$work$LIBDIR"/libhythe{.so.*.*.*,_shm.so}
     "$strip" --strip-debug "$work$LIBDIR/libhythe.a"
 }
 

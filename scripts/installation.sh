@@ -95,6 +95,9 @@ check_library() {
     cmake --build "$work/cmake" >/dev/null
     wants window "$work/cmake/events" cmake
     wants libhythe.so. readelf -d "$now/lib/libhythe.so"
+    # There is no core here, and it says so.
+    wants 'hythe_shm: there is no pool' env LD_PRELOAD="$now/lib/libhythe_shm.so" HYTHE_SHM=all \
+        HYTHE_SHM_LOG=1 HYTHE_ROOT="$work" bash -c '! ipcmk -M 1 2>&1'
 }
 
 # Stripped, and free of the directories it was built in and installed into first. check_files NOW

@@ -38,6 +38,7 @@ packages=(
     e2fsprogs            # images of its disk
     cpio                 # its initramfs
     xz-utils             # unpacks its kernel
+    stress-ng            # uses System V segments hard, in a test of those that a core sees
     squashfs-tools       # images laid out in the order of a pack, in a test
 )
 

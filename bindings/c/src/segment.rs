@@ -6,10 +6,8 @@
 
 use core::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use hythe::segment::{Access, Attached, SegmentError, Segments};
-use hythe::{Pool, PoolOptions};
+use hythe::segment::{SegmentError, process};
 
 use crate::message;
 
@@ -17,10 +15,7 @@ use crate::message;
 pub const HYTHE_SHM_DUAL: c_int = 0x10000;
 
 /// Flags of ours, which the kernel's calls do not know.
-const OURS: c_int = 0x30000;
-
-/// What is attached in this process. Inherited by a forked child, as the attachments are.
-static ATTACHED: Mutex<Vec<Attached>> = Mutex::new(Vec::new());
+const OURS: c_int = process::DUAL | process::ON_CORE;
 
 /// As shmget(2). With HYTHE_SHM_DUAL in `shmflg`, the bytes of a new segment are in memory that a
 /// core sees, and the key is looked for among such segments. The pool is that of the environment's
@@ -33,11 +28,12 @@ pub extern "C" fn hythe_shmget(key: libc::key_t, size: usize, shmflg: c_int) -> 
             // SAFETY: it takes numbers only.
             return Ok(unsafe { libc::shmget(key, size, shmflg & !OURS) });
         }
-        segments()?.get(key, size, shmflg & !OURS)
+        process::get(key, size, shmflg)
     })
 }
 
-/// As shmat(2); SHM_REMAP is refused with EINVAL for a segment that a core sees. Any thread.
+/// As shmat(2). For a segment that a core sees, SHM_REMAP is refused with EINVAL, SHM_EXEC with
+/// EACCES. Any thread.
 ///
 /// # Safety
 /// As shmat(2) demands of `address`.
@@ -49,20 +45,11 @@ pub unsafe extern "C" fn hythe_shmat(
 ) -> *mut c_void {
     let refused = usize::MAX as *mut c_void;
     cross(refused, || {
-        let Some(segments) = segments_with(shmid)? else {
+        match process::attach(shmid, address as usize, shmflg)? {
+            Some(attached) => Ok(attached.as_ptr().cast()),
             // SAFETY: the caller keeps to what shmat(2) demands.
-            return Ok(unsafe { libc::shmat(shmid, address, shmflg) });
-        };
-        let at = place(address as usize, shmflg)?;
-        let access = match shmflg & libc::SHM_RDONLY {
-            0 => Access::Write,
-            _ => Access::Read,
-        };
-        // Before the table is locked: no lock is taken inside another.
-        let attached = segments.attach(shmid, access, at)?;
-        let address = attached.as_ptr();
-        table().push(attached);
-        Ok(address.cast())
+            None => Ok(unsafe { libc::shmat(shmid, address, shmflg) }),
+        }
     })
 }
 
@@ -73,19 +60,11 @@ pub unsafe extern "C" fn hythe_shmat(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hythe_shmdt(address: *const c_void) -> c_int {
     cross(-1, || {
-        let mut table = table();
-        let mut attached = table.iter();
-        match attached.position(|attached| attached.address() == address as usize) {
-            Some(index) => {
-                drop(table.swap_remove(index));
-                Ok(0)
-            }
-            None => {
-                drop(table);
-                // SAFETY: the caller promises that nobody uses what is there.
-                Ok(unsafe { libc::shmdt(address) })
-            }
+        if process::detach(address as usize) {
+            return Ok(0);
         }
+        // SAFETY: the caller promises that nobody uses what is there.
+        Ok(unsafe { libc::shmdt(address) })
     })
 }
 
@@ -100,10 +79,8 @@ pub unsafe extern "C" fn hythe_shmctl(
     buffer: *mut libc::shmid_ds,
 ) -> c_int {
     cross(-1, || {
-        if command == libc::IPC_RMID
-            && let Some(segments) = segments_with(shmid)?
-        {
-            return segments.remove(shmid).map(|()| 0);
+        if command == libc::IPC_RMID && process::remove(shmid)? {
+            return Ok(0);
         }
         // The kernel's own segment has owner, mode, times and count.
         // SAFETY: the caller keeps to what shmctl(2) demands.
@@ -116,7 +93,7 @@ pub unsafe extern "C" fn hythe_shmctl(
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_shm_is_dual(shmid: c_int) -> c_int {
     cross(-1, || {
-        if segments_with(shmid)?.is_some() {
+        if process::knows(shmid)? {
             return Ok(1);
         }
         let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::uninit();
@@ -135,78 +112,13 @@ pub extern "C" fn hythe_shm_is_dual(shmid: c_int) -> c_int {
 /// hythe_shmat() and a core sees; else -1 and EFAULT. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_shm_check(address: *const c_void, bytes: usize) -> c_int {
-    let is_inside = |attached: &Attached| {
-        let offset = (address as usize).checked_sub(attached.address());
-        let end = offset.and_then(|offset| offset.checked_add(bytes));
-        end.is_some_and(|end| end <= attached.len())
-    };
     cross(-1, || {
-        if table().iter().any(is_inside) {
+        if process::covers(address as usize, bytes) {
             return Ok(0);
         }
         set_errno(libc::EFAULT);
         Ok(-1)
     })
-}
-
-/// Where shmat(2) attaches, if the caller says where.
-fn place(address: usize, shmflg: c_int) -> Result<Option<usize>, SegmentError> {
-    let refused = |reason| Err(SegmentError::BadAddress { address, reason });
-    if shmflg & libc::SHM_REMAP != 0 {
-        return refused("what is mapped there is never replaced (SHM_REMAP)");
-    }
-    // SHMLBA is the page size on all that we run on.
-    // SAFETY: it takes a number.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-    Ok(match (address, shmflg & libc::SHM_RND) {
-        (0, _) => None,
-        (_, 0) => Some(address),
-        (_, _) => Some(address - address % page),
-    })
-}
-
-/// Those of the environment's pool.
-fn segments() -> Result<Segments, SegmentError> {
-    let pool = std::env::var("HYTHE_POOL");
-    let pool = pool.as_deref().unwrap_or("default");
-    let board = std::env::var("HYTHE_CORE").ok();
-    Segments::open(&Pool::open(&PoolOptions::new(pool))?, board.as_deref())
-}
-
-/// The same, if the id is of one of them. Without a pool there are none.
-fn segments_with(id: c_int) -> Result<Option<Segments>, SegmentError> {
-    match segments() {
-        Ok(segments) => Ok(segments.knows(id)?.then_some(segments)),
-        Err(SegmentError::NoArea { .. } | SegmentError::Pool(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-thread_local! {
-    static FORKING: std::cell::RefCell<Option<MutexGuard<'static, Vec<Attached>>>> =
-        const { std::cell::RefCell::new(None) };
-}
-
-/// The table. No fork happens while it is changed: the child could never lock it.
-fn table() -> MutexGuard<'static, Vec<Attached>> {
-    static GUARDED: Once = Once::new();
-    GUARDED.call_once(|| {
-        // SAFETY: it keeps the functions, which live as long as the program; they take nothing.
-        let refused =
-            unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
-        // No memory for the entry: as documented of threads that fork while others attach.
-        let _ = refused;
-    });
-    ATTACHED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-extern "C" fn before_fork() {
-    let guard = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
-    let _ = FORKING.try_with(|place| place.replace(Some(guard)));
-}
-
-extern "C" fn after_fork() {
-    let _ = FORKING.try_with(std::cell::RefCell::take);
 }
 
 /// Runs the inside of a public function; an error becomes errno, and a message.

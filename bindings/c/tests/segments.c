@@ -12,7 +12,36 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef SYSTEM_V_NAMES
+/* For the library that takes the place of the system's functions. */
+#include <dlfcn.h>
+#include <sys/shm.h>
+#define HYTHE_SHM_DUAL 0x10000
+#define hythe_shmget shmget
+#define hythe_shmat shmat
+#define hythe_shmdt shmdt
+#define hythe_shmctl shmctl
+#define hythe_last_error() "HYTHE_SHM_LOG=1 tells more"
+
+/* A program learns by these whether the library is there. */
+static int hythe_shm_is_dual(int shmid)
+{
+    int (*found)(int);
+
+    *(void **)&found = dlsym(RTLD_DEFAULT, "hythe_shm_is_dual");
+    return found == NULL ? -2 : found(shmid);
+}
+
+static int hythe_shm_check(const void *address, size_t bytes)
+{
+    int (*found)(const void *, size_t);
+
+    *(void **)&found = dlsym(RTLD_DEFAULT, "hythe_shm_check");
+    return found == NULL ? -2 : found(address, bytes);
+}
+#else
 #include "hythe.h"
+#endif
 
 #define BYTES 5000u
 #define REFUSED ((void *)-1)

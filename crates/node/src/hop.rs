@@ -5,7 +5,6 @@
 //! itself, has what it needs as methods of [`HopNode`] and [`HopPool`]. Not re-exported by the
 //! facade.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +27,7 @@ use crate::{NodeError, holders, joining, prefault};
 
 pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
 pub use crate::participant::Participant;
+pub use crate::pool::files::{PoolFiles, PoolStamp};
 pub use crate::sleep_word_guard::SleepWordGuard;
 pub use crate::sleep_words::SleepWord;
 pub use crate::transport::{
@@ -110,12 +110,12 @@ pub trait HopPool {
     /// [`NodeError::BadLink`] if there is none.
     fn map_link(&self, region: RegionIndex) -> Result<Mapped, NodeError>;
 
-    /// Opens a file of the pool: the slots of a core and its segments (`region.N`), or the table of
-    /// those (`segments.N`). Says how long it is.
+    /// The files of the pool by name: the slots of a core and its segments (`region.N`), the table
+    /// of those (`segments.N`).
     ///
     /// # Errors
-    /// No permission; it is not there, or not a file of the pool's owner.
-    fn open_file(&self, name: &str, writable: bool) -> Result<(OwnedFd, u64), NodeError>;
+    /// What the system says of the pool's directory.
+    fn files(&self) -> Result<PoolFiles, NodeError>;
 }
 
 impl HopPool for Pool {
@@ -153,8 +153,8 @@ impl HopPool for Pool {
         Ok(self.keep_link(region, map))
     }
 
-    fn open_file(&self, name: &str, writable: bool) -> Result<(OwnedFd, u64), NodeError> {
-        open_file(self.directory(), name, writable, self.options())
+    fn files(&self) -> Result<PoolFiles, NodeError> {
+        PoolFiles::of(self.directory(), self.options())
     }
 }
 

@@ -1,8 +1,7 @@
 //! System V shared memory: segments that the kernel keeps, by key and id.
 //!
-//! Where the kernel has a number for each call, that is on 64 bits, they do not go through the C
-//! library's functions: a library may take the place of those in a program, and itself stands on
-//! this module.
+//! The calls do not go through the C library's functions: a library may take the place of those in
+//! a program, and itself stands on this module.
 
 #![allow(
     unsafe_code,
@@ -24,6 +23,13 @@ pub const CREATE: i32 = libc::IPC_CREAT;
 pub const EXCLUSIVE: i32 = libc::IPC_EXCL;
 /// For [`Attachment::new`]: reading only.
 pub const READ_ONLY: i32 = libc::SHM_RDONLY;
+
+/// Of shmat(2): an address is rounded down to a page's.
+pub const ROUND_DOWN: i32 = libc::SHM_RND;
+/// Of shmat(2): what is mapped at the address is replaced.
+pub const REPLACE: i32 = libc::SHM_REMAP;
+/// Of shmat(2): what stands there may be executed.
+pub const EXECUTE: i32 = libc::SHM_EXEC;
 
 /// `SHM_DEST` of linux/shm.h, in a segment's mode: it goes with its last attachment.
 const DESTROYED: u32 = 0o1000;
@@ -65,8 +71,7 @@ pub struct Status {
 /// # Errors
 /// What `shmget` says.
 pub fn open(key: i32, bytes: usize, flags: i32) -> io::Result<i32> {
-    // SAFETY: it takes numbers only.
-    number(unsafe { calls::get(key, bytes, flags) })
+    number(calls::get(key, bytes, flags))
 }
 
 /// What the kernel says of a segment.
@@ -128,7 +133,7 @@ impl Attachment {
     /// What `shmat` says.
     pub fn new(id: i32, flags: i32) -> io::Result<Self> {
         // SAFETY: without an address it replaces no mapping, whatever else the flags say.
-        let at = unsafe { calls::attach(id, flags & READ_ONLY) };
+        let at = unsafe { calls::attach(id, core::ptr::null(), flags & READ_ONLY) };
         if at as usize == usize::MAX {
             return Err(io::Error::last_os_error());
         }
@@ -194,57 +199,63 @@ fn number(answer: c_int) -> io::Result<i32> {
     Ok(answer)
 }
 
-/// The calls as shmget(2), shmctl(2), shmat(2) and shmdt(2) have them, with their safety.
-#[cfg(target_pointer_width = "64")]
-mod calls {
+/// The calls as they are, with `errno`: for who takes the place of the C library's functions.
+pub mod calls {
     use super::{c_int, c_void};
+    use numbers::{IPC_64, SYS_shmat, SYS_shmctl, SYS_shmdt, SYS_shmget};
+
+    /// Each has a number of its own. The version of the record is said where older ones are known.
+    #[cfg(not(target_arch = "x86"))]
+    mod numbers {
+        pub(super) use libc::{SYS_shmat, SYS_shmctl, SYS_shmdt, SYS_shmget};
+        pub(super) const IPC_64: libc::c_int = if cfg!(target_arch = "arm") { 0x100 } else { 0 };
+    }
+
+    /// Since Linux 5.1, which the crate does not know; only this version of the record.
+    #[cfg(target_arch = "x86")]
+    #[allow(non_upper_case_globals, reason = "as the others are named")]
+    mod numbers {
+        pub(super) const SYS_shmget: libc::c_long = 395;
+        pub(super) const SYS_shmctl: libc::c_long = 396;
+        pub(super) const SYS_shmat: libc::c_long = 397;
+        pub(super) const SYS_shmdt: libc::c_long = 398;
+        pub(super) const IPC_64: libc::c_int = 0;
+    }
 
     // Ids and indexes have 31 bits.
-    pub(super) unsafe fn get(key: c_int, bytes: usize, flags: c_int) -> c_int {
+
+    /// shmget(2).
+    #[must_use]
+    pub fn get(key: c_int, bytes: usize, flags: c_int) -> c_int {
         // SAFETY: it takes numbers only.
-        unsafe { libc::syscall(libc::SYS_shmget, key, bytes, flags) as c_int }
+        unsafe { libc::syscall(SYS_shmget, key, bytes, flags) as c_int }
     }
 
-    pub(super) unsafe fn control(id: c_int, command: c_int, record: *mut libc::shmid_ds) -> c_int {
+    /// shmctl(2).
+    ///
+    /// # Safety
+    /// `record` is what the command wants.
+    pub unsafe fn control(id: c_int, command: c_int, record: *mut libc::shmid_ds) -> c_int {
         // SAFETY: the caller gives the record that the command wants.
-        unsafe { libc::syscall(libc::SYS_shmctl, id, command, record) as c_int }
+        unsafe { libc::syscall(SYS_shmctl, id, command | IPC_64, record) as c_int }
     }
 
-    pub(super) unsafe fn attach(id: c_int, flags: c_int) -> *mut c_void {
-        let anywhere = core::ptr::null_mut::<c_void>();
-        // SAFETY: the caller's flags replace no mapping.
-        unsafe { libc::syscall(libc::SYS_shmat, id, anywhere, flags) as *mut c_void }
+    /// shmat(2).
+    ///
+    /// # Safety
+    /// Nobody uses a mapping that the address and the flags replace.
+    pub unsafe fn attach(id: c_int, at: *const c_void, flags: c_int) -> *mut c_void {
+        // SAFETY: the caller answers for what is replaced.
+        unsafe { libc::syscall(SYS_shmat, id, at, flags) as *mut c_void }
     }
 
-    pub(super) unsafe fn detach(at: *mut c_void) -> c_int {
-        // SAFETY: the caller alone owns what is attached there.
-        unsafe { libc::syscall(libc::SYS_shmdt, at) as c_int }
-    }
-}
-
-/// As on 64 bits. Some kernels have one number for all of them here, so the C library knows how.
-#[cfg(not(target_pointer_width = "64"))]
-mod calls {
-    use super::{c_int, c_void};
-
-    pub(super) unsafe fn get(key: c_int, bytes: usize, flags: c_int) -> c_int {
-        // SAFETY: it takes numbers only.
-        unsafe { libc::shmget(key, bytes, flags) }
-    }
-
-    pub(super) unsafe fn control(id: c_int, command: c_int, record: *mut libc::shmid_ds) -> c_int {
-        // SAFETY: the caller gives the record that the command wants.
-        unsafe { libc::shmctl(id, command, record) }
-    }
-
-    pub(super) unsafe fn attach(id: c_int, flags: c_int) -> *mut c_void {
-        // SAFETY: the caller's flags replace no mapping.
-        unsafe { libc::shmat(id, core::ptr::null(), flags) }
-    }
-
-    pub(super) unsafe fn detach(at: *mut c_void) -> c_int {
-        // SAFETY: the caller alone owns what is attached there.
-        unsafe { libc::shmdt(at) }
+    /// shmdt(2).
+    ///
+    /// # Safety
+    /// Nobody uses what is attached there any more.
+    pub unsafe fn detach(at: *const c_void) -> c_int {
+        // SAFETY: the caller answers for what is attached there.
+        unsafe { libc::syscall(SYS_shmdt, at) as c_int }
     }
 }
 

@@ -30,6 +30,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
     ("hythe-c", PRODUCT),
+    ("hythe-shm", &["hythe-sys", "hythe-rtcore"]),
     ("xtask", &[]),
 ];
 const POOL: &[&str] = &["hythe-abi", "hythe-memory", "hythe-queue", "hythe-terminal"];

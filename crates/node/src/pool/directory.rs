@@ -288,7 +288,7 @@ fn check_owner(opened: &OwnedFd, path: &Path, owner: u32) -> Result<(), NodeErro
     })
 }
 
-fn stat(opened: &OwnedFd, path: &Path) -> Result<Stat, NodeError> {
+pub(super) fn stat(opened: &OwnedFd, path: &Path) -> Result<Stat, NodeError> {
     fs::fstat(opened).map_err(io(("look at", path)))
 }
 

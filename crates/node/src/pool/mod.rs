@@ -2,6 +2,7 @@
 
 pub(crate) mod accounts;
 pub(crate) mod directory;
+pub(crate) mod files;
 mod hidden;
 pub(crate) mod introspect;
 pub(crate) mod life;

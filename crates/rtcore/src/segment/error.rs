@@ -99,6 +99,9 @@ pub enum SegmentError {
         /// Why not.
         reason: &'static str,
     },
+    /// Attaching for execution.
+    #[error("a segment that a core sees cannot be executed (SHM_EXEC)")]
+    NotExecutable,
     /// Another process has the table, for longer than any operation takes.
     #[error(
         "the table of segments of core `{board}` was not free for {waited_ms} ms: a process that \
@@ -152,12 +155,17 @@ impl SegmentError {
     pub fn errno(&self) -> i32 {
         use rustix::io::Errno;
         let known = match self {
-            Self::NoArea { .. } | Self::Full { .. } | Self::TooMany { .. } => Errno::NOSPC,
+            Self::NoArea { .. }
+            | Self::Full { .. }
+            | Self::TooMany { .. }
+            | Self::Pool(NodeError::NoSuchPool { .. }) => Errno::NOSPC,
             Self::NoSuchKey { .. } => Errno::NOENT,
             Self::Exists { .. } | Self::PlainKey { .. } => Errno::EXIST,
             Self::BadSize { .. } | Self::NoSuchId { .. } | Self::BadAddress { .. } => Errno::INVAL,
             Self::Busy { .. } => Errno::AGAIN,
-            Self::OtherNamespace { .. } | Self::Pool(NodeError::Permission { .. }) => Errno::ACCESS,
+            Self::NotExecutable
+            | Self::OtherNamespace { .. }
+            | Self::Pool(NodeError::Permission { .. }) => Errno::ACCESS,
             Self::BadTable { .. } | Self::Pool(_) => Errno::IO,
             Self::System { source, .. } => {
                 return source.raw_os_error().unwrap_or(Errno::IO.raw_os_error());

@@ -16,6 +16,8 @@ mod error;
 mod listing;
 mod lock;
 mod making;
+#[doc(hidden)]
+pub mod process;
 mod reconcile;
 mod table;
 
@@ -26,7 +28,7 @@ use hythe_abi::RegionIndex;
 use hythe_abi::segments::PAGE_BYTES;
 pub use hythe_memory::Access;
 use hythe_memory::Placed;
-use hythe_node::hop::HopPool as _;
+use hythe_node::hop::{HopPool as _, PoolFiles};
 use hythe_node::{NodeError, Pool, SegmentPlace};
 use hythe_sys::system_v::{self, Attachment};
 use rustix::io::Errno;
@@ -44,7 +46,7 @@ use table::{Record, Table};
 /// The segments of a pool's cores, or of one.
 #[derive(Clone, Debug)]
 pub struct Segments {
-    pool: Pool,
+    files: PoolFiles,
     boards: Vec<Board>,
 }
 
@@ -59,6 +61,8 @@ struct Board {
 impl Segments {
     /// The segments of all cores of the pool that have an area for them, or of the named core. A
     /// core's area is there from its first start on, and stays.
+    ///
+    /// Keeps neither descriptor nor mapping of the pool.
     ///
     /// # Errors
     /// [`SegmentError::NoArea`].
@@ -80,7 +84,7 @@ impl Segments {
             });
         }
         Ok(Self {
-            pool: pool.clone(),
+            files: pool.files()?,
             boards,
         })
     }
@@ -227,18 +231,17 @@ impl Segments {
 
     fn table_file(&self, board: &Board, writable: bool) -> Result<OwnedFd, SegmentError> {
         let name = format!("segments.{}", board.region.0);
-        Ok(self.pool.open_file(&name, writable)?.0)
+        Ok(self.files.open(&name, writable)?.0)
     }
 
     fn table_path(&self, board: &Board) -> PathBuf {
-        self.pool
-            .path()
-            .join(format!("segments.{}", board.region.0))
+        let name = format!("segments.{}", board.region.0);
+        self.files.options().path().join(name)
     }
 
     fn area_file(&self, board: &Board, writable: bool) -> Result<(OwnedFd, u64), NodeError> {
         let name = format!("region.{}", board.region.0);
-        self.pool.open_file(&name, writable)
+        self.files.open(&name, writable)
     }
 
     fn bad_table(&self, board: &Board, reason: String) -> SegmentError {

@@ -1,0 +1,184 @@
+//! The calls of System V as a process makes them: by ids and addresses alone, on the pool and the
+//! core that its environment names (`HYTHE_POOL`, else `default`; `HYTHE_CORE`, else all).
+//!
+//! For the C functions of the system's names, and for the library that takes the system's place in
+//! programs that do not know of cores. What a call does with segments that no core sees is theirs.
+//! Kept between calls: what is attached, which a forked child has, too; and which cores there are,
+//! until a file of the pool is made or removed. No descriptor stays open.
+
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hythe_node::hop::{PoolFiles, PoolStamp};
+use hythe_node::{NodeError, Pool, PoolOptions};
+use hythe_sys::system_v::{EXECUTE, READ_ONLY, REPLACE, ROUND_DOWN};
+use rustix::param::page_size;
+
+use super::{Access, Attached, SegmentError, Segments, lock};
+
+/// For the flags of [`get`]: bytes that a core sees, too. Free in Linux, which ignores it.
+pub const DUAL: i32 = 0x10000;
+/// The same, made by the core. Free in Linux, too.
+pub const ON_CORE: i32 = 0x20000;
+
+/// Times of files stand still for some milliseconds. What was looked at so shortly after a change
+/// is looked at again.
+const RECENT: Duration = Duration::from_millis(100);
+
+static STATE: Mutex<State> = Mutex::new(State {
+    known: None,
+    attached: Vec::new(),
+});
+
+struct State {
+    known: Option<Known>,
+    attached: Vec<Attached>,
+}
+
+/// The cores of a pool as they were found.
+struct Known {
+    pool: String,
+    board: Option<String>,
+    stamp: PoolStamp,
+    segments: Segments,
+}
+
+/// As shmget(2), among the segments that a core sees. Flags of ours are left out.
+///
+/// # Errors
+/// [`SegmentError::errno`] has the number.
+pub fn get(key: i32, bytes: usize, flags: i32) -> Result<i32, SegmentError> {
+    segments()?.get(key, bytes, flags & !(DUAL | ON_CORE))
+}
+
+/// As shmat(2). `None`: no core sees the segment, or there is none.
+///
+/// # Errors
+/// As shmat(2), and `EINVAL` with `SHM_REMAP`, `EACCES` with `SHM_EXEC`.
+pub fn attach(id: i32, address: usize, flags: i32) -> Result<Option<NonNull<u8>>, SegmentError> {
+    let Some(segments) = segments_with(id)? else {
+        return Ok(None);
+    };
+    let at = place(address, flags)?;
+    let access = match flags & READ_ONLY {
+        0 => Access::Write,
+        _ => Access::Read,
+    };
+    // Before the state is taken: no lock is taken inside another.
+    let attached = segments.attach(id, access, at)?;
+    let found = NonNull::new(attached.as_ptr());
+    with_state(|state| state.attached.push(attached));
+    Ok(found)
+}
+
+/// As shmdt(2). False: nothing that a core sees was attached there by [`attach`].
+#[must_use]
+pub fn detach(address: usize) -> bool {
+    let found = with_state(|state| {
+        let mut attached = state.attached.iter();
+        let index = attached.position(|attached| attached.address() == address)?;
+        Some(state.attached.swap_remove(index))
+    });
+    // Detached here, where no lock is held.
+    found.is_some()
+}
+
+/// As `IPC_RMID` of shmctl(2). False: no core sees the segment, or there is none. What other
+/// commands say and change is the kernel's own segment.
+///
+/// # Errors
+/// As shmctl(2).
+pub fn remove(id: i32) -> Result<bool, SegmentError> {
+    match segments_with(id)? {
+        Some(segments) => segments.remove(id).map(|()| true),
+        None => Ok(false),
+    }
+}
+
+/// Does a core see the segment?
+///
+/// # Errors
+/// A table that cannot be read.
+pub fn knows(id: i32) -> Result<bool, SegmentError> {
+    Ok(segments_with(id)?.is_some())
+}
+
+/// Do all of these bytes lie in one segment that [`attach`] attached?
+#[must_use]
+pub fn covers(address: usize, bytes: usize) -> bool {
+    let has = |attached: &Attached| {
+        let offset = address.checked_sub(attached.address());
+        let end = offset.and_then(|offset| offset.checked_add(bytes));
+        end.is_some_and(|end| end <= attached.len())
+    };
+    with_state(|state| state.attached.iter().any(has))
+}
+
+/// No fork happens meanwhile: the child could never have the lock.
+fn with_state<T>(act: impl FnOnce(&mut State) -> T) -> T {
+    let _operation = lock::begin();
+    act(&mut STATE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Where shmat(2) attaches, if the caller says where.
+fn place(address: usize, flags: i32) -> Result<Option<usize>, SegmentError> {
+    if flags & REPLACE != 0 {
+        let reason = "what is mapped there is never replaced (SHM_REMAP)";
+        return Err(SegmentError::BadAddress { address, reason });
+    }
+    if flags & EXECUTE != 0 {
+        return Err(SegmentError::NotExecutable);
+    }
+    Ok(match (address, flags & ROUND_DOWN) {
+        (0, _) => None,
+        (_, 0) => Some(address),
+        // SHMLBA is the page size on all that we run on.
+        (_, _) => Some(address - address % page_size()),
+    })
+}
+
+/// Those of the environment's pool.
+fn segments() -> Result<Segments, SegmentError> {
+    let pool = std::env::var("HYTHE_POOL").unwrap_or_else(|_| "default".to_owned());
+    let board = std::env::var("HYTHE_CORE").ok();
+    let options = PoolOptions::new(&pool);
+    let stamp = PoolFiles::stamp(&options);
+    let known = with_state(|state| {
+        let known = state.known.as_ref().filter(|known| {
+            Some(known.stamp) == stamp && known.pool == pool && known.board == board
+        });
+        known.map(|known| known.segments.clone())
+    });
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let segments = Segments::open(&Pool::open(&options)?, board.as_deref())?;
+    if let Some(stamp) = stamp.filter(is_settled) {
+        let known = Known {
+            pool,
+            board,
+            stamp,
+            segments: segments.clone(),
+        };
+        with_state(|state| state.known = Some(known));
+    }
+    Ok(segments)
+}
+
+/// A change from now on would show.
+fn is_settled(stamp: &PoolStamp) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.is_ok_and(|now| stamp.changed().abs_diff(now) > RECENT)
+}
+
+/// The same, if the id is of one of them. Without a pool there are none.
+fn segments_with(id: i32) -> Result<Option<Segments>, SegmentError> {
+    match segments() {
+        Ok(segments) => Ok(segments.knows(id)?.then_some(segments)),
+        Err(SegmentError::NoArea { .. } | SegmentError::Pool(NodeError::NoSuchPool { .. })) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
