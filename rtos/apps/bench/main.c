@@ -26,7 +26,7 @@ enum {
 
 #define STACK_WORDS (4u * 1024u / sizeof(StackType_t))
 /* It spins while Linux polls, so it must be what everything else may interrupt. */
-#define PRIORITY 1
+#define PRIORITY (1 | portPRIVILEGE_BIT)
 
 static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
     [ENDPOINT_CONTROL] = {.name = "control", .direction = HYTHE_TO_CORE, .max_bytes = BYTES_MAX},

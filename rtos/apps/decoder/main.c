@@ -40,8 +40,8 @@ enum {
 #define ECHO_STACK_WORDS (4u * 1024u / sizeof(StackType_t))
 
 /* Echoing spins while Linux polls, so it must be what everything else may interrupt. */
-#define ECHO_PRIORITY 1
-#define DECODE_PRIORITY 2
+#define ECHO_PRIORITY (1 | portPRIVILEGE_BIT)
+#define DECODE_PRIORITY (2 | portPRIVILEGE_BIT)
 
 static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
     [ENDPOINT_MP3] = {"mp3", HYTHE_TO_CORE, DECODE_FRAME_BYTES_MAX, 0, 0, 0},

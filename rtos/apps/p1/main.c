@@ -17,7 +17,7 @@ enum {
 #define CALL_BYTES_MAX (32u + (64u << 10))
 
 #define STACK_WORDS (4u * 1024u / sizeof(StackType_t))
-#define PRIORITY 2
+#define PRIORITY (2 | portPRIVILEGE_BIT)
 
 static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
     [ENDPOINT_CALLS] = {"core/calls", HYTHE_TO_CORE, CALL_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
