@@ -1,7 +1,9 @@
 //! A core that runs `p1`, asked to use segments (`rtos/apps/p1/README.md`), and the Linux side of
 //! the same pool.
 
+use std::io::Read as _;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hythe_memory::Access;
 use hythe_node::rpc::Caller;
@@ -10,7 +12,7 @@ use hythe_rtcore::segment::{Attached, BoardSegments, Segments};
 use hythe_rtcore::{Board, Core, CoreOptions};
 use hythe_sys::system_v::CREATE;
 
-use super::{LONG, World, boards, eventually, kill};
+use super::{LONG, Other, World, boards, eventually, kill, role};
 
 const GET: u32 = 20;
 const ATTACH: u32 = 21;
@@ -80,6 +82,30 @@ impl SegmentCore {
     fn words(&mut self, method: u32, words: &[u32]) -> Vec<u32> {
         let result = self.call(method, &bytes_of(words)).expect("a result");
         words_of(&result)
+    }
+
+    /// Makes, attaches, detaches and removes segments, and attaches the `kept` one, until a call
+    /// fails: the core or its agent has gone.
+    pub fn churn(&mut self, kept: i32, bytes: u32) {
+        let made = [0, bytes, CREATE.cast_unsigned() | 0o600];
+        loop {
+            let mut call = |method, words: &[u32]| {
+                let result = self.call(method, &bytes_of(words)).ok()?;
+                let words = words_of(&result);
+                (words[0].cast_signed() >= 0).then_some(words)
+            };
+            let done = (|| {
+                let id = call(GET, &made)?[0];
+                let first = call(ATTACH, &[id, 0])?[1];
+                let second = call(ATTACH, &[kept.cast_unsigned(), 0])?[1];
+                call(CONTROL, &[id, IPC_RMID, 0, 0, 0])?;
+                call(DETACH, &[first])?;
+                call(DETACH, &[second])
+            })();
+            if done.is_none() {
+                return;
+            }
+        }
     }
 
     /// The id, or a negative error number.
@@ -174,20 +200,39 @@ fn words_of(bytes: &[u8]) -> Vec<u32> {
         .collect()
 }
 
+/// The agent of these tests: a process of its own. Each test program has it as the test `agent`.
+pub fn be_agent() {
+    let Some((pool, board)) = role("agent") else {
+        return;
+    };
+    let options = CoreOptions::default().start_bound(LONG).restarts(1000);
+    let core = Core::start(&pool, &board, &options.app("p1")).expect("core");
+    let mut input = Vec::new();
+    std::io::stdin().read_to_end(&mut input).expect("told");
+    core.stop().expect("stopped");
+}
+
+/// A child that one test forks has what all tests of this process have attached, and the kernel
+/// counts it: so one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// A pool with a core that uses segments, and the Linux side of them.
 pub struct Fixture {
     pub on_core: SegmentCore,
     pub segments: Segments,
     pub node: Node,
-    pub core: Core,
+    pub agent: Other,
     pub world: World,
+    pub board: Board,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Fixture {
     pub fn start(board: &Board) -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let world = World::new();
-        let options = CoreOptions::default().start_bound(LONG).restarts(1000);
-        let core = Core::start(&world.pool, board, &options.app("p1")).expect("core");
+        let agent = Other::start("agent", &world, board);
+        eventually("the core is up", || core_pid(&world, board) != 0);
         let node = hythe_rtcore::join(&world.pool, "tester").expect("joins");
         let on_core = SegmentCore::open(&node);
         let segments = Segments::open(&world.pool, None).expect("an area");
@@ -195,8 +240,10 @@ impl Fixture {
             on_core,
             segments,
             node,
-            core,
+            agent,
             world,
+            board: board.clone(),
+            _alone: alone,
         };
         fixture.await_services();
         fixture
@@ -238,26 +285,57 @@ impl Fixture {
 
     /// Kills the core, and waits until the next one is served.
     pub fn kill_core(&mut self) {
-        let pid = self.core.status().pid;
+        let pid = core_pid(&self.world, &self.board);
         kill(pid);
-        let next = self
-            .core
-            .wait_until(LONG, |status| status.pid != pid && status.pid != 0);
-        assert!(next, "the core is started again");
+        self.await_core_after(pid);
+    }
+
+    /// Kills the agent, and with it the core; another agent starts another core.
+    pub fn kill_agent(&mut self) {
+        let pid = core_pid(&self.world, &self.board);
+        self.agent.child.kill().expect("killed");
+        self.start_next_agent(pid);
+    }
+
+    /// The agent was killed, and with it the core of this process id.
+    pub fn start_next_agent(&mut self, pid: u32) {
+        // A second agent is refused while the first lives.
+        self.agent.child.wait().expect("reaped");
+        self.agent = Other::start("agent", &self.world, &self.board);
+        self.await_core_after(pid);
+    }
+
+    pub fn core_pid(&self) -> u32 {
+        core_pid(&self.world, &self.board)
+    }
+
+    /// Waits until another core than that is served.
+    pub fn await_core_after(&mut self, pid: u32) {
+        eventually("another core is up", || {
+            ![0, pid].contains(&core_pid(&self.world, &self.board))
+        });
         self.await_services();
     }
 
-    /// Removes what is left, stops the core, and finds every slot free and the area empty.
+    /// What the core says, and its agent.
+    pub fn log(&self) -> String {
+        let path = self.world.pool.path();
+        std::fs::read_to_string(path.join(format!("log.{}", self.board.name()))).expect("a log")
+    }
+
+    /// Stops the core, removes what is left, and finds every slot free and the area empty.
     pub fn finish(self) {
         let Self {
             on_core,
             segments,
             node,
-            core,
+            mut agent,
             world,
+            ..
         } = self;
         drop((on_core, node));
-        core.stop().expect("stopped");
+        agent.close_input();
+        assert!(agent.child.wait().expect("reaped").success());
         let listed = segments.list().expect("listed").remove(0);
         for left in &listed.segments {
             assert_eq!(left.attached_core, 0, "a core that has ended: {left:?}");
@@ -267,6 +345,15 @@ impl Fixture {
         assert_eq!(listed.free_bytes, listed.area_bytes, "{listed:?}");
         world.assert_clean();
     }
+}
+
+/// The core's process; 0: there is none at this moment.
+fn core_pid(world: &World, board: &Board) -> u32 {
+    let status = hythe_rtcore::control::status(&world.pool, board.name());
+    status.map_or(0, |status| match status.endpoints.len() {
+        0 => 0,
+        _ => status.core_pid,
+    })
 }
 
 /// Boards that can run `p1` here and have segments.
