@@ -63,4 +63,6 @@ pub mod record {
     pub const NAME_BYTES: usize = 32;
     /// Inode of the creator's PID namespace.
     pub const PID_NAMESPACE: usize = 112;
+    /// Inode of the core's.
+    pub const CORE_NAMESPACE: usize = 120;
 }

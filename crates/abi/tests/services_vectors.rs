@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use hythe_abi::services::{BYTES, CallHeader, ReplyHeader};
+use hythe_abi::core_services::{SEGMENT_STATUS_BYTES, SegmentStatus, TYPE_HASH};
+use hythe_abi::services::{CallHeader, ReplyHeader};
 
 type Group = HashMap<&'static str, &'static str>;
 
@@ -20,19 +21,23 @@ fn groups() -> Vec<(&'static str, Group)> {
     found
 }
 
-fn bytes(group: &Group) -> [u8; BYTES] {
+fn bytes<const COUNT: usize>(group: &Group) -> [u8; COUNT] {
     let hex = group["hex"];
-    assert_eq!(hex.len(), BYTES * 2);
+    assert_eq!(hex.len(), COUNT * 2);
     std::array::from_fn(|index| {
         u8::from_str_radix(&hex[index * 2..index * 2 + 2], 16).expect("hexadecimal")
     })
 }
 
 fn number(group: &Group, key: &str) -> u32 {
+    long(group, key).try_into().expect("32 bits")
+}
+
+fn long(group: &Group, key: &str) -> u64 {
     let text = group[key];
     let number = text
         .strip_prefix("0x")
-        .map_or_else(|| text.parse(), |digits| u32::from_str_radix(digits, 16));
+        .map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16));
     number.expect("a number")
 }
 
@@ -60,7 +65,7 @@ fn calls_are_those_of_the_page() {
             "{name}"
         );
     }
-    assert_eq!(seen, 3);
+    assert_eq!(seen, 4);
 }
 
 #[test]
@@ -81,7 +86,7 @@ fn replies_are_those_of_the_page() {
         assert_eq!(header.to_bytes(), bytes(&group), "{name}");
         assert_eq!(ReplyHeader::from_bytes(bytes(&group)), header, "{name}");
     }
-    assert_eq!(seen, 4);
+    assert_eq!(seen, 6);
 }
 
 #[test]
@@ -94,4 +99,31 @@ fn what_is_no_call_is_refused() {
     for (name, group) in refused {
         assert_eq!(CallHeader::from_bytes(bytes(&group)), None, "{name}");
     }
+}
+
+#[test]
+fn what_is_said_of_a_segment_is_that_of_the_page() {
+    let groups = groups();
+    let (_, group) = groups
+        .iter()
+        .find(|(name, _)| *name == "segment.each_field")
+        .expect("a group");
+    let words = |keys: [&str; 2]| keys.map(|key| number(group, key));
+    let time = |key| long(group, key).cast_signed();
+    let status = SegmentStatus {
+        key: number(group, "key").cast_signed(),
+        owner: words(["owner", "group"]),
+        creator: words(["creator", "creator_group"]),
+        mode: number(group, "mode"),
+        made_on: number(group, "made_on"),
+        page: number(group, "page"),
+        bytes: long(group, "size"),
+        times: ["attach_time", "detach_time", "change_time"].map(time),
+        attached: words(["attached", "attached_core"]),
+        processes: words(["creator_process", "last_process"]),
+        order: long(group, "order"),
+    };
+    assert_eq!(status.to_bytes(), bytes::<SEGMENT_STATUS_BYTES>(group));
+    // A type's hash, as the page says it.
+    assert_eq!(TYPE_HASH, 0x1B70_98AD);
 }

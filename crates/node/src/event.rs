@@ -107,6 +107,7 @@ const fn plan(kind: PortKind) -> PortPlan {
         depth: 0,
         policy: PortPolicy::DropNewest,
         history: 0,
+        request_bytes: None,
     }
 }
 

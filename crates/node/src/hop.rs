@@ -11,8 +11,8 @@ use std::time::Duration;
 use hythe_abi::{Descriptor, RegionIndex};
 use hythe_memory::{Access, Mapped};
 use hythe_pool::{
-    ChannelInfo, ChannelKind, Control, CoreRegionPlan, Identity, LedgerSlot, Member, MemberIndex,
-    Regions,
+    ChannelInfo, ChannelKind, ChannelType, Control, CoreRegionPlan, Identity, LedgerSlot, Member,
+    MemberIndex, Regions,
 };
 
 use crate::buffer::Reference;
@@ -187,7 +187,12 @@ pub trait HopNode {
     /// # Errors
     /// [`hythe_pool::PoolError::TableFull`], [`hythe_pool::PoolError::BadName`],
     /// [`hythe_pool::PoolError::Busy`].
-    fn open_channel(&self, kind: ChannelKind, name: &str) -> Result<ChannelInfo, NodeError>;
+    fn open_channel(
+        &self,
+        kind: ChannelKind,
+        name: &str,
+        carries: Option<&ChannelType>,
+    ) -> Result<ChannelInfo, NodeError>;
 
     /// Sleeps on the own bell until something comes of `attempt` or the time is over (`None`).
     /// Never spins, and looks again after `nap` at the latest.
@@ -232,10 +237,15 @@ impl HopNode for Node {
         Ok(added)
     }
 
-    fn open_channel(&self, kind: ChannelKind, name: &str) -> Result<ChannelInfo, NodeError> {
+    fn open_channel(
+        &self,
+        kind: ChannelKind,
+        name: &str,
+        carries: Option<&ChannelType>,
+    ) -> Result<ChannelInfo, NodeError> {
         let participant = self.participant();
         participant.check_original()?;
-        let opened = retry_on_contention(|| open_channel(participant, kind, name, None));
+        let opened = retry_on_contention(|| open_channel(participant, kind, name, carries));
         opened.map_err(|error| holders::named(self.pool(), error))
     }
 

@@ -48,6 +48,9 @@ pub(crate) struct PortPlan {
     pub(crate) depth: u32,
     pub(crate) policy: PortPolicy,
     pub(crate) history: u32,
+    /// Of a server: how large the empty slots are that a core which asks is given; `None`: for
+    /// whatever its endpoint carries.
+    pub(crate) request_bytes: Option<u32>,
 }
 
 /// What a sending port has found.
@@ -210,6 +213,7 @@ impl Port {
             channel: &self.channel,
             port: self.index,
             depth: self.plan.depth,
+            request_bytes: self.plan.request_bytes,
             plan: self.wait,
             is_opening,
         }
@@ -274,6 +278,7 @@ fn open_port(
             depth,
             policy,
             history,
+            ..
         } = plan;
         let wishes = PortWishes {
             depth,

@@ -99,6 +99,7 @@ impl Publisher {
             depth: 0,
             policy: PortPolicy::DropNewest,
             history: 0,
+            request_bytes: None,
         };
         // Who may only read the slots cannot publish: said here, where it can be handled.
         let shared = &opener.shared;

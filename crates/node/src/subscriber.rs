@@ -118,6 +118,7 @@ impl Subscriber {
             depth: options.depth,
             policy: options.policy,
             history: options.history,
+            request_bytes: None,
         };
         let mut subscriber = Self {
             port: Port::open(opener, name, options.carries.as_ref(), plan)?,

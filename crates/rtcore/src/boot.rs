@@ -3,17 +3,18 @@
 
 use std::time::{Duration, Instant};
 
-use hythe_abi::link::{CoreState, EndpointKind};
+use hythe_abi::core_services::{ENDPOINT, TYPE_HASH};
+use hythe_abi::link::{CoreState, Direction, EndpointKind};
 use hythe_node::hop::{self, HopNode as _, HopPool as _};
-use hythe_node::{ChannelIndex, ChannelKind, CoreBinding, Node, NodeError, PoolError};
+use hythe_node::{ChannelIndex, ChannelKind, ChannelType, CoreBinding, Node, NodeError, PoolError};
 use rustix::event::{PollFd, PollFlags};
 
-use crate::CoreError;
 use crate::doorbell::{Doorbell, Entrance};
-use crate::link::LinkMap;
+use crate::link::{EndpointRecord, LinkMap};
 use crate::manifest::DoorbellKind;
 use crate::process::Process;
 use crate::watched::{Ended, Watched, poll_for};
+use crate::{CoreError, services};
 
 /// How often the link is looked at without being rung for.
 const LOOK: Duration = Duration::from_millis(5);
@@ -26,6 +27,8 @@ pub(crate) struct Endpoint {
     pub(crate) channel: ChannelIndex,
     pub(crate) name: String,
     pub(crate) binding: CoreBinding,
+    /// Its core asks its agent over it.
+    pub(crate) is_for_agent: bool,
 }
 
 /// Waits until the core has connected its doorbell.
@@ -128,26 +131,44 @@ pub(crate) fn bind(
             agent: node.index(),
         };
         let name = names.channel(&record.name);
-        let channel = put_behind(node, names, (channel_kind(record.kind), &name), binding)?;
+        let is_for_agent = is_for_agent(&record);
+        let is_known = is_for_agent && record.type_hash == TYPE_HASH;
+        let carries = is_known.then(services::carried);
+        let wanted = (channel_kind(record.kind), name.as_str(), carries.as_ref());
+        let channel = put_behind(node, names, wanted, binding)?;
         endpoints.push(Endpoint {
             channel,
             name,
             binding,
+            is_for_agent,
         });
     }
     wake_all(node);
     Ok(endpoints)
 }
 
-/// Binds an endpoint to the channel of its name.
+/// Does the core ask its agent over this endpoint?
+fn is_for_agent(record: &EndpointRecord) -> bool {
+    let is_asking =
+        record.kind == EndpointKind::Requests && record.direction == Direction::FromCore;
+    is_asking && record.name == ENDPOINT
+}
+
+/// Binds an endpoint to the channel of its name. One that others have made with another type stays
+/// as it is: then it is not for whoever wants this one.
 fn put_behind(
     node: &Node,
     names: &Names<'_>,
-    (kind, name): (ChannelKind, &str),
+    (kind, name, carries): (ChannelKind, &str, Option<&ChannelType>),
     binding: CoreBinding,
 ) -> Result<ChannelIndex, CoreError> {
     for _ in 0..TRIES {
-        let channel = node.open_channel(kind, name)?;
+        let channel =
+            node.open_channel(kind, name, carries)
+                .or_else(|error| match error.refusal() {
+                    Some(PoolError::TypeMismatch(_)) => node.open_channel(kind, name, None),
+                    _ => Err(error),
+                })?;
         if channel.core.is_some() {
             refuse_if_taken(node, names, name)?;
             // Nobody may see half of one binding and half of the other. The channel may go with

@@ -43,6 +43,7 @@ mod reclaim;
 mod region;
 mod rings;
 pub mod segment;
+mod services;
 mod status;
 mod supervisor;
 mod timeouts;

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
@@ -24,9 +24,10 @@ use crate::link::LinkMap;
 use crate::log::Log;
 use crate::process::{self, Process};
 use crate::rings::Rings;
+use crate::services::{Customer, Services};
 use crate::status::{CoreOptions, CoreState, CoreStatus, Reported};
 use crate::watched::{Ended, Watched, poll_for, rest_watching};
-use crate::{Board, CoreError, counters, reclaim};
+use crate::{Board, CoreError, counters, reclaim, services};
 
 /// How long a dead core's rows may take to be recovered before the agent goes on without waiting
 /// for it.
@@ -94,7 +95,7 @@ impl Supervisor {
     ) -> (Option<CoreError>, bool) {
         let mut was_up = false;
         let (mut seen, mut channels) = (SeenRows::default(), Vec::new());
-        let (mut process, identity) = (None, &mut None);
+        let (mut process, identity, mut services) = (None, &mut None, None);
         let ended = match self.start(&mut process, identity) {
             Err(ended) => ended,
             Ok((link, doorbell, endpoints)) => {
@@ -103,7 +104,13 @@ impl Supervisor {
                     // Whoever started us waits for this.
                     let _ = started.send(Ok(()));
                 }
-                let (ended, rows) = self.serve(process.as_ref(), &link, &doorbell, &endpoints);
+                services = self.services_of(&endpoints, process.as_ref());
+                let (ended, rows) = self.serve(
+                    process.as_ref(),
+                    &link,
+                    &doorbell,
+                    (&endpoints, services.as_mut()),
+                );
                 let bound = endpoints.iter().map(|endpoint| endpoint.channel);
                 (seen, channels) = (rows, bound.collect());
                 // From here on no port takes the core for alive.
@@ -119,6 +126,11 @@ impl Supervisor {
             }
         });
         let how = how.unwrap_or_else(|| "before it had a process".to_owned());
+        // What it had is free only now: until its process ended it may have used it.
+        if let Some((services, lines)) = services {
+            services.end();
+            lines.try_iter().for_each(|line| self.log.note(&line));
+        }
         let log = self.log.excerpt();
         self.log.note(&format!("the core ended: {how}"));
         if let Some(identity) = identity.take() {
@@ -155,6 +167,9 @@ impl Supervisor {
         let (board, memory) = (self.name.clone(), self.board.shared()?);
         let (plan, kind) = (&memory.link, memory.doorbell);
         let deadline = Instant::now() + self.options.start_bound;
+        if let Err(why) = services::begin_without_core(self.node.pool(), &board) {
+            self.log.note(&why);
+        }
         let link = LinkMap::fill(
             self.node.pool(),
             self.region,
@@ -223,7 +238,7 @@ impl Supervisor {
         process: Option<&Process>,
         link: &LinkMap,
         doorbell: &Doorbell,
-        endpoints: &[Endpoint],
+        (endpoints, services): (&[Endpoint], Option<&mut (Services, Receiver<String>)>),
     ) -> (Ended, SeenRows) {
         let Some(process) = process else {
             return (Ended::Died, SeenRows::default());
@@ -237,17 +252,54 @@ impl Supervisor {
         };
         let row = counters::row_of_core(node, &self.name, process.identity);
         let trusts = self.options.wakes_at_every_ring;
+        let (mut services, lines) = services
+            .map(|(services, lines)| (services, &*lines))
+            .unzip();
+        let index = services.as_ref().map(|services| services.index());
         std::thread::scope(|scope| {
             scope.spawn(|| doorbell::pass_on(node, link, doorbell, (&over, trusts)));
             let reclaimer = scope.spawn(|| reclaim::run(node, (link, row), endpoints, &over));
+            let serving = services.take().map(|services| {
+                let over = &over;
+                scope.spawn(move || services.run(link, over))
+            });
             let rings = Rings::begin(node, link, endpoints, row, trusts);
-            let ended = listen(&mut watched, process, doorbell, rings);
+            let ended = listen(&mut watched, process, doorbell, rings, lines);
             over.store(true, Ordering::Release);
             reclaimer.thread().unpark();
             hop::wake(node.pool(), node.index());
+            if let Some((serving, index)) = serving.zip(index) {
+                serving.thread().unpark();
+                hop::wake(node.pool(), index);
+                // What one that panicked held stays reserved until the core is dead.
+                let _ = serving.join();
+            }
             // One that panicked has seen nothing.
             (ended, reclaimer.join().unwrap_or_default())
         })
+    }
+
+    /// Services for the core, if its program asks its agent for any.
+    fn services_of(
+        &mut self,
+        endpoints: &[Endpoint],
+        process: Option<&Process>,
+    ) -> Option<(Services, Receiver<String>)> {
+        let endpoint = endpoints.iter().find(|endpoint| endpoint.is_for_agent)?;
+        let identity = process?.identity;
+        let customer = Customer {
+            name: &self.name,
+            identity,
+            channel: &endpoint.name,
+            row: counters::row_of_core(&self.node, &self.name, identity),
+        };
+        let begun = Services::begin(self.node.pool(), customer);
+        begun
+            .inspect_err(|error| {
+                let line = format!("its services do not run: {error}");
+                self.log.note(&line);
+            })
+            .ok()
     }
 
     /// Takes the endpoints from behind their channels, and waits until the watchers of the pool
@@ -293,12 +345,16 @@ fn listen(
     process: &Process,
     doorbell: &Doorbell,
     mut rings: Rings<'_>,
+    lines: Option<&Receiver<String>>,
 ) -> Ended {
     let mut open = true;
     let mut share = CpuShare::begin();
     loop {
         let rung = open.then(|| PollFd::from_borrowed_fd(doorbell.as_fd(), PollFlags::IN));
         let mut is_useful = false;
+        if let Some(lines) = lines {
+            lines.try_iter().for_each(|line| watched.log.note(&line));
+        }
         match poll_for(watched, process, rung, LONG) {
             Err(ended) => return ended,
             Ok(false) => {}

@@ -39,6 +39,7 @@ fn words_stand_where_the_page_says() {
         ("core_start", record::CORE_START),
         ("name", record::NAME),
         ("pid_namespace", record::PID_NAMESPACE),
+        ("core_namespace", record::CORE_NAMESPACE),
     ];
     let words = |of: &[(&'static str, usize)]| -> Vec<(&'static str, u64)> {
         of.iter().map(|(key, at)| (*key, *at as u64)).collect()

@@ -50,6 +50,10 @@ pub struct Status {
     pub user: u32,
     /// Its owner's group.
     pub group: u32,
+    /// Its maker.
+    pub creator_user: u32,
+    /// Its maker's group.
+    pub creator_group: u32,
     /// How many times it is attached.
     pub attached: u64,
     /// The process that made it.
@@ -173,6 +177,8 @@ impl Status {
             mode: mode & 0o777,
             user: record.shm_perm.uid,
             group: record.shm_perm.gid,
+            creator_user: record.shm_perm.cuid,
+            creator_group: record.shm_perm.cgid,
             attached: u64::from(record.shm_nattch),
             creator: record.shm_cpid,
             last_process: record.shm_lpid,

@@ -10,7 +10,8 @@
 enum {
     ENDPOINT_CALLS = 0,
     ENDPOINT_ASKS = 1,
-    ENDPOINTS = 2
+    ENDPOINT_SERVICES = 2,
+    ENDPOINTS = 3
 };
 
 /* A header and 64 KiB. */
@@ -22,12 +23,15 @@ enum {
 static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
     [ENDPOINT_CALLS] = {"core/calls", HYTHE_TO_CORE, CALL_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
     [ENDPOINT_ASKS] = {"core/asks", HYTHE_FROM_CORE, CALL_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
+    [ENDPOINT_SERVICES] = {HYTHE_SERVICES_ENDPOINT, HYTHE_FROM_CORE, HYTHE_SERVICES_BYTES,
+                           HYTHE_SERVICES_TYPE, 0, HYTHE_KIND_REQUESTS},
 };
 
 static struct hythe_freertos freertos;
 static struct hythe_port port;
 static struct hythe_link core_link;
 static struct methods methods;
+static struct segments segments;
 
 static StackType_t stack[STACK_WORDS];
 static StaticTask_t task;
@@ -43,6 +47,20 @@ static void must(int good)
     if (!good) {
         board_fail(__FILE__, __LINE__);
     }
+}
+
+static void start_services(const struct board *board)
+{
+    const struct hythe_services_config config = {
+        .endpoint = hythe_link_endpoint(&core_link, ENDPOINT_SERVICES),
+        .requests = segments.requests,
+        .request_count = SEGMENTS_CALLS_MAX,
+        .segments = board->segments,
+        .segments_bytes = board->segments_bytes,
+    };
+
+    must(hythe_services_start(&segments.services, &config) == 0);
+    methods.segments = &segments;
 }
 
 void app_start(const struct board *board)
@@ -66,6 +84,7 @@ void app_start(const struct board *board)
     methods.calls = hythe_link_endpoint(&core_link, ENDPOINT_CALLS);
     must(hythe_client_start(&methods.client, hythe_link_endpoint(&core_link, ENDPOINT_ASKS),
                             methods.requests, METHODS_HELD_MAX) == HYTHE_OK);
+    start_services(board);
     must(xTaskCreateStatic(methods_run, "methods", STACK_WORDS, &methods, PRIORITY, stack, &task) !=
          NULL);
     board_open_doorbell();

@@ -37,6 +37,9 @@ enum {
 /* The number of a failure: the argument or the space for the result is too short. */
 #define TOO_SHORT 1
 
+/* In this file, but for HOLD. */
+#define OWN_METHODS 7
+
 static uint32_t word_at(const uint8_t *bytes, uint32_t at)
 {
     uint32_t word;
@@ -210,12 +213,13 @@ static void answer_held(struct methods *methods)
 void methods_run(void *argument)
 {
     struct methods *methods = argument;
-    const struct hythe_rpc_method table[] = {
+    struct hythe_rpc_method table[OWN_METHODS + SEGMENTS_METHODS] = {
         {REVERSE, reverse, NULL},     {FAIL, fail, NULL},  {FILL, fill, NULL},
         {SLEEP, sleep_ms, NULL},      {ASK, ask, methods}, {ASK_MANY, ask_many, methods},
         {COUNT, count_late, methods},
     };
 
+    segments_methods(methods->segments, table + OWN_METHODS);
     for (;;) {
         uint32_t i = methods->held_count;
         struct hythe_rpc_request *request = &methods->held[i];

@@ -3,6 +3,7 @@
 #define METHODS_H
 
 #include "hythe_rpc.h"
+#include "segments.h"
 
 /* Calls that may be held, and calls of Linux that may be outstanding. */
 #define METHODS_HELD_MAX 16
@@ -15,6 +16,7 @@ struct methods {
     struct hythe_rpc_request held[METHODS_HELD_MAX];
     struct hythe_rpc_reply held_reply[METHODS_HELD_MAX];
     uint32_t held_count;
+    struct segments *segments;
 };
 
 /* The task that serves; never returns. */

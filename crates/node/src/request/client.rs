@@ -112,6 +112,7 @@ impl Client {
             depth: outstanding.next_power_of_two(),
             policy: PortPolicy::DropNewest,
             history: 0,
+            request_bytes: None,
         };
         // Every message has a header: who may only read can neither ask nor answer.
         opener.shared.pool().map_to_write(RegionIndex(0))?;

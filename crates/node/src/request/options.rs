@@ -56,6 +56,7 @@ impl ClientOptions {
 pub struct ServerOptions {
     pub(super) carries: Option<ChannelType>,
     pub(super) depth: u32,
+    pub(super) request_bytes: Option<u32>,
 }
 
 impl Default for ServerOptions {
@@ -63,6 +64,7 @@ impl Default for ServerOptions {
         Self {
             carries: None,
             depth: 32,
+            request_bytes: None,
         }
     }
 }
@@ -83,6 +85,15 @@ impl ServerOptions {
     #[must_use]
     pub const fn depth(mut self, depth: u32) -> Self {
         self.depth = depth;
+        self
+    }
+
+    /// A core that asks gets empty slots for requests of so many bytes, not for the largest that
+    /// its endpoint carries: it cannot send larger ones, and large slots stay free for others.
+    /// Replies may be as large as ever. Default: for whatever the endpoint carries.
+    #[must_use]
+    pub const fn request_bytes(mut self, bytes: u32) -> Self {
+        self.request_bytes = Some(bytes);
         self
     }
 }

@@ -45,6 +45,7 @@ impl Server {
             depth: options.depth,
             policy: PortPolicy::DropNewest,
             history: 0,
+            request_bytes: options.request_bytes,
         };
         // Every message has a header: who may only read can neither ask nor answer.
         opener.shared.pool().map_to_write(RegionIndex(0))?;

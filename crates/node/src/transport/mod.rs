@@ -328,6 +328,7 @@ pub struct Seeking<'a> {
     pub(crate) channel: &'a ChannelInfo,
     pub(crate) port: PortIndex,
     pub(crate) depth: u32,
+    pub(crate) request_bytes: Option<u32>,
     /// How the port waits.
     pub(crate) plan: WaitPlan,
     /// The port is being opened: what takes an agreement with the other side may wait for it now,
@@ -352,6 +353,12 @@ impl Seeking<'_> {
     #[must_use]
     pub const fn depth(&self) -> u32 {
         self.depth
+    }
+
+    /// The largest request that a server expects of a core, if it has said so.
+    #[must_use]
+    pub const fn request_bytes(&self) -> Option<u32> {
+        self.request_bytes
     }
 
     /// How the port waits.

@@ -30,6 +30,21 @@ use hythe_node::hop::{
 /// How often an echo is looked for without being rung for.
 pub(super) const ECHO_NAP: Duration = Duration::from_millis(2);
 
+/// The empty slots that a port wants to give its core.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EmptySlots {
+    pub(super) count: u32,
+    /// For payloads of so many bytes; `None`: for the largest of the endpoint.
+    pub(super) bytes: Option<u32>,
+}
+
+impl From<u32> for EmptySlots {
+    fn from(count: u32) -> Self {
+        let bytes = None;
+        Self { count, bytes }
+    }
+}
+
 /// The right to use one flow, under one session.
 #[derive(Debug)]
 pub(super) struct Attachment {
@@ -46,6 +61,8 @@ pub(super) struct Attachment {
     /// Messages of the core that may wait.
     window: u32,
     pub(super) max_bytes: u32,
+    /// Payload that fits the empty slots for the core.
+    pub(super) slot_bytes: u32,
     pub(super) link: LinkMap,
     life: Life,
     epoch: u32,
@@ -91,7 +108,7 @@ pub(super) fn attach(
     shared: &Arc<Participant>,
     channel: &ChannelInfo,
     attachment: &mut Option<Attachment>,
-    depth: u32,
+    gives: impl Into<EmptySlots> + Copy,
     bound: Duration,
 ) -> Result<(), NodeError> {
     let plan = WaitPlan::for_processes().at_most(ECHO_NAP);
@@ -99,7 +116,7 @@ pub(super) fn attach(
     let met = shared.wait_for(plan, bound, || {
         // The other half is for the core, if its agent is stopped.
         let agent_bound = bound.saturating_sub(start.elapsed()) / 2;
-        Ok(step_within(shared, channel, attachment, depth, agent_bound)?.then_some(()))
+        Ok(step_within(shared, channel, attachment, gives.into(), agent_bound)?.then_some(()))
     })?;
     if met.is_some() {
         return Ok(());
@@ -142,9 +159,9 @@ pub(super) fn step(
     shared: &Arc<Participant>,
     channel: &ChannelInfo,
     attachment: &mut Option<Attachment>,
-    depth: u32,
+    gives: impl Into<EmptySlots>,
 ) -> Result<bool, NodeError> {
-    step_within(shared, channel, attachment, depth, eventfds::BOUND)
+    step_within(shared, channel, attachment, gives.into(), eventfds::BOUND)
 }
 
 /// As [`step`]. An attachment that begins with it waits so long for the agent, at most.
@@ -152,12 +169,12 @@ fn step_within(
     shared: &Arc<Participant>,
     channel: &ChannelInfo,
     attachment: &mut Option<Attachment>,
-    depth: u32,
+    gives: EmptySlots,
     agent_bound: Duration,
 ) -> Result<bool, NodeError> {
     if attachment.is_none() {
         let agent_bound = agent_bound.min(eventfds::BOUND);
-        *attachment = Attachment::begin(shared, channel, depth, agent_bound)?;
+        *attachment = Attachment::begin(shared, channel, gives, agent_bound)?;
     }
     let meeting = attachment
         .as_mut()
@@ -181,7 +198,7 @@ impl Attachment {
     fn begin(
         shared: &Arc<Participant>,
         channel: &ChannelInfo,
-        depth: u32,
+        gives: EmptySlots,
         agent_bound: Duration,
     ) -> Result<Option<Self>, NodeError> {
         let control = shared.pool().control();
@@ -215,9 +232,13 @@ impl Attachment {
         // The agent wakes us until it is known.
         link.set_doorbell(flow, false);
         link.withdraw(flow);
-        let fitting = fitting_slots(shared, core, record.max_bytes);
+        let slot_bytes = gives
+            .bytes
+            .map_or(record.max_bytes, |bytes| bytes.min(record.max_bytes));
+        let fitting = fitting_slots(shared, core, slot_bytes);
         let share = slots_for_one(&link, core, fitting.len() as u32);
-        let window = depth
+        let window = gives
+            .count
             .clamp(1, link.layout().capacity() as u32 / 2)
             .min(share);
         let sleep_word = Box::new(FlowSleep(link.clone(), flow));
@@ -235,6 +256,7 @@ impl Attachment {
             },
             window,
             max_bytes: record.max_bytes,
+            slot_bytes,
             link,
             life,
             // Taking the right does not change it, so this attachment need not look at the binding
@@ -378,9 +400,9 @@ impl Attachment {
         self.window
     }
 
-    /// The slots that are large enough for the endpoint's payload, in the ledger.
+    /// The slots that are large enough to be given to the core empty, in the ledger.
     pub(super) fn fitting_slots(&self) -> Range<u32> {
-        fitting_slots(&self.right.shared, self.core, self.max_bytes)
+        fitting_slots(&self.right.shared, self.core, self.slot_bytes)
     }
 
     /// The rows of all ports of the endpoint, as far as they have any.

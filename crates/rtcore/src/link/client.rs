@@ -19,7 +19,7 @@ use hythe_node::hop::{
 use hythe_pool::{ChannelInfo, CoreBinding, MemberIndex, PortIndex, Taken};
 
 use super::NAP;
-use super::attachment::{Attachment, attach, step};
+use super::attachment::{Attachment, EmptySlots, attach, step};
 use super::supply::Supply;
 use crate::LinkTimeouts;
 
@@ -30,7 +30,7 @@ struct Service {
     channel: ChannelInfo,
     timeouts: LinkTimeouts,
     /// Empty slots that the server wants to give.
-    depth: u32,
+    gives: EmptySlots,
     attachment: Option<Attachment>,
     /// When no port of the endpoint was free, or the core broke its session: looked at again a
     /// little later.
@@ -66,7 +66,7 @@ impl Service {
             // A core that breaks each session gets another one now and then.
             self.refused = Some(Instant::now());
         }
-        match step(&self.participant, &self.channel, attachment, self.depth) {
+        match step(&self.participant, &self.channel, attachment, self.gives) {
             Ok(true) => self.begin().map(|()| true),
             // It may still be starting, or be gone for now.
             Ok(false) | Err(NodeError::CoreSilent { .. }) => Ok(false),
@@ -79,11 +79,11 @@ impl Service {
             participant,
             channel,
             attachment,
-            depth,
+            gives,
             timeouts,
             ..
         } = self;
-        attach(participant, channel, attachment, *depth, timeouts.attach)?;
+        attach(participant, channel, attachment, *gives, timeouts.attach)?;
         self.begin()
     }
 
@@ -313,7 +313,10 @@ impl CoreRequests {
             participant: Arc::clone(seeking.participant()),
             channel: seeking.channel().clone(),
             timeouts,
-            depth: seeking.depth(),
+            gives: EmptySlots {
+                count: seeking.depth(),
+                bytes: seeking.request_bytes(),
+            },
             attachment: None,
             refused: None,
             region: core.region,

@@ -38,6 +38,13 @@ pub(crate) struct Life {
     core: u32,
 }
 
+impl Life {
+    /// Has the program of the core begun anew, although the agent has not?
+    pub(crate) const fn is_restart_of(self, before: Self) -> bool {
+        self.linux == before.linux && self.core != before.core
+    }
+}
+
 /// An endpoint as the core announces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointRecord {
@@ -51,6 +58,8 @@ pub struct EndpointRecord {
     pub max_bytes: u32,
     /// What it is for.
     pub kind: EndpointKind,
+    /// Hash of what its payloads are; 0: bytes.
+    pub type_hash: u32,
 }
 
 impl LinkMap {
@@ -200,6 +209,9 @@ impl LinkMap {
                 self.words
                     .load(at + endpoint_record::KIND, Ordering::Relaxed),
             )?,
+            type_hash: self
+                .words
+                .load(at + endpoint_record::TYPE, Ordering::Relaxed),
         })
     }
 

@@ -26,7 +26,7 @@ mod watch;
 mod words;
 
 pub use map::EndpointRecord;
-pub(crate) use map::{CoreWords, LinkMap, TakenWords};
+pub(crate) use map::{CoreWords, Life, LinkMap, TakenWords};
 pub use status::{BellStatus, CoreCounts, FlowStatus, LinkStatus, QueueStatus};
 pub(crate) use transport::CoreLinks;
 pub use violation::{ViolatedWord, Violation};

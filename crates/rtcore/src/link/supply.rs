@@ -47,7 +47,7 @@ impl Supply {
             self.note_short(attachment);
             return Ok(None);
         }
-        let (region, bytes) = (attachment.core.region, attachment.max_bytes as usize);
+        let (region, bytes) = (attachment.core.region, attachment.slot_bytes as usize);
         match Outgoing::lease(participant, region, bytes) {
             Ok(empty) => {
                 self.is_short = false;

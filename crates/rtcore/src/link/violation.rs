@@ -33,10 +33,12 @@ pub enum ViolatedWord {
     FlowEcho,
     /// A word that only Linux writes is not what Linux wrote.
     LinuxSection,
+    /// A message to the agent's services is no call of theirs.
+    Call,
 }
 
 impl ViolatedWord {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Entry,
         Self::Tail,
         Self::Head,
@@ -48,6 +50,7 @@ impl ViolatedWord {
         Self::Record,
         Self::FlowEcho,
         Self::LinuxSection,
+        Self::Call,
     ];
 
     /// Its number.
@@ -78,6 +81,7 @@ impl ViolatedWord {
             Self::Record => "endpoint record",
             Self::FlowEcho => "flow echo",
             Self::LinuxSection => "linux section",
+            Self::Call => "call",
         }
     }
 }
@@ -136,6 +140,7 @@ impl fmt::Display for Violation {
                     "the word at {value} of the Linux section was overwritten"
                 )
             }
+            ViolatedWord::Call => write!(f, "a message to the agent's services is no call"),
         }
     }
 }
@@ -150,7 +155,8 @@ mod tests {
             assert_eq!(ViolatedWord::from_number(word.to_number()), Some(word));
         }
         assert_eq!(ViolatedWord::from_number(0), None);
-        assert_eq!(ViolatedWord::from_number(12), None);
+        assert_eq!(ViolatedWord::from_number(13), None);
         assert_eq!(ViolatedWord::LinuxSection.to_number(), 11);
+        assert_eq!(ViolatedWord::Call.to_number(), 12);
     }
 }

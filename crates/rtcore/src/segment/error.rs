@@ -85,6 +85,17 @@ pub enum SegmentError {
         /// The core.
         board: String,
     },
+    /// The core has as many attached as it may.
+    #[error(
+        "core `{board}` has {limit} attachments, which is the limit; let it detach segments",
+        board = escaped(board)
+    )]
+    TooManyAttached {
+        /// How many there can be.
+        limit: usize,
+        /// The core.
+        board: String,
+    },
     /// No segment that a core sees has the id.
     #[error("no segment that a core sees has the id {id}; `hythe core segments` lists them")]
     NoSuchId {
@@ -159,6 +170,7 @@ impl SegmentError {
             | Self::Full { .. }
             | Self::TooMany { .. }
             | Self::Pool(NodeError::NoSuchPool { .. }) => Errno::NOSPC,
+            Self::TooManyAttached { .. } => Errno::NOMEM,
             Self::NoSuchKey { .. } => Errno::NOENT,
             Self::Exists { .. } | Self::PlainKey { .. } => Errno::EXIST,
             Self::BadSize { .. } | Self::NoSuchId { .. } | Self::BadAddress { .. } => Errno::INVAL,

@@ -43,6 +43,8 @@ pub struct SegmentInfo {
     pub creator: (String, u32),
     /// What the kernel says; `None`: it is another user's, and not to be read.
     pub status: Option<Status>,
+    /// The order of creation.
+    pub order: u64,
 }
 
 impl Segments {
@@ -96,16 +98,20 @@ fn shown(board: &Board, table: &Table) -> BoardSegments {
     }
 }
 
-fn info(record: &Record) -> SegmentInfo {
+pub(super) fn info(record: &Record) -> SegmentInfo {
     SegmentInfo {
         key: record.key,
         id: record.id,
         is_made_on_core: record.is_made_on_core,
         bytes: record.bytes,
         page: record.pages.first,
-        attached_core: record.core_attached.into(),
+        attached_core: match super::reconcile::is_attached_by_core(record) {
+            true => record.core_attached.into(),
+            false => 0,
+        },
         created: record.begun,
         creator: (record.creator_name.clone(), record.creator.pid),
         status: system_v::status(record.id).ok(),
+        order: record.order,
     }
 }

@@ -17,7 +17,7 @@ use super::area::{Area, Pages};
 use super::error::system;
 use super::lock::Locked;
 use super::table::{Process, Record, State, Table};
-use super::{Board, SegmentError, Segments, own_namespace};
+use super::{Board, SegmentError, Segments, Wish, own_namespace};
 
 /// Zeroes are written in pieces of so many bytes.
 static ZEROES: [u8; 65536] = [0; 65536];
@@ -42,10 +42,13 @@ pub(super) fn make(
     segments: &Segments,
     board: &Board,
     (table, locked): (&mut Table, &Locked),
-    (key, bytes, flags): (i32, usize, i32),
+    wish: Wish<'_>,
 ) -> Result<i32, SegmentError> {
     let path = segments.table_path(board);
-    let (index, mut record) = plan(board, table, (key, bytes))?;
+    let Wish {
+        key, bytes, flags, ..
+    } = wish;
+    let (index, mut record) = plan(board, table, wish)?;
     table.next_order = record.order + 1;
     table.namespace = own_namespace();
     table.write_header(&locked.file, &path)?;
@@ -77,7 +80,9 @@ pub(super) fn make(
 fn plan(
     board: &Board,
     table: &Table,
-    (key, bytes): (i32, usize),
+    Wish {
+        key, bytes, core, ..
+    }: Wish<'_>,
 ) -> Result<(usize, Record), SegmentError> {
     let page = PAGE_BYTES as u64;
     if bytes == 0 || bytes as u64 > board.place.bytes {
@@ -111,18 +116,19 @@ fn plan(
         id: -1,
         key,
         pages,
-        is_made_on_core: false,
+        is_made_on_core: core.is_some(),
         bytes,
         order: table.next_order,
         creator: Process {
             pid: own.pid,
             start_time: own.start_time,
         },
-        creator_name: own_name(),
+        creator_name: core.map_or_else(own_name, str::to_owned),
         pid_namespace: own.pid_namespace,
         begun: now.map_or(0, |since| since.as_secs()),
         core_attached: 0,
         core: Process::default(),
+        core_namespace: 0,
     };
     Ok((index, record))
 }

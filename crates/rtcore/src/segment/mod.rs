@@ -12,6 +12,7 @@
 //! other operation on the table.
 
 mod area;
+mod by_core;
 mod error;
 mod listing;
 mod lock;
@@ -34,6 +35,7 @@ use hythe_sys::system_v::{self, Attachment};
 use rustix::io::Errno;
 use rustix::param::page_size;
 
+pub(crate) use by_core::{CoreAttachment, CoreUser};
 pub use error::SegmentError;
 use error::system;
 pub use listing::{BoardSegments, SegmentInfo};
@@ -56,6 +58,16 @@ struct Board {
     name: String,
     region: RegionIndex,
     place: SegmentPlace,
+}
+
+/// What shmget(2) is told.
+#[derive(Clone, Copy, Debug)]
+struct Wish<'a> {
+    key: i32,
+    bytes: usize,
+    flags: i32,
+    /// The core that asks; `None`: this process does.
+    core: Option<&'a str>,
 }
 
 impl Segments {
@@ -95,10 +107,21 @@ impl Segments {
     /// # Errors
     /// As shmget(2); [`SegmentError::errno`] has the number.
     pub fn get(&self, key: i32, bytes: usize, flags: i32) -> Result<i32, SegmentError> {
+        let core = None;
+        self.find_or_make(Wish {
+            key,
+            bytes,
+            flags,
+            core,
+        })
+    }
+
+    fn find_or_make(&self, wish: Wish<'_>) -> Result<i32, SegmentError> {
+        let Wish { key, flags, .. } = wish;
         if key != system_v::PRIVATE {
             for board in &self.boards {
                 let (table, _locked) = self.read(board)?;
-                if let Some(found) = find(&table, (key, bytes, flags))? {
+                if let Some(found) = find(&table, wish)? {
                     return Ok(found);
                 }
             }
@@ -110,10 +133,10 @@ impl Segments {
         let board = &self.boards[0];
         self.with_table(board, |table, locked| {
             // Another may have been quicker.
-            if let Some(found) = find(table, (key, bytes, flags))? {
+            if let Some(found) = find(table, wish)? {
                 return Ok(found);
             }
-            making::make(self, board, (table, locked), (key, bytes, flags))
+            making::make(self, board, (table, locked), wish)
         })
     }
 
@@ -192,6 +215,18 @@ impl Segments {
         Ok(())
     }
 
+    /// Changes owner, group and mode of a segment, as by `IPC_SET` of shmctl(2).
+    ///
+    /// # Errors
+    /// [`SegmentError::NoSuchId`]; `EPERM` of the kernel for another user's.
+    pub fn change(&self, id: i32, user: u32, group: u32, mode: u32) -> Result<(), SegmentError> {
+        let Some((_, _, _locked)) = self.look_up(id)? else {
+            return Err(SegmentError::NoSuchId { id });
+        };
+        let changed = system_v::change(id, user, group, mode);
+        changed.map_err(system(format!("changing segment {id} (shmctl)")))
+    }
+
     /// The segment of that id: its core, its record, and the lock, so that it stays as it is.
     fn look_up(&self, id: i32) -> Result<Option<(&Board, Record, Locked)>, SegmentError> {
         for board in &self.boards {
@@ -253,10 +288,10 @@ impl Segments {
 }
 
 /// The segment of that key, if a core sees it. Permissions and sizes are the kernel's to judge.
-fn find(
-    table: &Table,
-    (key, bytes, flags): (i32, usize, i32),
-) -> Result<Option<i32>, SegmentError> {
+fn find(table: &Table, wish: Wish<'_>) -> Result<Option<i32>, SegmentError> {
+    let Wish {
+        key, bytes, flags, ..
+    } = wish;
     // One that was removed and is attached still has no key any more.
     let is_asked = |record: &&Record| {
         let is_named = key != system_v::PRIVATE && record.key == key;

@@ -46,7 +46,14 @@ fn is_gone(record: &Record) -> bool {
             Some(Errno::INVAL | Errno::IDRM)
         ),
     };
-    !is_kept && (record.core_attached == 0 || !lives(record.core))
+    !is_kept && !is_attached_by_core(record)
+}
+
+/// Has a core it attached, that lives? What cannot be known of one in another PID namespace is
+/// known by its next agent.
+pub(super) fn is_attached_by_core(record: &Record) -> bool {
+    let is_known = record.core_namespace == own_identity().pid_namespace;
+    record.core_attached != 0 && (!is_known || lives(record.core))
 }
 
 /// Is it that segment, and not another that got its id later?

@@ -41,6 +41,8 @@ pub(super) struct Record {
     pub(super) core_attached: u32,
     /// Which core.
     pub(super) core: Process,
+    /// Inode of its PID namespace.
+    pub(super) core_namespace: u64,
 }
 
 /// A process, as far as two of one PID namespace are told apart.
@@ -125,6 +127,13 @@ impl Table {
         records.filter_map(|(index, record)| Some((index, record.as_ref()?)))
     }
 
+    /// The first in use that is as wanted, and its number.
+    pub(super) fn find(&self, wanted: impl Fn(&Record) -> bool) -> Option<(usize, Record)> {
+        let mut used = self.used();
+        let found = used.find(|(_, record)| wanted(record))?;
+        Some((found.0, found.1.clone()))
+    }
+
     /// Those that are there.
     pub(super) fn ready(&self) -> impl Iterator<Item = &Record> {
         let used = self.used().map(|(_, record)| record);
@@ -176,6 +185,7 @@ impl Record {
                 pid: word(bytes, record::CORE),
                 start_time: cell(bytes, record::CORE_START),
             },
+            core_namespace: cell(bytes, record::CORE_NAMESPACE),
         }))
     }
 
@@ -201,6 +211,7 @@ impl Record {
         put(&mut bytes, record::CORE_ATTACHED, self.core_attached);
         put(&mut bytes, record::CORE, self.core.pid);
         put_cell(&mut bytes, record::CORE_START, self.core.start_time);
+        put_cell(&mut bytes, record::CORE_NAMESPACE, self.core_namespace);
         let name = self.creator_name.as_bytes();
         let length = name.len().min(record::NAME_BYTES);
         bytes[record::NAME..record::NAME + length].copy_from_slice(&name[..length]);

@@ -401,7 +401,7 @@ fn bind(agent: &Node, region: RegionIndex) {
             EndpointKind::Requests => ChannelKind::RequestReply,
             EndpointKind::Events => ChannelKind::Event,
         };
-        let channel = agent.open_channel(kind, name).expect("a channel");
+        let channel = agent.open_channel(kind, name, None).expect("a channel");
         let binding = CoreBinding {
             region,
             endpoint: index as u32,

@@ -9,6 +9,7 @@
 
 pub mod asker;
 pub mod link_memory;
+pub mod segment_core;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,0 +1,210 @@
+//! What an agent does for its core: the methods of `core/services` (`spec/services.md`).
+//!
+//! A program of a core that has this endpoint gets a thread of its agent, which joins the pool as a
+//! server of it for one life of the core. Each kind of service has a file of its own and says by a
+//! number of a method whether that is its own; what the core has of it (attached segments) stays
+//! until the core is dead, which is later than the end of the thread.
+//!
+//! Never waits for the core, but for its first answer, and for the end of the session where the
+//! core is about to be ended. Never believes a number of the core: what is no call is counted as a
+//! violation and given up, anything else that is wrong is refused with an error number.
+
+mod call;
+mod notes;
+mod segments;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use hythe_abi::core_services::{REQUEST_BYTES, TYPE_NAME, TYPE_VERSION};
+use hythe_abi::services::BYTES;
+use hythe_node::hop::HopPool as _;
+use hythe_node::{ChannelType, MemberIndex, Node, NodeError, Pool, PoolError, ServerOptions};
+use hythe_pool::Identity;
+use rustix::io::Errno;
+
+use crate::link::{Life, LinkMap, ViolatedWord};
+use crate::segment::CoreUser;
+use crate::{LinkTimeouts, join_with};
+use call::{Answer, Call};
+use notes::Notes;
+use segments::CoreSegments;
+
+/// Requests of a core that may be unanswered: those of a task of its own each, and no more.
+const DEPTH: u32 = 24;
+/// How long a wait for the next request lasts, unless it is woken.
+const SLICE: Duration = Duration::from_secs(1);
+/// Between two tries to open the server.
+const PAUSE: Duration = Duration::from_millis(250);
+/// A core that is about to be ended is waited for no longer.
+const LEAVING: Duration = Duration::from_millis(200);
+
+/// One kind of service.
+trait Kind: Send {
+    /// Is the method one of its own?
+    fn has(&self, method: u32) -> bool;
+
+    /// Does what is asked, and answers, now or later.
+    fn serve(&mut self, call: Call, notes: &mut Notes);
+
+    /// The core has begun anew, or is dead: it has nothing any more.
+    fn forget(&mut self) -> Result<(), String>;
+}
+
+/// Whom the services are for.
+#[derive(Clone, Copy)]
+pub(crate) struct Customer<'a> {
+    /// The core's name in the pool.
+    pub(crate) name: &'a str,
+    /// Its process.
+    pub(crate) identity: Identity,
+    /// The channel of its endpoint.
+    pub(crate) channel: &'a str,
+    /// Its row as a whole, where violations are counted.
+    pub(crate) row: Option<MemberIndex>,
+}
+
+/// The services for one life of a core.
+pub(crate) struct Services {
+    node: Option<Node>,
+    index: MemberIndex,
+    pool: Pool,
+    channel: String,
+    row: Option<MemberIndex>,
+    kinds: Vec<Box<dyn Kind>>,
+    notes: Notes,
+}
+
+/// What the endpoint carries, as its channel says.
+pub(crate) fn carried() -> ChannelType {
+    ChannelType {
+        name: TYPE_NAME.to_owned(),
+        bytes: BYTES as u32,
+        align: 1,
+        version: TYPE_VERSION,
+    }
+}
+
+/// No core has this one's segments attached: its last life is over, and the next has not begun.
+///
+/// # Errors
+/// Why what it had could not be taken from it.
+pub(crate) fn begin_without_core(pool: &Pool, name: &str) -> Result<(), String> {
+    segments::forget_earlier(pool, name)
+}
+
+impl Services {
+    /// Joins the pool for a core. What there is to be told comes out of the receiver: lines for its
+    /// log.
+    pub(crate) fn begin(
+        pool: &Pool,
+        customer: Customer<'_>,
+    ) -> Result<(Self, Receiver<String>), NodeError> {
+        let timeouts = LinkTimeouts::default().flush(LEAVING).detach(LEAVING);
+        let node = join_with(pool, &format!("services-{}", customer.name), timeouts)?;
+        let user = CoreUser::new(customer.name, customer.identity);
+        let (notes, lines) = Notes::begin();
+        let services = Self {
+            index: node.index(),
+            node: Some(node),
+            pool: pool.clone(),
+            channel: customer.channel.to_owned(),
+            row: customer.row,
+            kinds: vec![Box::new(CoreSegments::begin(pool, user))],
+            notes,
+        };
+        Ok((services, lines))
+    }
+
+    /// The participant to wake, so that [`Services::run`] sees that it is over.
+    pub(crate) const fn index(&self) -> MemberIndex {
+        self.index
+    }
+
+    /// Serves until `over`, and leaves the pool.
+    pub(crate) fn run(&mut self, link: &LinkMap, over: &AtomicBool) {
+        let Some(node) = self.node.take() else {
+            return;
+        };
+        let mut has_told = false;
+        while !over.load(Ordering::Acquire) {
+            let Err(error) = self.serve(&node, link, over) else {
+                return;
+            };
+            if !std::mem::replace(&mut has_told, true) {
+                self.notes.add(&format!("its services do not run: {error}"));
+            }
+            if is_final(&error) {
+                return;
+            }
+            std::thread::park_timeout(PAUSE);
+        }
+    }
+
+    fn serve(&mut self, node: &Node, link: &LinkMap, over: &AtomicBool) -> Result<(), NodeError> {
+        let options = ServerOptions::default()
+            .carries(carried())
+            .depth(DEPTH)
+            .request_bytes(REQUEST_BYTES);
+        let mut server = node.server(&self.channel, &options)?;
+        let mut life = None;
+        while !over.load(Ordering::Acquire) {
+            let Some(request) = server.take(SLICE)? else {
+                continue;
+            };
+            self.follow(&mut life, link.life());
+            match Call::of(request)? {
+                Some(call) => self.dispatch(call),
+                None => self.count_violation(),
+            }
+        }
+        Ok(())
+    }
+
+    /// A program that began anew in the same process has nothing of what it had before. A new
+    /// session of the link alone takes nothing from it.
+    fn follow(&mut self, seen: &mut Option<Life>, now: Option<Life>) {
+        let Some(now) = now else { return };
+        let before = seen.replace(now);
+        if before.is_some_and(|before| now.is_restart_of(before)) {
+            self.forget();
+        }
+    }
+
+    fn dispatch(&mut self, call: Call) {
+        let method = call.header().method;
+        match self.kinds.iter_mut().find(|kind| kind.has(method)) {
+            Some(kind) => kind.serve(call, &mut self.notes),
+            None => call.answer(&Answer::refused(Errno::NOSYS)),
+        }
+    }
+
+    fn count_violation(&self) {
+        if let Some(row) = self.row {
+            let tables = self.pool.control().tables();
+            tables.count_core_violations(row, 1, ViolatedWord::Call.to_number(), 0);
+        }
+    }
+
+    fn forget(&mut self) {
+        for kind in &mut self.kinds {
+            if let Err(why) = kind.forget() {
+                self.notes.add(&why);
+            }
+        }
+    }
+
+    /// The core is dead.
+    pub(crate) fn end(mut self) {
+        self.forget();
+    }
+}
+
+/// Another version, or another kind of channel: it does not change while the core lives.
+fn is_final(error: &NodeError) -> bool {
+    matches!(
+        error.refusal(),
+        Some(PoolError::TypeMismatch(_) | PoolError::KindMismatch(_))
+    )
+}

@@ -1,0 +1,204 @@
+//! Segments for a core: shmget(2) and its family, as methods of `core/services`.
+//!
+//! A core acts as its agent's user. What it has attached is kept here, one shadow for each
+//! attachment, until it detaches or is dead.
+
+use hythe_abi::core_services::{SEGMENT_REMOVED, SegmentStatus, method};
+use hythe_abi::services::CallHeader;
+use hythe_node::Pool;
+use hythe_sys::system_v::{CREATE, EXCLUSIVE, NO_RESERVE, READ_ONLY};
+use rustix::io::Errno;
+
+use super::Kind;
+use super::call::{Answer, Call};
+use super::notes::Notes;
+use crate::segment::{Access, CoreAttachment, CoreUser, SegmentError, Segments};
+
+/// Bits of shmget(2) that a core may set: permissions, and these.
+const GET_FLAGS: i32 = 0o777 | CREATE | EXCLUSIVE | NO_RESERVE;
+
+/// The segments of one life of a core.
+#[derive(Debug)]
+pub(super) struct CoreSegments {
+    /// None where its board has no area, as the error says.
+    segments: Result<Segments, SegmentError>,
+    user: CoreUser,
+    attached: Vec<CoreAttachment>,
+}
+
+/// Why a call is refused.
+enum Refusal {
+    /// It makes no sense.
+    Call(Errno),
+    Segment(SegmentError),
+}
+
+impl From<SegmentError> for Refusal {
+    fn from(error: SegmentError) -> Self {
+        Self::Segment(error)
+    }
+}
+
+/// What an earlier life of the core had attached, it has no more.
+pub(super) fn forget_earlier(pool: &Pool, name: &str) -> Result<(), String> {
+    match Segments::open(pool, Some(name)) {
+        Err(SegmentError::NoArea { .. }) => Ok(()),
+        opened => detach_all(&opened),
+    }
+}
+
+fn detach_all(segments: &Result<Segments, SegmentError>) -> Result<(), String> {
+    let detached = match segments {
+        Ok(segments) => segments.detach_all(),
+        Err(_) => Ok(()),
+    };
+    detached.map_err(|error| format!("what the core had attached stays reserved: {error}"))
+}
+
+impl CoreSegments {
+    pub(super) fn begin(pool: &Pool, user: CoreUser) -> Self {
+        Self {
+            segments: Segments::open(pool, Some(user.name())),
+            user,
+            attached: Vec::new(),
+        }
+    }
+
+    fn act(&mut self, call: &CallHeader) -> Result<Answer, Refusal> {
+        let [first, second, third] = call.arguments;
+        let is_set = call.method == method::SHM_SET;
+        if call.bytes != 0 || (call.flags != 0 && !is_set) {
+            return Err(Refusal::Call(Errno::INVAL));
+        }
+        let id = first.cast_signed();
+        match call.method {
+            method::SHM_GET => self.get(id, second as usize, third.cast_signed()),
+            method::SHM_ATTACH => self.attach(id, second.cast_signed()),
+            method::SHM_DETACH => self.detach(id),
+            method::SHM_STAT => self.status(id),
+            method::SHM_SET => self.set(id, [second, third], call.flags),
+            _ => Ok(self.segments()?.remove(id).map(|()| Answer::default())?),
+        }
+    }
+
+    fn segments(&self) -> Result<&Segments, Refusal> {
+        self.segments
+            .as_ref()
+            .map_err(|error| Refusal::Call(Errno::from_raw_os_error(error.errno())))
+    }
+
+    fn get(&self, key: i32, bytes: usize, flags: i32) -> Result<Answer, Refusal> {
+        if flags & !GET_FLAGS != 0 {
+            return Err(Refusal::Call(Errno::INVAL));
+        }
+        let id = self.segments()?.get_for(&self.user, (key, bytes, flags))?;
+        Ok(Answer::values([id.cast_unsigned(), 0, 0, 0, 0]))
+    }
+
+    fn attach(&mut self, id: i32, flags: i32) -> Result<Answer, Refusal> {
+        let access = match flags {
+            0 => Access::Write,
+            READ_ONLY => Access::Read,
+            _ => return Err(Refusal::Call(Errno::INVAL)),
+        };
+        let count = self.attached.len();
+        let attached = self
+            .segments()?
+            .attach_for(&self.user, count, (id, access))?;
+        let bytes = attached.bytes as u64;
+        // An area has less than 2^32 pages: its size is told to cores in 32 bits.
+        let page = attached.first_page as u32;
+        self.attached.push(attached);
+        Ok(Answer::values([
+            page,
+            bytes as u32,
+            (bytes >> 32) as u32,
+            0,
+            0,
+        ]))
+    }
+
+    fn detach(&mut self, id: i32) -> Result<Answer, Refusal> {
+        let place = self.attached.iter().position(|attached| attached.id == id);
+        let place = place.ok_or(Refusal::Call(Errno::INVAL))?;
+        self.segments()?;
+        let attached = self.attached.swap_remove(place);
+        let detached = match &self.segments {
+            Ok(segments) => segments.detach_for(&self.user, attached),
+            Err(_) => Ok(()),
+        };
+        detached.map_err(|(attached, error)| {
+            self.attached.push(attached);
+            Refusal::Segment(error)
+        })?;
+        Ok(Answer::default())
+    }
+
+    fn status(&self, id: i32) -> Result<Answer, Refusal> {
+        let (status, place) = self.segments()?.status_for(id)?;
+        let removed = if status.is_removed {
+            SEGMENT_REMOVED
+        } else {
+            0
+        };
+        let said = SegmentStatus {
+            key: status.key,
+            owner: [status.user, status.group],
+            creator: [status.creator_user, status.creator_group],
+            mode: status.mode | removed,
+            made_on: place.is_made_on_core.into(),
+            page: place.page as u32,
+            bytes: status.bytes as u64,
+            times: [status.attach_time, status.detach_time, status.changed],
+            attached: [status.attached as u32, place.attached_core as u32],
+            processes: [status.creator, status.last_process].map(i32::cast_unsigned),
+            order: place.order,
+        };
+        Ok(Answer::bytes(&said.to_bytes()))
+    }
+
+    fn set(&self, id: i32, owner: [u32; 2], mode: u32) -> Result<Answer, Refusal> {
+        if mode & !0o777 != 0 {
+            return Err(Refusal::Call(Errno::INVAL));
+        }
+        let [user, group] = owner;
+        self.segments()?.change(id, user, group, mode)?;
+        Ok(Answer::default())
+    }
+}
+
+impl Kind for CoreSegments {
+    fn has(&self, method: u32) -> bool {
+        (method::SHM_GET..=method::SHM_REMOVE).contains(&method)
+    }
+
+    fn serve(&mut self, call: Call, notes: &mut Notes) {
+        let answer = self.act(call.header()).unwrap_or_else(|refusal| {
+            let number = match &refusal {
+                Refusal::Call(number) => *number,
+                Refusal::Segment(error) => Errno::from_raw_os_error(error.errno()),
+            };
+            if let Refusal::Segment(error) = refusal
+                && is_worth_a_line(number)
+            {
+                notes.add(&format!("a segment was refused to the core: {error}"));
+            }
+            Answer::refused(number)
+        });
+        call.answer(&answer);
+    }
+
+    fn forget(&mut self) -> Result<(), String> {
+        // The kernel first: what it let go is free when the table is brought in line.
+        self.attached.clear();
+        detach_all(&self.segments)
+    }
+}
+
+/// What the number does not tell: what is free, which file, which key.
+fn is_worth_a_line(number: Errno) -> bool {
+    !matches!(
+        number,
+        Errno::NOENT | Errno::EXIST | Errno::ACCESS | Errno::INVAL | Errno::IDRM
+    )
+}

@@ -1,0 +1,22 @@
+/* Methods by which a test has this core use segments (README.md). */
+#ifndef SEGMENTS_H
+#define SEGMENTS_H
+
+#include "hythe_rpc.h"
+#include "hythe_shm.h"
+
+/* Attached at once. */
+#define SEGMENTS_ATTACHED_MAX 64
+#define SEGMENTS_CALLS_MAX 4
+#define SEGMENTS_METHODS 7
+
+struct segments {
+    struct hythe_services services;
+    struct hythe_open_request requests[SEGMENTS_CALLS_MAX];
+    struct hythe_shm attached[SEGMENTS_ATTACHED_MAX];
+};
+
+/* Writes the methods into a table. */
+void segments_methods(struct segments *segments, struct hythe_rpc_method *table);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * Calls of the agent's services (spec/services.md): one function for all of them, which the files
+ * of each kind call. Never allocates, never waits but through client.c, never believes a word of an
+ * answer that it did not check.
+ */
+#include "services.h"
+
+#include "link.h"
+#include "shared.h"
+
+/* Error numbers of Linux have 12 bits. */
+#define ERRNO_MAX 4095
+
+static void copy(uint8_t *to, const volatile uint8_t *from, uint32_t bytes)
+{
+    uint32_t i;
+
+    for (i = 0; i < bytes; i++) {
+        to[i] = from[i];
+    }
+}
+
+/* What the link says, as an error number of Linux. */
+static int error_of(int result)
+{
+    /* By -result. */
+    static const uint8_t numbers[] = {
+        0,
+        HYTHE_EINVAL,    /* HYTHE_E_ARGUMENT */
+        HYTHE_ETIMEDOUT, /* HYTHE_E_TIMEOUT */
+        HYTHE_ENOTCONN,  /* HYTHE_E_DOWN */
+        HYTHE_ENOTCONN,  /* HYTHE_E_REFUSED */
+        HYTHE_ENOTCONN,  /* HYTHE_E_DETACHED */
+        HYTHE_EAGAIN,    /* HYTHE_E_FULL */
+        HYTHE_EPROTO,    /* HYTHE_E_QUARANTINED */
+        HYTHE_EMSGSIZE,  /* HYTHE_E_LENGTH */
+        HYTHE_ECONNRESET /* HYTHE_E_LOST */
+    };
+
+    if (result == HYTHE_STALE) {
+        return -HYTHE_ECONNRESET;
+    }
+    if (result > 0 || -result >= (int)sizeof numbers) {
+        return -HYTHE_EIO;
+    }
+    return -(int)numbers[-result];
+}
+
+int hythe_services_lie(struct hythe_services *services)
+{
+    struct hythe_endpoint *endpoint = services->client.endpoint;
+
+    hythe_link_lock(endpoint->link);
+    hythe_violation(endpoint);
+    hythe_link_unlock(endpoint->link);
+    return -HYTHE_EPROTO;
+}
+
+/* Leases, fills, sends, and waits for the answer: HYTHE_OK, or why there is none. */
+static int ask(struct hythe_client *client, struct hythe_services_call *call,
+               struct hythe_buffer *answer, uint32_t timeout_ms)
+{
+    const struct hythe_port *port = client->endpoint->link->port;
+    uint32_t start_ms = port->now_ms(port->context);
+    struct hythe_buffer buffer;
+    uint32_t spent_ms;
+    int result = hythe_request_lease(client, &buffer, timeout_ms);
+
+    if (result != HYTHE_OK) {
+        return result;
+    }
+    if (buffer.length < HYTHE_CALL_BYTES ||
+        buffer.length - HYTHE_CALL_BYTES < call->payload_bytes) {
+        result = HYTHE_E_LENGTH;
+    } else {
+        call->words[HYTHE_CALL_TIMEOUT] = timeout_ms;
+        call->words[HYTHE_CALL_LENGTH] = call->payload_bytes;
+        hythe_call_write(buffer.data, call->words);
+        copy(buffer.data + HYTHE_CALL_BYTES, call->payload, call->payload_bytes);
+        spent_ms = port->now_ms(port->context) - start_ms;
+        result = hythe_call(client, &buffer, HYTHE_CALL_BYTES + call->payload_bytes, answer,
+                            spent_ms < timeout_ms ? timeout_ms - spent_ms : 0);
+    }
+    if (buffer.endpoint != NULL) {
+        (void)hythe_release(&buffer);
+    }
+    return result;
+}
+
+/* What the answer says; 0 in `good`: it is none. */
+static int read_answer(struct hythe_services_call *call, const struct hythe_buffer *answer,
+                       int *good)
+{
+    uint32_t method = call->words[HYTHE_CALL_METHOD];
+    uint32_t bytes = answer->length - HYTHE_CALL_BYTES;
+    int32_t result;
+
+    *good = 0;
+    if (answer->length < HYTHE_CALL_BYTES) {
+        return 0;
+    }
+    hythe_call_read(answer->data, call->words);
+    result = (int32_t)call->words[HYTHE_CALL_RESULT];
+    *good = call->words[HYTHE_CALL_METHOD] == method && call->words[HYTHE_CALL_LENGTH] == bytes &&
+            result >= -ERRNO_MAX && bytes == (result < 0 ? 0 : call->result_bytes);
+    if (*good && bytes != 0) {
+        copy(call->result, answer->data + HYTHE_CALL_BYTES, bytes);
+    }
+    return result;
+}
+
+int hythe_services_call(struct hythe_services *services, struct hythe_services_call *call,
+                        uint32_t timeout_ms)
+{
+    struct hythe_buffer answer;
+    int result;
+    int good;
+
+    if (timeout_ms == HYTHE_CALL_NO_TIMEOUT) {
+        return -HYTHE_EINVAL;
+    }
+    result = ask(&services->client, call, &answer, timeout_ms);
+    if (result != HYTHE_OK) {
+        return error_of(result);
+    }
+    result = read_answer(call, &answer, &good);
+    (void)hythe_release(&answer);
+    return good ? result : hythe_services_lie(services);
+}
+
+int hythe_services_start(struct hythe_services *services,
+                         const struct hythe_services_config *config)
+{
+    if (services == NULL || config == NULL ||
+        (uintptr_t)config->segments % HYTHE_SEGMENT_PAGE != 0) {
+        return -HYTHE_EINVAL;
+    }
+    services->segments = config->segments;
+    services->segments_bytes = config->segments_bytes;
+    return error_of(hythe_client_start(&services->client, config->endpoint, config->requests,
+                                       config->request_count));
+}
