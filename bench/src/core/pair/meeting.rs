@@ -163,9 +163,10 @@ mod tests {
         let lookout = Lookout::default();
         for (size, payload) in [(64, Payload::Stored), (3 * PIECE, Payload::Computed)] {
             let mut here = Meeting::make(size, payload).expect("made");
-            let mut there = Meeting::attach(here.numbers(), size, payload).expect("attached");
+            let numbers = here.numbers();
             std::thread::scope(|scope| {
                 scope.spawn(|| {
+                    let mut there = Meeting::attach(numbers, size, payload).expect("attached");
                     for number in 0..50 {
                         there.write(number, &lookout).expect("written");
                     }
