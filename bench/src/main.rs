@@ -16,11 +16,13 @@ mod ipc;
 mod lookout;
 mod machine;
 mod media;
+mod others;
 mod payload;
 mod pool;
 mod preload;
 mod soak;
 mod statistics;
+mod system_v;
 mod table;
 mod wait_set;
 
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Media(arguments) => run_media(&arguments),
         Command::MediaEnd(arguments) => media::run_end(&arguments),
         Command::Echo(arguments) => ipc::echo(&arguments),
+        Command::PairWriter(arguments) => core::pair::write(&arguments),
         Command::Soak(arguments) => run_soak(&arguments),
         Command::SoakWorker(arguments) => soak::work(&arguments),
     };
@@ -71,6 +74,11 @@ fn show(document: Document, as_json: bool) -> Result<(), BenchError> {
 
 /// A core that is lost and an audit that fails are errors: then there is no document.
 fn run_core(arguments: &CoreArguments) -> Result<(), BenchError> {
+    if arguments.pair {
+        let report = core::pair::run(arguments)?;
+        print(&report, arguments.json, core::pair::render)?;
+        return verdict(report.conditions.invalid);
+    }
     let report = core::run(arguments)?;
     print(&report, arguments.json, core::render)
 }

@@ -57,6 +57,10 @@ pub(crate) struct CoreArguments {
     /// Measure 1, 2, 4 and 8 Linux ports on one channel as well, and two cores at once
     #[arg(long)]
     pub(crate) shared: bool,
+    /// In place of all that: two processes that share a segment and a semaphore, on one CPU and on
+    /// two, and what page faults and the TLB cost
+    #[arg(long, conflicts_with_all = ["shared", "systems", "waits", "payloads", "count"])]
+    pub(crate) pair: bool,
     /// Only these systems
     #[arg(long, value_delimiter = ',', value_enum)]
     pub(crate) systems: Vec<System>,
@@ -93,10 +97,17 @@ impl Scale {
 impl CoreArguments {
     /// What was said, and for the rest what `--quick` or its absence means.
     pub(super) fn scale(&self) -> Scale {
-        let (count, sizes, seconds, rounds): (_, &[usize], _, _) = if self.quick {
-            (50, &[64, 64 << 10], 2.0, 1)
-        } else {
-            (20_000, &SIZES, 120.0, 5)
+        match self.quick {
+            true => self.scale_of(&[64, 64 << 10]),
+            false => self.scale_of(&SIZES),
+        }
+    }
+
+    /// The same with other sizes, where none are said.
+    pub(super) fn scale_of(&self, sizes: &[usize]) -> Scale {
+        let (count, seconds, rounds) = match self.quick {
+            true => (50, 2.0, 1),
+            false => (20_000, 120.0, 5),
         };
         let mut sizes = Some(self.sizes.clone())
             .filter(|said| !said.is_empty())

@@ -13,6 +13,7 @@ mod case;
 mod copy;
 mod hythe;
 mod order;
+pub(crate) mod pair;
 mod ratios;
 mod report;
 mod run;

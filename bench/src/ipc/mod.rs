@@ -25,7 +25,6 @@ mod setup;
 mod side;
 mod stream;
 mod subject;
-mod system_v;
 mod sysv;
 
 use std::time::Duration;

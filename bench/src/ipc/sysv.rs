@@ -7,10 +7,10 @@ use std::str::FromStr;
 use super::case::Case;
 use super::end::End;
 use super::side::Side;
-use super::system_v::{Segment, Semaphores};
 use crate::error::BenchError;
 use crate::lookout::{BoundedWait, Lookout, NAP};
 use crate::payload::{fill, is_message};
+use crate::system_v::{Segment, Semaphores};
 
 /// Before each payload: how long it is. In a line of its own.
 const LENGTH_BYTES: usize = 64;

@@ -1,4 +1,4 @@
-//! System V shared memory and semaphores, for the peer `sysv`: the calls themselves.
+//! System V shared memory and semaphores, for the systems `sysv`: the calls themselves.
 //!
 //! No crate of the workspace has them behind safe functions, and the product does not call them, so
 //! they stand here: one of the files that the rule on `unsafe` lists (`cargo xtask tidy`).
@@ -32,7 +32,7 @@ const MODE: c_int = 0o600;
 
 /// A segment of shared memory, attached to this process.
 #[derive(Debug)]
-pub(super) struct Segment {
+pub(crate) struct Segment {
     id: c_int,
     base: NonNull<u8>,
     bytes: usize,
@@ -44,9 +44,22 @@ impl Segment {
     /// # Errors
     /// What `shmget` and `shmat` return: no memory, or more than the system's limit
     /// (`/proc/sys/kernel/shmmax`).
-    pub(super) fn create(bytes: usize) -> io::Result<Self> {
+    pub(crate) fn create(bytes: usize) -> io::Result<Self> {
+        Self::create_with(bytes, 0)
+    }
+
+    /// The same of huge pages.
+    ///
+    /// # Errors
+    /// As [`Self::create`]; no huge pages are set aside (`/proc/sys/vm/nr_hugepages`).
+    pub(crate) fn create_huge(bytes: usize) -> io::Result<Self> {
+        Self::create_with(bytes, libc::SHM_HUGETLB)
+    }
+
+    fn create_with(bytes: usize, flags: c_int) -> io::Result<Self> {
+        let flags = libc::IPC_CREAT | MODE | flags;
         // SAFETY: takes no pointer.
-        let id = unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, libc::IPC_CREAT | MODE) };
+        let id = unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, flags) };
         if id < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -61,7 +74,7 @@ impl Segment {
     ///
     /// # Errors
     /// What `shmat` and `shmctl` return: there is none with this number, or it is another user's.
-    pub(super) fn attach(id: i32) -> io::Result<Self> {
+    pub(crate) fn attach(id: i32) -> io::Result<Self> {
         // SAFETY: the kernel chooses the address, so nothing that is mapped is touched.
         let base = unsafe { libc::shmat(id, ptr::null(), 0) };
         // The error is the address -1.
@@ -76,7 +89,7 @@ impl Segment {
 
     /// What another process attaches it by.
     #[must_use]
-    pub(super) const fn id(&self) -> i32 {
+    pub(crate) const fn id(&self) -> i32 {
         self.id
     }
 
@@ -85,7 +98,7 @@ impl Segment {
     /// # Panics
     /// If that is not inside it.
     #[inline]
-    pub(super) fn copy_in(&self, at: usize, from: &[u8]) {
+    pub(crate) fn copy_in(&self, at: usize, from: &[u8]) {
         let to = self.place(at, from.len());
         // SAFETY: `place` has checked that the range is inside the mapping, which lives as long as
         // `self`; a slice of ours never overlaps it, because none over it is ever made. Another
@@ -98,7 +111,7 @@ impl Segment {
     /// # Panics
     /// If that is not inside it.
     #[inline]
-    pub(super) fn copy_out(&self, at: usize, to: &mut [u8]) {
+    pub(crate) fn copy_out(&self, at: usize, to: &mut [u8]) {
         let from = self.place(at, to.len());
         // SAFETY: as in `copy_in`; `to` is ours alone.
         unsafe { ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
@@ -133,7 +146,7 @@ impl Drop for Segment {
 
 /// A set of semaphores.
 #[derive(Debug)]
-pub(super) struct Semaphores {
+pub(crate) struct Semaphores {
     id: c_int,
     is_maker: bool,
 }
@@ -143,7 +156,7 @@ impl Semaphores {
     ///
     /// # Errors
     /// What `semget` returns: the system has no more sets.
-    pub(super) fn create(count: u16) -> io::Result<Self> {
+    pub(crate) fn create(count: u16) -> io::Result<Self> {
         // SAFETY: takes no pointer.
         let id = unsafe { libc::semget(libc::IPC_PRIVATE, count.into(), libc::IPC_CREAT | MODE) };
         check(id)?;
@@ -153,14 +166,14 @@ impl Semaphores {
 
     /// Those that another process has made. Whether there are any shows at first use.
     #[must_use]
-    pub(super) const fn open(id: i32) -> Self {
+    pub(crate) const fn open(id: i32) -> Self {
         let is_maker = false;
         Self { id, is_maker }
     }
 
     /// What another process opens them by.
     #[must_use]
-    pub(super) const fn id(&self) -> i32 {
+    pub(crate) const fn id(&self) -> i32 {
         self.id
     }
 
@@ -168,7 +181,7 @@ impl Semaphores {
     ///
     /// # Errors
     /// What `semop` returns: the set is gone, or has no such semaphore.
-    pub(super) fn post(&self, index: u16) -> io::Result<()> {
+    pub(crate) fn post(&self, index: u16) -> io::Result<()> {
         self.operate(index, 1, None)
     }
 
@@ -177,7 +190,7 @@ impl Semaphores {
     ///
     /// # Errors
     /// What `semtimedop` returns: the set is gone, or has no such semaphore.
-    pub(super) fn take(&self, index: u16, timeout: Duration) -> io::Result<bool> {
+    pub(crate) fn take(&self, index: u16, timeout: Duration) -> io::Result<bool> {
         match self.operate(index, -1, Some(timeout)) {
             Ok(()) => Ok(true),
             Err(error) => match error.raw_os_error() {
