@@ -3,6 +3,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
+
+use hythe::request::ClientOptions;
+use hythe::rpc::Caller;
+use hythe::{Node, Pool, PoolOptions};
 
 /// Where cargo puts what it built for these tests: beside the test itself.
 fn built() -> PathBuf {
@@ -59,6 +64,42 @@ impl Fixture {
     /// What `hythe core segments` lists.
     fn segments(&self) -> String {
         text(&run(&mut self.hythe(&["core", "segments", "--json"])))
+    }
+}
+
+/// Far longer than a call takes on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+/// Methods of `p1` (`rtos/apps/p1/README.md`).
+const ATTACH: u32 = 21;
+const DETACH: u32 = 22;
+const READ: u32 = 23;
+const WRITE: u32 = 24;
+
+impl Fixture {
+    /// Calls a method of the core with these words and bytes; what it returned.
+    fn ask(&self, method: u32, words: &[u32], bytes: &[u8]) -> Vec<u8> {
+        let options = PoolOptions::new("default").root(self.folder.path());
+        let pool = Pool::open(&options).expect("the core's pool");
+        let node = Node::join(&pool, "asks").expect("joined");
+        let client = node.client("core/calls", &ClientOptions::default());
+        let mut client = client.expect("a client");
+        let mut argument: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        argument.extend_from_slice(bytes);
+        let result = Caller::new(&mut client).call(method, &argument, LONG);
+        result.expect("a result").to_vec()
+    }
+
+    /// The core attaches a segment; its place in the core's table.
+    fn attach(&self, id: &str) -> u32 {
+        let result = self.ask(ATTACH, &[id.parse().expect("an id"), 0], &[]);
+        let words: Vec<u32> = result
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&word| u32::from_le_bytes(word))
+            .collect();
+        assert_eq!(words[0], 0, "{words:?}");
+        words[1]
     }
 }
 
@@ -152,12 +193,21 @@ fn debians_programs_make_use_and_remove_segments_of_a_core() {
     };
     perl("write");
     assert_eq!(perl("read"), "from perl");
+    // The core has the same bytes, under an address of its own.
+    let place = fixture.attach(&made_id);
+    assert_eq!(fixture.ask(READ, &[place, 4, 9], &[]), b"from perl");
+    assert_eq!(fixture.ask(WRITE, &[place, 4], b"from core"), []);
+    assert_eq!(perl("read"), "from core");
     // Without the library there are the kernel's own bytes, which nobody has touched.
     let mut plain = fixture.plain("perl");
     let read = run(plain.args(["-e", PERL, &made_id, "read"]));
     assert_eq!(text(&read), "\0".repeat(9));
 
+    // Removed, it stays for as long as the core has it attached.
     run(fixture.preloaded("ipcrm", "").args(["-m", &made_id]));
+    assert_eq!(fixture.ask(READ, &[place, 4, 9], &[]), b"from core");
+    assert!(fixture.segments().contains("\"attached_core\": 1,"));
+    assert_eq!(fixture.ask(DETACH, &[place], &[]), [0; 4]);
     assert!(fixture.segments().contains("\"segments\": []"));
 }
 
