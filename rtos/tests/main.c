@@ -35,6 +35,7 @@ int main(int argc, char **argv)
     test_requests();
     test_client();
     test_rpc();
+    test_shm();
     test_hostile();
     test_sessions();
     test_random();

@@ -47,6 +47,7 @@ void test_events(void);
 void test_requests(void);
 void test_client(void);
 void test_rpc(void);
+void test_shm(void);
 void test_flows(void);
 void test_stopped(void);
 void test_hostile(void);

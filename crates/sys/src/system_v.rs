@@ -91,7 +91,9 @@ pub fn status(id: i32) -> io::Result<Status> {
 /// # Errors
 /// What `shmctl` says.
 pub fn change(id: i32, user: u32, group: u32, mode: u32) -> io::Result<()> {
-    let (_, mut record) = record(id, libc::IPC_STAT)?;
+    // Nothing else is read, and who may not read the segment may own it all the same.
+    // SAFETY: a record of integers only.
+    let mut record = unsafe { MaybeUninit::<libc::shmid_ds>::zeroed().assume_init() };
     record.shm_perm.uid = user;
     record.shm_perm.gid = group;
     record.shm_perm.mode = mode as _;

@@ -344,7 +344,6 @@ impl Pool {
         plan: &hythe_pool::CoreRegionPlan<'_>,
         file_bytes: u64,
     ) -> Result<(), NodeError> {
-        let (directory, options) = (&self.shared.directory, &self.shared.options);
         let link = format!("link.{}", region.0);
         let own_link = (plan.link.offset == 0).then_some((link, u64::from(plan.link.bytes)));
         let registry = plan.segments.map(|_| {
@@ -355,10 +354,38 @@ impl Pool {
             .chain(own_link)
             .chain(registry);
         for (name, bytes) in files {
-            self.forget_file(&name);
-            directory::make_file(directory, &name, bytes, options)?;
+            self.add_file(&name, bytes)?;
         }
         Ok(())
+    }
+
+    /// Adds a file for those who may use the pool: whoever made it has said who they are, and not
+    /// who opened it.
+    fn add_file(&self, name: &str, bytes: u64) -> Result<OwnedFd, NodeError> {
+        let make = |options: &PoolOptions| {
+            self.forget_file(name);
+            directory::make_file(&self.shared.directory, name, bytes, options)
+        };
+        let own = self.shared.options.clone();
+        let here = rustix::fs::statat(
+            &self.shared.directory,
+            "region.0",
+            rustix::fs::AtFlags::SYMLINK_NOFOLLOW,
+        );
+        let first = here.or_else(|_| rustix::fs::stat(self.region_path(RegionIndex(0))));
+        let Ok(first) = first else {
+            // Nobody but this process has the pool.
+            return make(&own);
+        };
+        let own = own.mode(first.st_mode & 0o777);
+        if first.st_gid == rustix::process::getegid().as_raw() {
+            return make(&own);
+        }
+        match make(&own.clone().group(first.st_gid)) {
+            // A container that does not know the group.
+            Err(NodeError::NotInGroup { .. }) => make(&own),
+            made => made,
+        }
     }
 
     /// Makes the file of the wire region. What is there already was left by somebody who died over
@@ -368,10 +395,8 @@ impl Pool {
         region: RegionIndex,
         plan: WireRegionPlan,
     ) -> Result<(), NodeError> {
-        let (directory, options) = (&self.shared.directory, &self.shared.options);
         let name = format!("region.{}", region.0);
-        self.forget_file(&name);
-        directory::make_file(directory, &name, plan.bytes(), options)
+        self.add_file(&name, plan.bytes())
             .and_then(|made| {
                 region_files::check_pages(&made, &self.path().join(&name), plan.slot_bytes)
             })

@@ -89,3 +89,64 @@ impl Call {
         }
     }
 }
+
+#[cfg(test)]
+impl Answer {
+    pub(super) const fn first_value(&self) -> u32 {
+        self.values[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hythe_node::{ClientOptions, Node, Pool, PoolOptions, ServerOptions};
+    use std::time::Duration;
+
+    const SECONDS: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn what_is_no_call_of_hythe_s_is_given_up() {
+        let root = std::env::temp_dir().join(format!("hythe-service-{}", std::process::id()));
+        let options = PoolOptions::new("calls").root(&root).bytes(12 << 20);
+        let pool = Pool::open_or_create(&options).expect("pool");
+        let node = Node::join(&pool, "both").expect("joins");
+        let server = node.server("services", &ServerOptions::default());
+        let mut server = server.expect("a server");
+        let client = node.client("services", &ClientOptions::default());
+        let mut client = client.expect("a client");
+        let mut ask = |bytes: &[u8]| {
+            let mut lease = client.lease(bytes.len()).expect("a slot");
+            lease.write(0, bytes);
+            let asked = client.request(lease, bytes.len()).expect("asked");
+            let request = server.take(SECONDS).expect("sound").expect("a request");
+            let call = Call::of(request).expect("sound");
+            let is_call = call.is_some();
+            if let Some(call) = call {
+                call.answer(&Answer::bytes(b"there"));
+            }
+            let reply = client.wait(asked, SECONDS);
+            assert_eq!(reply.is_ok(), is_call);
+            reply.ok().flatten().map(|reply| reply.to_vec())
+        };
+        let header = CallHeader {
+            method: OWN_METHOD_MAX + 1,
+            ..CallHeader::default()
+        };
+        let good = ask(&header.to_bytes()).expect("answered");
+        assert_eq!(&good[BYTES..], b"there");
+        let own = CallHeader {
+            method: OWN_METHOD_MAX,
+            ..header
+        };
+        let long = CallHeader { bytes: 1, ..header };
+        assert_eq!(ask(&[]), None);
+        assert_eq!(ask(&header.to_bytes()[..BYTES - 1]), None);
+        assert_eq!(ask(&own.to_bytes()), None);
+        assert_eq!(ask(&long.to_bytes()), None);
+        assert_eq!(ask(&[&header.to_bytes()[..], &[0]].concat()), None);
+        assert_eq!(ask(&[0xFF; BYTES]), None);
+        drop((client, server, node));
+        std::fs::remove_dir_all(&root).expect("removed");
+    }
+}

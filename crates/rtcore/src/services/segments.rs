@@ -202,3 +202,151 @@ fn is_worth_a_line(number: Errno) -> bool {
         Errno::NOENT | Errno::EXIST | Errno::ACCESS | Errno::INVAL | Errno::IDRM
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hythe_node::hop::HopNode as _;
+    use hythe_node::{
+        CoreRegionPlan, LinkPlace, Node, PoolOptions, SegmentPlace, SlotClass, own_identity,
+    };
+    use hythe_sys::system_v::PRIVATE;
+
+    const AREA: u64 = 1 << 20;
+
+    /// A pool with an area, without a core.
+    struct Fixture {
+        root: std::path::PathBuf,
+        segments: CoreSegments,
+    }
+
+    impl Fixture {
+        fn new(name: &str) -> Self {
+            let id = std::process::id();
+            let root = std::path::PathBuf::from(format!("/dev/shm/hythe-services-{name}-{id}"));
+            let options = PoolOptions::new("rtcore").root(&root).bytes(12 << 20);
+            let pool = Pool::open_or_create(&options).expect("pool");
+            let node = Node::join(&pool, "agent").expect("joins");
+            let slots = [SlotClass {
+                slot_bytes: 1024,
+                count: 4,
+                first: 0,
+                offset: 0,
+            }];
+            let place = |bytes, offset| SegmentPlace { offset, bytes };
+            let plan = CoreRegionPlan {
+                name: "core",
+                bytes: 4096,
+                classes: &slots,
+                link: LinkPlace {
+                    bytes: 4096,
+                    offset: 0,
+                },
+                segments: Some(place(AREA, AREA)),
+            };
+            node.add_core_region(&plan, 2 * AREA).expect("added");
+            let user = CoreUser::new("core", own_identity());
+            let segments = CoreSegments::begin(&pool, user);
+            Self { root, segments }
+        }
+
+        fn act(&mut self, method: u32, arguments: [u32; 3]) -> Result<Answer, Errno> {
+            self.with(CallHeader {
+                method,
+                arguments,
+                ..CallHeader::default()
+            })
+        }
+
+        fn with(&mut self, call: CallHeader) -> Result<Answer, Errno> {
+            self.segments.act(&call).map_err(|refusal| match refusal {
+                Refusal::Call(number) => number,
+                Refusal::Segment(error) => Errno::from_raw_os_error(error.errno()),
+            })
+        }
+
+        fn make(&mut self) -> u32 {
+            let wish = [PRIVATE.cast_unsigned(), 1, (CREATE | 0o600).cast_unsigned()];
+            let made = self.act(method::SHM_GET, wish).expect("made");
+            made.first_value()
+        }
+
+        fn listed(&self) -> crate::segment::BoardSegments {
+            let segments = self.segments.segments.as_ref().expect("an area");
+            segments.list().expect("listed").remove(0)
+        }
+    }
+
+    impl Drop for Fixture {
+        fn drop(&mut self) {
+            let _ = self.segments.forget();
+            for left in self.listed().segments {
+                let _ = self.segments.segments().map(|all| all.remove(left.id));
+            }
+            let _ = std::fs::remove_dir_all(&self.root);
+        }
+    }
+
+    #[test]
+    fn a_core_has_no_more_than_256_attachments_and_none_when_it_has_ended() {
+        let mut fixture = Fixture::new("many");
+        let id = fixture.make();
+        for _ in 0..256 {
+            fixture
+                .act(method::SHM_ATTACH, [id, 0, 0])
+                .expect("attached");
+        }
+        let more = fixture.act(method::SHM_ATTACH, [id, 0, 0]);
+        assert_eq!(more, Err(Errno::NOMEM));
+        fixture
+            .act(method::SHM_DETACH, [id, 0, 0])
+            .expect("detached");
+        fixture
+            .act(method::SHM_ATTACH, [id, 0, 0])
+            .expect("attached again");
+        assert_eq!(fixture.listed().segments[0].attached_core, 256);
+        fixture
+            .act(method::SHM_REMOVE, [id, 0, 0])
+            .expect("removed");
+        fixture.segments.forget().expect("forgotten");
+        assert_eq!(fixture.listed().free_bytes, AREA);
+        let gone = fixture.act(method::SHM_DETACH, [id, 0, 0]);
+        assert_eq!(gone, Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn what_no_call_says_is_refused() {
+        let mut fixture = Fixture::new("words");
+        let id = fixture.make();
+        for method in method::SHM_GET..=method::SHM_REMOVE {
+            let arguments = [id, 0, 0];
+            let call = CallHeader {
+                method,
+                arguments,
+                ..CallHeader::default()
+            };
+            let bytes = CallHeader { bytes: 4, ..call };
+            assert_eq!(fixture.with(bytes), Err(Errno::INVAL), "{method:#x}");
+            let flags = CallHeader {
+                flags: 0o1000,
+                ..call
+            };
+            assert_eq!(fixture.with(flags), Err(Errno::INVAL), "{method:#x}");
+        }
+        for size in [0, AREA as u32 + 1, u32::MAX] {
+            let wish = [0, size, CREATE.cast_unsigned()];
+            assert_eq!(fixture.act(method::SHM_GET, wish), Err(Errno::INVAL));
+        }
+        for bit in (9..32).filter(|bit| GET_FLAGS >> bit & 1 == 0) {
+            let wish = [0, 1, CREATE.cast_unsigned() | 1 << bit];
+            let refused = fixture.act(method::SHM_GET, wish);
+            assert_eq!(refused, Err(Errno::INVAL), "bit {bit}");
+        }
+        for flags in [1, 2, 0o20000, u32::MAX] {
+            let refused = fixture.act(method::SHM_ATTACH, [id, flags, 0]);
+            assert_eq!(refused, Err(Errno::INVAL), "{flags:#x}");
+        }
+        assert_eq!(fixture.listed().segments.len(), 1);
+        assert_eq!(fixture.listed().segments[0].attached_core, 0);
+    }
+}

@@ -68,7 +68,11 @@ pub struct Said {
 
 impl SegmentCore {
     pub fn open(node: &Node) -> Self {
-        let client = node.client("core/calls", &ClientOptions::default());
+        Self::open_on(node, "core/calls")
+    }
+
+    pub fn open_on(node: &Node, channel: &str) -> Self {
+        let client = node.client(channel, &ClientOptions::default());
         Self {
             client: client.expect("a client"),
         }
