@@ -10,6 +10,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod control;
 mod descriptor;
 pub mod link;
 pub mod pool;

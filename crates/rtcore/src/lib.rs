@@ -45,6 +45,7 @@ mod rings;
 pub mod segment;
 mod status;
 mod supervisor;
+pub mod tasks;
 mod timeouts;
 mod watched;
 

@@ -8,6 +8,7 @@
 )]
 
 pub mod asker;
+pub mod control;
 pub mod link_memory;
 
 use std::path::{Path, PathBuf};
