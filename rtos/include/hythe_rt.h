@@ -122,6 +122,7 @@ struct hythe_link_config {
 
 struct hythe_link;
 struct hythe_endpoint;
+struct hythe_task;
 
 /*
  * A slot, or a part of one, that this core holds. Fields are set by the library and read by the
@@ -143,8 +144,9 @@ struct hythe_buffer {
     uint32_t attachment;
     /* Which of the endpoint's Linux ports it came from. */
     uint32_t port;
-    /* Private: the entry as it came. */
+    /* Private: the entry as it came; and its number among those of which a task is known. */
     uint32_t words[8];
+    uint32_t tracked;
 };
 
 /*
@@ -238,7 +240,7 @@ struct hythe_endpoint {
     struct hythe_flow flows[HYTHE_MAX_PORTS];
 };
 
-/* A request of a client that is not over. 56 bytes. */
+/* A request of a client that is not over. 64 bytes. */
 struct hythe_open_request {
     /* 0: this one is free. */
     uint64_t number;
@@ -248,6 +250,8 @@ struct hythe_open_request {
     uint32_t attachment;
     /* The entry of the reply, once it has come. */
     uint32_t words[8];
+    /* The task that asked, if it can be killed; else NULL. */
+    const struct hythe_task *owner;
 };
 
 /* What a client has seen of one server's queue. */
@@ -267,6 +271,22 @@ struct hythe_client {
     uint32_t request_count;
     uint32_t last_number;
     struct hythe_client_port ports[HYTHE_MAX_PORTS];
+    /* Ends what a task has asked; returns how many requests. */
+    uint32_t (*forget_of)(struct hythe_client *client, const struct hythe_task *owner);
+};
+
+/*
+ * What the library tells of the calling task to a program whose tasks can be killed (hythe_task.h).
+ * Called under the lock.
+ */
+struct hythe_tracker {
+    /* The calling task, if it can be killed; else NULL. */
+    struct hythe_task *(*self)(const struct hythe_tracker *tracker);
+    /* It has a buffer from now on; and has it no more. */
+    void (*took)(struct hythe_tracker *tracker, struct hythe_buffer *buffer);
+    void (*gave)(struct hythe_tracker *tracker, struct hythe_buffer *buffer);
+    /* 1: it is one of `sleepers`. 0: it is none any more. */
+    void (*sleeps)(const struct hythe_tracker *tracker, uint32_t sleeps);
 };
 
 struct hythe_link {
@@ -296,6 +316,8 @@ struct hythe_link {
     uint32_t bell_count;
     /* Tasks that Linux was told sleep. */
     uint32_t sleepers;
+    /* NULL: no task of this program can be killed. */
+    struct hythe_tracker *tracker;
     struct hythe_endpoint endpoints[HYTHE_MAX_ENDPOINTS];
 };
 

@@ -108,6 +108,7 @@ static int is_current(const struct hythe_client *client, const struct hythe_open
 static struct hythe_open_request *begin_request(struct hythe_client *client,
                                                 const struct hythe_buffer *buffer)
 {
+    const struct hythe_tracker *tracker = client->endpoint->link->tracker;
     struct hythe_open_request *request = find(client, 0);
 
     if (request != NULL) {
@@ -117,6 +118,7 @@ static struct hythe_open_request *begin_request(struct hythe_client *client,
         request->state = STATE_BEGUN;
         request->port = buffer->port;
         request->attachment = buffer->attachment;
+        request->owner = tracker == NULL ? NULL : tracker->self(tracker);
     }
     return request;
 }
@@ -366,6 +368,40 @@ static int serve_and_lease(struct hythe_client *client, struct hythe_buffer *buf
     return result;
 }
 
+/* Its reply is dropped and counted, whether it has come or will. */
+static void forget(struct hythe_client *client, struct hythe_open_request *request)
+{
+    struct hythe_endpoint *endpoint = client->endpoint;
+    struct hythe_buffer reply;
+    int result = take_outcome(client, request, &reply);
+
+    if (result == HYTHE_OK) {
+        hythe_endpoint_count(endpoint, &endpoint->counters.dropped, HYTHE_RECORD_AT_DROPPED);
+        (void)hythe_give_back(&reply, HYTHE_LENGTH_UNUSED, &endpoint->counters.returned);
+    } else if (result == HYTHE_E_TIMEOUT) {
+        client->ports[request->port].forgotten += request->state == STATE_SENT;
+        request->number = 0;
+    }
+}
+
+static uint32_t forget_of(struct hythe_client *client, const struct hythe_task *owner)
+{
+    struct hythe_link *link = client->endpoint->link;
+    uint32_t count = 0;
+    uint32_t i;
+
+    hythe_link_lock(link);
+    for (i = 0; i < client->request_count; i++) {
+        struct hythe_open_request *request = &client->requests[i];
+        if (request->number != 0 && request->owner == owner) {
+            forget(client, request);
+            count++;
+        }
+    }
+    hythe_link_unlock(link);
+    return count;
+}
+
 /* ---- Public ---- */
 
 int hythe_client_start(struct hythe_client *client, struct hythe_endpoint *endpoint,
@@ -382,6 +418,7 @@ int hythe_client_start(struct hythe_client *client, struct hythe_endpoint *endpo
     client->requests = requests;
     client->request_count = request_count;
     client->last_number = 0;
+    client->forget_of = forget_of;
     for (i = 0; i < request_count; i++) {
         requests[i].number = 0;
     }
@@ -466,7 +503,6 @@ int hythe_reply_wait(struct hythe_client *client, uint64_t *number, struct hythe
 int hythe_request_forget(struct hythe_client *client, uint64_t number)
 {
     struct hythe_open_request *request;
-    struct hythe_buffer reply;
     struct hythe_link *link;
     int result = HYTHE_E_ARGUMENT;
 
@@ -477,16 +513,7 @@ int hythe_request_forget(struct hythe_client *client, uint64_t number)
     hythe_link_lock(link);
     request = find(client, number);
     if (request != NULL) {
-        result = take_outcome(client, request, &reply);
-        if (result == HYTHE_OK) {
-            hythe_endpoint_count(client->endpoint, &client->endpoint->counters.dropped,
-                                 HYTHE_RECORD_AT_DROPPED);
-            (void)hythe_give_back(&reply, HYTHE_LENGTH_UNUSED,
-                                  &client->endpoint->counters.returned);
-        } else if (result == HYTHE_E_TIMEOUT) {
-            client->ports[request->port].forgotten++;
-            request->number = 0;
-        }
+        forget(client, request);
         result = HYTHE_OK;
     }
     hythe_link_unlock(link);

@@ -15,6 +15,9 @@ static void let_go(struct hythe_buffer *buffer)
 {
     struct hythe_endpoint *endpoint = buffer->endpoint;
 
+    if (endpoint->link->tracker != NULL) {
+        endpoint->link->tracker->gave(endpoint->link->tracker, buffer);
+    }
     endpoint->flows[buffer->port].held--;
     endpoint->counters.held--;
     buffer->endpoint = NULL;

@@ -90,6 +90,7 @@ int hythe_link_start(struct hythe_link *link, const struct hythe_link_config *co
     link->session = 0;
     link->bell_count = 0;
     link->sleepers = 0;
+    link->tracker = NULL;
     for (i = 0; i < link->endpoint_count; i++) {
         prepare_endpoint(link, i);
     }

@@ -55,6 +55,10 @@ void hythe_take_hold(struct hythe_endpoint *endpoint, uint32_t port, struct hyth
     buffer->endpoint = endpoint;
     buffer->port = port;
     buffer->attachment = flow->attachment;
+    buffer->tracked = 0;
+    if (endpoint->link->tracker != NULL) {
+        endpoint->link->tracker->took(endpoint->link->tracker, buffer);
+    }
     flow->held++;
     endpoint->counters.held++;
     endpoint->counters.received++;

@@ -20,6 +20,14 @@ void hythe_wait_begin(struct hythe_wait *wait, struct hythe_link *link, uint32_t
     wait->began = 0;
 }
 
+/* A task that is killed in its sleep does not say that it woke. */
+static void track(const struct hythe_link *link, uint32_t sleeps)
+{
+    if (link->tracker != NULL) {
+        link->tracker->sleeps(link->tracker, sleeps);
+    }
+}
+
 /* "I sleep", before the tail of Linux is looked at once more. 0: there is nobody to say it to. */
 static int announce(struct hythe_wait *wait)
 {
@@ -30,6 +38,7 @@ static int announce(struct hythe_wait *wait)
         wait->announced = 1;
         wait->looks_left = link->sleep_looks;
         link->sleepers++;
+        track(link, 1);
         hythe_link_write_bell_wanted(link);
         /* Linux writes its tail before it reads that word. */
         hythe_fence();
@@ -90,6 +99,7 @@ void hythe_wait_end(struct hythe_wait *wait)
     }
     hythe_link_lock(link);
     link->sleepers--;
+    track(link, 0);
     if (link->state == HYTHE_STATE_UP) {
         hythe_link_write_bell_wanted(link);
     }

@@ -10,6 +10,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod control;
 pub mod core_services;
 mod descriptor;
 pub mod link;

@@ -259,6 +259,32 @@ pub(crate) enum CoreCommand {
     /// Show the segments: bytes that processes and a core see by address
     #[command(after_help = "Example:\n  hythe core segments mps2-an386")]
     Segments(CoreSegmentsArgs),
+    /// List the tasks that a core's program has registered, with state, stack and run time
+    #[command(
+        after_help = "Examples:\n  hythe core tasks mps2-an386\n  hythe core tasks mps2-an386 --all"
+    )]
+    Tasks(CoreTasksArgs),
+    /// Start, stop or kill a task of a core
+    #[command(after_help = "Example:\n  hythe core task start mps2-an386 counter")]
+    Task {
+        /// What to do
+        #[command(subcommand)]
+        command: CoreTaskCommand,
+    },
+}
+
+/// What can be done with a task.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CoreTaskCommand {
+    /// Start a task; done when it has run its first instruction
+    #[command(after_help = "Example:\n  hythe core task start mps2-an386 counter 'from 1'")]
+    Start(CoreTaskStartArgs),
+    /// Ask a task to stop, and wait until it has
+    #[command(after_help = "Example:\n  hythe core task stop mps2-an386 counter")]
+    Stop(CoreTaskArgs),
+    /// End a task that does not stop; what it held comes back
+    #[command(after_help = "Example:\n  hythe core task kill mps2-an386 spinner")]
+    Kill(CoreTaskArgs),
 }
 
 /// What to run, and how.
@@ -313,6 +339,35 @@ pub(crate) struct CoreStopArgs {
 pub(crate) struct CoreSegmentsArgs {
     /// The core: its board, or the name that it was given; default: all that have memory for them
     pub(crate) board: Option<String>,
+}
+
+/// Whose tasks.
+#[derive(Args, Debug)]
+pub(crate) struct CoreTasksArgs {
+    /// The core: its board, or the name that it was given
+    pub(crate) board: String,
+    /// The pool's processes, too
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Which task.
+#[derive(Args, Debug)]
+pub(crate) struct CoreTaskArgs {
+    /// The core: its board, or the name that it was given
+    pub(crate) board: String,
+    /// The task, by name or number; of several that have the name, the first
+    #[arg(value_name = "NAME")]
+    pub(crate) task: String,
+}
+
+/// Which task, and what it is told.
+#[derive(Args, Debug)]
+pub(crate) struct CoreTaskStartArgs {
+    #[command(flatten)]
+    pub(crate) of: CoreTaskArgs,
+    /// Text for the task, at most 63 bytes
+    pub(crate) argument: Option<String>,
 }
 
 /// Whose log.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use hythe::core::CoreError;
+use hythe::core::tasks::TaskError;
 use hythe::{NodeError, PoolError};
 use hythe_latency::LatencyError;
 use hythe_preload::PreloadError;
@@ -28,6 +29,9 @@ pub(crate) enum CliError {
     /// About segments.
     #[error(transparent)]
     Segment(#[from] hythe::segment::SegmentError),
+    /// About tasks of a core.
+    #[error("{}{}", .0, remedy::of_task(.0))]
+    Task(#[from] TaskError),
     /// Reading ahead, or recording for it, did not work.
     #[error("{}{}", .0, remedy::of_preload(.0))]
     Preload(#[from] PreloadError),
@@ -76,8 +80,13 @@ impl CliError {
         let node = match self {
             Self::WrongUse(_)
             | Self::Latency(LatencyError::Threshold { .. })
-            | Self::Core(CoreError::BadName { .. }) => return true,
-            Self::Node(error) | Self::Core(CoreError::Node(error)) => error,
+            | Self::Core(CoreError::BadName { .. })
+            | Self::Task(TaskError::BadName { .. } | TaskError::ArgumentTooLong { .. }) => {
+                return true;
+            }
+            Self::Node(error)
+            | Self::Core(CoreError::Node(error))
+            | Self::Task(TaskError::Core(CoreError::Node(error))) => error,
             _ => return false,
         };
         matches!(

@@ -5,6 +5,7 @@
 //! the text says enough. Never prints.
 
 use hythe::core::CoreError;
+use hythe::core::tasks::TaskError;
 use hythe::media::MediaError;
 use hythe::{NodeError, PoolError};
 use hythe_demo::DemoError;
@@ -74,6 +75,30 @@ pub(crate) fn of_core(error: &CoreError) -> String {
         CoreError::BadName { .. } => " (--as)".to_owned(),
         CoreError::BadClasses { .. } => " (--class)".to_owned(),
         CoreError::Node(error) => of_node(error),
+        _ => String::new(),
+    }
+}
+
+pub(crate) fn of_task(error: &TaskError) -> String {
+    match error {
+        TaskError::NoControl { .. } => "; `hythe core run --app` runs one that does".to_owned(),
+        TaskError::Runs { board, task } | TaskError::TooMany { board, task, .. } => format!(
+            " (`hythe core task stop {} {}`)",
+            escaped(board),
+            escaped(task)
+        ),
+        TaskError::StillRuns { board, task, .. } | TaskError::NotBegun { board, task } => format!(
+            " (`hythe core task kill {} {}`)",
+            escaped(board),
+            escaped(task)
+        ),
+        TaskError::NotRunning { board, task } => format!(
+            "; `hythe core task start {} {}` starts it",
+            escaped(board),
+            escaped(task)
+        ),
+        TaskError::Permanent { .. } => " (`hythe core stop`)".to_owned(),
+        TaskError::Core(error) => of_core(error),
         _ => String::new(),
     }
 }

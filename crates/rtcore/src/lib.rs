@@ -46,6 +46,7 @@ pub mod segment;
 mod services;
 mod status;
 mod supervisor;
+pub mod tasks;
 mod timeouts;
 mod watched;
 

@@ -1,4 +1,4 @@
-/* The image of `p1`: one link, and a task that serves calls. See README.md for the endpoints. */
+/* The image of `p1`: one link, and its tasks (tasks.c). See README.md for the endpoints. */
 #include "FreeRTOS.h"
 #include "task.h"
 
@@ -6,25 +6,37 @@
 #include "hythe_freertos.h"
 #include "hythe_rt.h"
 #include "methods.h"
+#include "tasks.h"
 
 enum {
     ENDPOINT_CALLS = 0,
     ENDPOINT_ASKS = 1,
-    ENDPOINT_SERVICES = 2,
-    ENDPOINTS = 3
+    ENDPOINT_CONTROL = 2,
+    ENDPOINT_PING = 3,
+    ENDPOINT_PONG = 4,
+    ENDPOINT_COUNT = 5,
+    ENDPOINT_SERVICES = 6,
+    ENDPOINTS = 7
 };
 
 /* A header and 64 KiB. */
 #define CALL_BYTES_MAX (32u + (64u << 10))
 
-#define STACK_WORDS (4u * 1024u / sizeof(StackType_t))
-#define PRIORITY (2 | portPRIVILEGE_BIT)
+/* One slot of the largest class of every board, without its headroom. */
+#define ECHO_BYTES_MAX (1u << 20)
+/* A number and an argument. */
+#define COUNT_BYTES_MAX (4u + HYTHE_TASK_ARGUMENT_BYTES)
 
 static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
     [ENDPOINT_CALLS] = {"core/calls", HYTHE_TO_CORE, CALL_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
     [ENDPOINT_ASKS] = {"core/asks", HYTHE_FROM_CORE, CALL_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
     [ENDPOINT_SERVICES] = {HYTHE_SERVICES_ENDPOINT, HYTHE_FROM_CORE, HYTHE_SERVICES_BYTES,
                            HYTHE_SERVICES_TYPE, 0, HYTHE_KIND_REQUESTS},
+    [ENDPOINT_CONTROL] = {"core/control", HYTHE_TO_CORE, HYTHE_CONTROL_BYTES, 0, 0,
+                          HYTHE_KIND_REQUESTS},
+    [ENDPOINT_PING] = {"ping", HYTHE_TO_CORE, ECHO_BYTES_MAX, 0, 0, HYTHE_KIND_MESSAGES},
+    [ENDPOINT_PONG] = {"pong", HYTHE_FROM_CORE, ECHO_BYTES_MAX, 0, 0, HYTHE_KIND_MESSAGES},
+    [ENDPOINT_COUNT] = {"count", HYTHE_FROM_CORE, COUNT_BYTES_MAX, 0, 0, HYTHE_KIND_MESSAGES},
 };
 
 static struct hythe_freertos freertos;
@@ -32,9 +44,7 @@ static struct hythe_port port;
 static struct hythe_link core_link;
 static struct methods methods;
 static struct segments segments;
-
-static StackType_t stack[STACK_WORDS];
-static StaticTask_t task;
+static struct work work;
 
 BaseType_t app_bell_from_isr(void)
 {
@@ -85,7 +95,12 @@ void app_start(const struct board *board)
     must(hythe_client_start(&methods.client, hythe_link_endpoint(&core_link, ENDPOINT_ASKS),
                             methods.requests, METHODS_HELD_MAX) == HYTHE_OK);
     start_services(board);
-    must(xTaskCreateStatic(methods_run, "methods", STACK_WORDS, &methods, PRIORITY, stack, &task) !=
-         NULL);
+    work.ping = hythe_link_endpoint(&core_link, ENDPOINT_PING);
+    work.pong = hythe_link_endpoint(&core_link, ENDPOINT_PONG);
+    work.count = hythe_link_endpoint(&core_link, ENDPOINT_COUNT);
+    work.client = &methods.client;
+    must(tasks_start(&core_link, &freertos, &work, &methods,
+                     hythe_link_endpoint(&core_link, ENDPOINT_CONTROL),
+                     board->segments) == HYTHE_OK);
     board_open_doorbell();
 }

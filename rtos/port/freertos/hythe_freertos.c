@@ -12,20 +12,35 @@ static int join(struct hythe_freertos *freertos)
     UBaseType_t i;
     int joined = 0;
 
-    /* Entries are only ever added, so looking needs no critical section. */
+    /* Only this task adds its own entry, so looking for it needs no critical section. */
     for (i = 0; i < freertos->task_count; i++) {
         if (freertos->tasks[i] == self) {
             return 0;
         }
     }
     taskENTER_CRITICAL();
-    if (freertos->task_count < HYTHE_FREERTOS_MAX_TASKS) {
-        freertos->tasks[freertos->task_count] = self;
-        freertos->task_count++;
+    for (i = 0; i < freertos->task_count && freertos->tasks[i] != NULL; i++) {
+    }
+    if (i < HYTHE_FREERTOS_MAX_TASKS) {
+        freertos->tasks[i] = self;
+        freertos->task_count += i == freertos->task_count;
         joined = 1;
     }
     taskEXIT_CRITICAL();
     return joined;
+}
+
+void hythe_freertos_leave(struct hythe_freertos *freertos, TaskHandle_t task)
+{
+    UBaseType_t i;
+
+    taskENTER_CRITICAL();
+    for (i = 0; i < freertos->task_count; i++) {
+        if (freertos->tasks[i] == task) {
+            freertos->tasks[i] = NULL;
+        }
+    }
+    taskEXIT_CRITICAL();
 }
 
 static void freertos_wait(void *context, uint32_t timeout_ms)
@@ -86,7 +101,10 @@ BaseType_t hythe_freertos_bell_from_isr(struct hythe_freertos *freertos)
     UBaseType_t i;
 
     for (i = 0; i < freertos->task_count; i++) {
-        vTaskNotifyGiveIndexedFromISR(freertos->tasks[i], HYTHE_FREERTOS_NOTIFY_INDEX, &switch_due);
+        if (freertos->tasks[i] != NULL) {
+            vTaskNotifyGiveIndexedFromISR(freertos->tasks[i], HYTHE_FREERTOS_NOTIFY_INDEX,
+                                          &switch_due);
+        }
     }
     return switch_due;
 }

@@ -34,7 +34,7 @@
 /* Caller-owned; must outlive the link. */
 struct hythe_freertos {
     void (*ring)(void);
-    /* Written by tasks inside a critical section, read by the interrupt. */
+    /* Written by tasks inside a critical section, read by the interrupt. NULL: one has left. */
     TaskHandle_t tasks[HYTHE_FREERTOS_MAX_TASKS];
     volatile UBaseType_t task_count;
 };
@@ -44,6 +44,12 @@ struct hythe_freertos {
  */
 void hythe_freertos_start(struct hythe_freertos *freertos, void (*ring)(void),
                           struct hythe_port *port);
+
+/*
+ * The bell does not notify this task any more. Before it is deleted: a task that may be must be
+ * known as one that left. From any task.
+ */
+void hythe_freertos_leave(struct hythe_freertos *freertos, TaskHandle_t task);
 
 /*
  * Call from the doorbell's interrupt, after clearing it at the device; its priority must allow

@@ -9,6 +9,7 @@ mod segments;
 mod shell;
 mod status;
 mod stop;
+mod tasks;
 
 use crate::args::{CoreCommand, Globals};
 use crate::error::CliError;
@@ -21,6 +22,8 @@ pub(crate) fn run(command: CoreCommand, globals: &Globals) -> Result<(), CliErro
         CoreCommand::Status(args) => status::run(args.board.as_deref(), globals),
         CoreCommand::Stop(args) => stop::run(&args, globals),
         CoreCommand::Segments(args) => segments::run(args.board.as_deref(), globals),
+        CoreCommand::Tasks(args) => tasks::run(&args, globals),
+        CoreCommand::Task { command } => tasks::run_one(&command, globals),
         CoreCommand::Log(args) => log::run(&args.board, globals),
         CoreCommand::Shell(args) => shell::run(&args, globals),
     }

@@ -8,6 +8,7 @@
 )]
 
 pub mod asker;
+pub mod control;
 pub mod link_memory;
 pub mod segment_core;
 

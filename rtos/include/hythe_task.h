@@ -1,0 +1,163 @@
+/*
+ * Tasks that Linux lists, starts, stops and kills by name (spec/control.md).
+ *
+ * A program registers its tasks in a table, and one more task, the service task, serves the
+ * endpoint `core/control`. It has the highest priority of the program, and no other task has it: so
+ * whenever it runs, no other task is inside the library, and it may end any of them.
+ *
+ * What a registered task has of the library is known to the table: buffers, open requests, and that
+ * it sleeps. When the task ends, by returning or by a kill, all of it goes back at once and is
+ * counted. What else it has, such as a mutex of the program, is the program's own business: a task
+ * that may be killed has nothing of others between two calls.
+ *
+ * All memory is the caller's. Linked only into programs that use it; without it the library tells
+ * tasks apart nowhere. Results are those of hythe_rt.h unless a function says otherwise.
+ */
+#ifndef HYTHE_TASK_H
+#define HYTHE_TASK_H
+
+#include "hythe_port_task.h"
+#include "hythe_rt.h"
+
+/* The longest name, and the longest argument, in bytes. */
+#define HYTHE_TASK_NAME_BYTES 32u
+#define HYTHE_TASK_ARGUMENT_BYTES 63u
+
+enum hythe_task_flag {
+    /* It runs from the start of the program on. */
+    HYTHE_TASK_AT_START = 1,
+    /* Linux can neither stop nor kill it. */
+    HYTHE_TASK_PERMANENT = 2
+};
+
+/* One task. Several may have the same name: then a start takes the first that does not run. */
+struct hythe_task_config {
+    /* 1 to 32 bytes, not digits alone. */
+    const char *name;
+    /*
+     * Runs in the new task. It may return: then the task has stopped, and may be started again.
+     * Between its start and its end `task->argument` is what Linux said.
+     */
+    void (*run)(struct hythe_task *task);
+    /* For `run`. */
+    void *context;
+    /* Aligned as the platform asks. */
+    void *stack;
+    uint32_t stack_bytes;
+    /* Lower than that of the service task, but for the service task itself. */
+    uint32_t priority;
+    /* enum hythe_task_flag */
+    uint32_t flags;
+    /* What the platform keeps of it; with FreeRTOS a StaticTask_t. */
+    void *memory;
+};
+
+struct hythe_tasks;
+
+/* Caller-owned; only the library writes it. */
+struct hythe_task {
+    const struct hythe_task_config *config;
+    /* Bytes, ended by a zero byte that does not count. */
+    char argument[HYTHE_TASK_ARGUMENT_BYTES + 1];
+    uint32_t argument_bytes;
+    /* Private. */
+    struct hythe_tasks *tasks;
+    const void *identity;
+    volatile uint32_t state;
+    volatile uint32_t asked_to_stop;
+    /* It is one of the link's sleepers. */
+    uint32_t sleeps;
+    uint32_t starts;
+    uint32_t kills;
+    /* Buffers and requests that it had when it ended, of all its lives. */
+    uint32_t buffers_returned;
+    uint32_t requests_forgotten;
+    /* Of its earlier lives. */
+    uint32_t stack_free;
+    uint64_t run_time_us;
+};
+
+/* A buffer that a registered task has; private, the caller gives the memory. 48 bytes. */
+struct hythe_held {
+    struct hythe_task *owner;
+    struct hythe_endpoint *endpoint;
+    uint32_t port;
+    uint32_t attachment;
+    uint32_t words[8];
+};
+
+/* What hythe_tasks_start() needs. What it points to must outlive the link. */
+struct hythe_tasks_config {
+    struct hythe_link *link;
+    const struct hythe_port_task *port;
+    /* `count` of each; the number of a task is its place here, from 1 on. */
+    const struct hythe_task_config *configs;
+    struct hythe_task *tasks;
+    uint32_t count;
+    /* As many as registered tasks may have buffers at once. */
+    struct hythe_held *held;
+    uint32_t held_count;
+    /* All clients with which registered tasks ask; started before. */
+    struct hythe_client *const *clients;
+    uint32_t client_count;
+};
+
+/* The registered tasks of a program. Private. */
+struct hythe_tasks {
+    struct hythe_tracker tracker;
+    struct hythe_tasks_config config;
+    /* Buffers that were taken while `held` was full: a kill of their tasks loses them. */
+    uint32_t untracked;
+};
+
+/* The service of `core/control`. Private. */
+struct hythe_service {
+    struct hythe_tasks *tasks;
+    struct hythe_endpoint *endpoint;
+    void *segments;
+};
+
+/*
+ * Registers the tasks, and makes those that run from the start. Once, behind hythe_link_start(),
+ * before any task runs. Never blocks.
+ *
+ * HYTHE_OK; HYTHE_E_ARGUMENT: a name is empty, too long or a number, a pointer is missing, or the
+ * platform could not make a task.
+ */
+int hythe_tasks_start(struct hythe_tasks *tasks, const struct hythe_tasks_config *config);
+
+/* Has Linux asked the task to stop? Then it should give back what it has, and return. */
+int hythe_task_should_stop(const struct hythe_task *task);
+
+/*
+ * The calling task has this buffer from now on: for one that was passed from task to task. Never
+ * blocks.
+ */
+void hythe_buffer_adopt(struct hythe_buffer *buffer);
+
+/*
+ * For the platform's `create`: the whole life of a task but for its end, which the service task
+ * brings. Returns when `run` has.
+ */
+void hythe_task_main(struct hythe_task *task);
+
+/*
+ * Prepares the service of `endpoint`, which has direction HYTHE_TO_CORE, kind HYTHE_KIND_REQUESTS
+ * and a `max_bytes` of HYTHE_CONTROL_BYTES. `segments` is where this core sees them, NULL: nowhere.
+ *
+ * HYTHE_OK; HYTHE_E_ARGUMENT.
+ */
+#define HYTHE_CONTROL_BYTES 3840u
+int hythe_service_start(struct hythe_service *service, struct hythe_tasks *tasks,
+                        struct hythe_endpoint *endpoint, void *segments);
+
+/*
+ * Serves one request that comes over the endpoint, after what tasks that have returned had was
+ * taken back. Called in a loop by the service task. Blocks up to `timeout_ms` until a request
+ * comes; then, where it starts a task, up to a second until that has run its first instruction.
+ *
+ * Results as hythe_rpc_serve().
+ */
+int hythe_service_run(struct hythe_service *service, uint32_t timeout_ms);
+
+#endif

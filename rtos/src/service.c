@@ -1,0 +1,454 @@
+/*
+ * The service of `core/control` (spec/control.md): one request at a time, answered where it stands.
+ * Called in a loop by the service task, the one of the highest priority. Waits for nothing but a
+ * request and the first instruction of a task that it has made.
+ */
+#include "call.h"
+#include "control.h"
+#include "hythe_atomic.h"
+#include "hythe_rpc.h"
+#include "link.h"
+#include "shared.h"
+#include "task.h"
+
+/* How long a task that was made may take until it runs, and one look at it. */
+#define BEGIN_MS 1000u
+#define LOOK_MS 1u
+/* The bell that brought a request woke all tasks: before a list, those that wait sleep again. */
+#define SETTLE_MS 10u
+
+/* A call that is served: what it brings, and what becomes its reply. */
+struct call {
+    const uint8_t *bytes;
+    uint32_t length;
+    uint32_t argument;
+    uint8_t *reply;
+    uint32_t capacity;
+    uint32_t replied;
+    uint32_t words[HYTHE_CALL_WORDS];
+};
+
+static void put(uint8_t *row, uint32_t at, uint32_t word)
+{
+    uint32_t i;
+
+    for (i = 0; i < 4; i++) {
+        row[at + i] = (uint8_t)(word >> 8 * i);
+    }
+}
+
+static void put_value(struct call *call, uint32_t index, uint32_t value)
+{
+    call->words[HYTHE_CALL_VALUE + index] = value;
+}
+
+/* The next row of the reply; NULL: there is no space for one more. */
+static uint8_t *next_row(struct call *call, uint32_t bytes)
+{
+    uint8_t *row = call->reply + call->replied;
+
+    if (call->capacity - call->replied < bytes) {
+        return NULL;
+    }
+    call->replied += bytes;
+    return row;
+}
+
+/* ---- Which task ---- */
+
+/* The number that a name of digits alone is; 0: it is none, or none of a task. */
+static uint32_t number_of(const char *name, uint32_t bytes)
+{
+    uint32_t number = 0;
+    uint32_t i;
+
+    for (i = 0; i < bytes; i++) {
+        if (name[i] < '0' || name[i] > '9' || number > UINT32_MAX / 10 - 1) {
+            return 0;
+        }
+        number = 10 * number + (uint32_t)(name[i] - '0');
+    }
+    return number;
+}
+
+static int is_called(const struct hythe_task *task, const char *name, uint32_t bytes)
+{
+    const char *own = task->config->name;
+    uint32_t i;
+
+    if (hythe_name_bytes(own) != bytes) {
+        return 0;
+    }
+    for (i = 0; i < bytes && own[i] == name[i]; i++) {
+    }
+    return i == bytes;
+}
+
+/*
+ * The first task of that name, or the one of that number, that lives (1) or does not (0). NULL, and
+ * `count` says how many there are that do the other.
+ */
+static struct hythe_task *find(const struct hythe_service *service, struct call *call, int lives,
+                               uint32_t *count)
+{
+    const struct hythe_tasks_config *config = &service->tasks->config;
+    char name[HYTHE_TASK_NAME_BYTES];
+    uint32_t number;
+    uint32_t i;
+
+    /* Read once: Linux may write it meanwhile. */
+    for (i = 0; i < call->argument; i++) {
+        name[i] = (char)((const volatile uint8_t *)call->bytes)[i];
+    }
+    number = number_of(name, call->argument);
+    *count = 0;
+    for (i = 0; i < config->count; i++) {
+        struct hythe_task *task = &config->tasks[i];
+        if (number != 0 ? number != i + 1 : !is_called(task, name, call->argument)) {
+            continue;
+        }
+        if (hythe_task_lives(task) == lives) {
+            put_value(call, 0, i + 1);
+            return task;
+        }
+        ++*count;
+    }
+    return NULL;
+}
+
+static int is_name(const struct call *call)
+{
+    return call->argument != 0 && call->argument <= HYTHE_TASK_NAME_BYTES &&
+           call->argument <= call->length;
+}
+
+/* ---- Methods; each returns the result of the reply ---- */
+
+static int32_t hello(struct hythe_service *service, struct call *call)
+{
+    uint64_t segments = (uint64_t)(uintptr_t)service->segments;
+
+    put_value(call, 0, HYTHE_CONTROL_VERSION);
+    put_value(call, 1, service->tasks->config.count);
+    put_value(call, 2, (uint32_t)segments);
+    put_value(call, 3, (uint32_t)(segments >> 32));
+    return 0;
+}
+
+static uint32_t state_of(const struct hythe_task *task)
+{
+    const struct hythe_port_task *port = task->tasks->config.port;
+
+    switch (hythe_load_relaxed(&task->state)) {
+    case TASK_STOPPED:
+        return HYTHE_TASK_IS_STOPPED;
+    case TASK_STARTING:
+        return HYTHE_TASK_IS_STARTING;
+    case TASK_KILLED:
+        return HYTHE_TASK_IS_KILLED;
+    default:
+        return HYTHE_TASK_IS_RUNNING + port->state(port->context, task->identity);
+    }
+}
+
+static void write_task(const struct hythe_task *task, uint32_t number, uint8_t *row)
+{
+    const struct hythe_port_task *port = task->tasks->config.port;
+    uint32_t name_bytes = hythe_name_bytes(task->config->name);
+    uint32_t free_bytes = task->stack_free;
+    uint64_t run_time_us = task->run_time_us;
+    uint32_t i;
+
+    for (i = 0; i < HYTHE_TASK_ROW_BYTES; i++) {
+        row[i] = i < name_bytes ? (uint8_t)task->config->name[i] : 0;
+    }
+    if (task->identity != NULL) {
+        uint32_t now = port->stack_free(port->context, task->identity);
+        free_bytes = now < free_bytes ? now : free_bytes;
+        run_time_us += port->run_time_us(port->context, task->identity);
+    }
+    put(row, HYTHE_TASK_AT_NUMBER, number);
+    put(row, HYTHE_TASK_AT_STATE, state_of(task));
+    put(row, HYTHE_TASK_AT_FLAGS,
+        task->config->flags | (task->asked_to_stop != 0 ? HYTHE_TASK_FLAG_ASKED_TO_STOP : 0));
+    put(row, HYTHE_TASK_AT_PRIORITY, task->config->priority);
+    put(row, HYTHE_TASK_AT_STACK_BYTES, task->config->stack_bytes);
+    put(row, HYTHE_TASK_AT_STACK_FREE, free_bytes);
+    put(row, HYTHE_TASK_AT_RUN_TIME_LOW, (uint32_t)run_time_us);
+    put(row, HYTHE_TASK_AT_RUN_TIME_HIGH, (uint32_t)(run_time_us >> 32));
+    put(row, HYTHE_TASK_AT_STARTS, task->starts);
+    put(row, HYTHE_TASK_AT_KILLS, task->kills);
+    put(row, HYTHE_TASK_AT_HELD, hythe_held_count(task));
+    put(row, HYTHE_TASK_AT_RETURNED, task->buffers_returned);
+    put(row, HYTHE_TASK_AT_FORGOTTEN, task->requests_forgotten);
+}
+
+/* Those from the asked number on, as many as there is space for. */
+static int32_t list(struct hythe_service *service, struct call *call)
+{
+    const struct hythe_tasks_config *config = &service->tasks->config;
+    const struct hythe_port *port = service->endpoint->link->port;
+    uint32_t i;
+
+    port->wait(port->context, SETTLE_MS);
+    for (i = call->argument; i < config->count; i++) {
+        uint8_t *row = next_row(call, HYTHE_TASK_ROW_BYTES);
+        if (row == NULL) {
+            break;
+        }
+        write_task(&config->tasks[i], i + 1, row);
+    }
+    put_value(call, 0, config->count);
+    put_value(call, 1, service->tasks->untracked);
+    return 0;
+}
+
+/* Lets the new task run: the caller has the highest priority. */
+static int32_t await_begin(const struct hythe_service *service, const struct hythe_task *task)
+{
+    const struct hythe_port *port = service->endpoint->link->port;
+    uint32_t start_ms = port->now_ms(port->context);
+
+    while (hythe_load_acquire(&task->state) == TASK_STARTING) {
+        if (port->now_ms(port->context) - start_ms >= BEGIN_MS) {
+            return HYTHE_CONTROL_NOT_BEGUN;
+        }
+        port->wait(port->context, LOOK_MS);
+    }
+    return 0;
+}
+
+static int32_t start(struct hythe_service *service, struct call *call)
+{
+    uint32_t running;
+    struct hythe_task *task;
+
+    if (!is_name(call)) {
+        return HYTHE_CONTROL_MALFORMED;
+    }
+    task = find(service, call, 0, &running);
+    if (task == NULL) {
+        return running == 0   ? HYTHE_CONTROL_UNKNOWN
+               : running == 1 ? HYTHE_CONTROL_RUNS
+                              : HYTHE_CONTROL_TOO_MANY;
+    }
+    if (call->length - call->argument > HYTHE_TASK_ARGUMENT_BYTES) {
+        return HYTHE_CONTROL_TOO_LONG;
+    }
+    if (!hythe_task_begin(task, call->bytes + call->argument, call->length - call->argument)) {
+        return HYTHE_CONTROL_NO_MEMORY;
+    }
+    return await_begin(service, task);
+}
+
+/* The task that is to end. NULL, and why there is none. */
+static struct hythe_task *find_ending(struct hythe_service *service, struct call *call,
+                                      int32_t *result)
+{
+    struct hythe_task *task = NULL;
+    uint32_t others = 0;
+
+    *result = HYTHE_CONTROL_MALFORMED;
+    if (!is_name(call)) {
+        return NULL;
+    }
+    task = find(service, call, 1, &others);
+    *result = others == 0 ? HYTHE_CONTROL_UNKNOWN : HYTHE_CONTROL_NOT_RUNNING;
+    if (task != NULL && (task->config->flags & HYTHE_TASK_PERMANENT) != 0) {
+        *result = HYTHE_CONTROL_PERMANENT;
+        return NULL;
+    }
+    return task;
+}
+
+static int32_t stop(struct hythe_service *service, struct call *call)
+{
+    int32_t result;
+    struct hythe_task *task = find_ending(service, call, &result);
+
+    if (task == NULL) {
+        return result;
+    }
+    hythe_store_relaxed(&task->asked_to_stop, 1);
+    return 0;
+}
+
+static int32_t kill(struct hythe_service *service, struct call *call)
+{
+    int32_t result;
+    struct hythe_task *task = find_ending(service, call, &result);
+    uint32_t buffers;
+    uint32_t requests;
+
+    if (task == NULL) {
+        return result;
+    }
+    buffers = task->buffers_returned;
+    requests = task->requests_forgotten;
+    task->kills++;
+    hythe_task_end(task, TASK_KILLED);
+    put_value(call, 1, task->buffers_returned - buffers);
+    put_value(call, 2, task->requests_forgotten - requests);
+    return 0;
+}
+
+static int write_port(struct call *call, const struct hythe_endpoint *endpoint, uint32_t port)
+{
+    const struct hythe_flow *flow = &endpoint->flows[port];
+    uint8_t *row = next_row(call, HYTHE_PORT_ROW_BYTES);
+
+    if (row == NULL) {
+        return 0;
+    }
+    put(row, HYTHE_PORT_AT_ENDPOINT, endpoint->index);
+    put(row, HYTHE_PORT_AT_PORT, port);
+    put(row, HYTHE_PORT_AT_SESSION, flow->session);
+    put(row, HYTHE_PORT_AT_INBOX_HEAD, flow->inbox_head);
+    put(row, HYTHE_PORT_AT_OUTBOX_TAIL, flow->outbox_tail);
+    put(row, HYTHE_PORT_AT_HEAD_SEEN, flow->head_seen);
+    put(row, HYTHE_PORT_AT_HELD, flow->held);
+    put(row, HYTHE_PORT_AT_WINDOW, flow->window);
+    put(row, HYTHE_PORT_AT_FLAGS,
+        (flow->quarantined != 0 ? HYTHE_PORT_FLAG_QUARANTINED : 0) |
+            (flow->late != 0 ? HYTHE_PORT_FLAG_LATE : 0));
+    return 1;
+}
+
+static int32_t state(struct hythe_service *service, struct call *call)
+{
+    struct hythe_link *link = service->endpoint->link;
+    uint32_t i;
+    uint32_t port;
+
+    hythe_link_lock(link);
+    put_value(call, 0, link->session);
+    put_value(call, 1, link->linux_session);
+    put_value(call, 2, link->state);
+    put_value(call, 3, link->bell_count);
+    put_value(call, 4, link->sleepers);
+    for (i = 0; i < link->endpoint_count; i++) {
+        const struct hythe_endpoint *endpoint = &link->endpoints[i];
+        for (port = 0; endpoint->attached >> port != 0; port++) {
+            if (hythe_flow_is_attached(endpoint, port) && !write_port(call, endpoint, port)) {
+                break;
+            }
+        }
+    }
+    hythe_link_unlock(link);
+    return 0;
+}
+
+/* Asks all to stop that were started by name. This request is no buffer of the program. */
+static int32_t shut_down(struct hythe_service *service, struct call *call)
+{
+    const struct hythe_tasks_config *config = &service->tasks->config;
+    const struct hythe_link *link = service->endpoint->link;
+    uint32_t held = 0;
+    uint32_t asked = 0;
+    uint32_t i;
+
+    for (i = 0; i < config->count; i++) {
+        struct hythe_task *task = &config->tasks[i];
+        if (hythe_task_lives(task) && task->config->flags == 0) {
+            hythe_store_relaxed(&task->asked_to_stop, 1);
+            asked++;
+        }
+    }
+    for (i = 0; i < link->endpoint_count; i++) {
+        held += link->endpoints[i].counters.held;
+    }
+    put_value(call, 0, asked);
+    put_value(call, 1, held - 1);
+    return 0;
+}
+
+/* ---- Requests ---- */
+
+static int32_t dispatch(struct hythe_service *service, struct call *call, uint32_t method)
+{
+    static const struct {
+        uint32_t method;
+        int32_t (*serve)(struct hythe_service *service, struct call *call);
+    } table[] = {
+        {HYTHE_CONTROL_HELLO, hello},        {HYTHE_CONTROL_TASKS, list},
+        {HYTHE_CONTROL_START, start},        {HYTHE_CONTROL_STOP, stop},
+        {HYTHE_CONTROL_KILL, kill},          {HYTHE_CONTROL_STATE, state},
+        {HYTHE_CONTROL_SHUTDOWN, shut_down},
+    };
+    uint32_t i;
+
+    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if ((method ^ HYTHE_METHOD_OF_HYTHE) == table[i].method) {
+            return table[i].serve(service, call);
+        }
+    }
+    return HYTHE_CONTROL_NO_METHOD;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What is no call is given up, and counted. */
+static int refuse(struct hythe_endpoint *endpoint, struct hythe_buffer *request)
+{
+    (void)hythe_release(request);
+    hythe_link_lock(endpoint->link);
+    hythe_violation(endpoint);
+    hythe_link_unlock(endpoint->link);
+    return HYTHE_E_MALFORMED;
+}
+
+static int answer(struct hythe_service *service, struct hythe_buffer *request)
+{
+    struct call call = {0};
+    uint32_t words[HYTHE_CALL_WORDS];
+
+    if (request->length < HYTHE_CALL_BYTES) {
+        return refuse(service->endpoint, request);
+    }
+    hythe_call_read(request->data, words);
+    call.bytes = request->data + HYTHE_CALL_BYTES;
+    call.length = request->length - HYTHE_CALL_BYTES;
+    if (words[HYTHE_CALL_METHOD] == 0 || words[HYTHE_CALL_LENGTH] != call.length) {
+        return refuse(service->endpoint, request);
+    }
+    call.argument = words[HYTHE_CALL_ARGUMENT];
+    call.reply = request->data + HYTHE_CALL_BYTES;
+    call.capacity = least(hythe_reply_capacity(request), HYTHE_CONTROL_BYTES) - HYTHE_CALL_BYTES;
+    call.words[HYTHE_CALL_METHOD] = words[HYTHE_CALL_METHOD];
+    call.words[HYTHE_CALL_RESULT] = (uint32_t)dispatch(service, &call, words[HYTHE_CALL_METHOD]);
+    call.words[HYTHE_CALL_LENGTH] = call.replied;
+    hythe_call_write(request->data, call.words);
+    return hythe_reply(request, HYTHE_CALL_BYTES + call.replied);
+}
+
+/* ---- Public ---- */
+
+int hythe_service_start(struct hythe_service *service, struct hythe_tasks *tasks,
+                        struct hythe_endpoint *endpoint, void *segments)
+{
+    if (service == NULL || tasks == NULL || endpoint == NULL ||
+        endpoint->kind != HYTHE_KIND_REQUESTS || endpoint->direction != HYTHE_TO_CORE) {
+        return HYTHE_E_ARGUMENT;
+    }
+    service->tasks = tasks;
+    service->endpoint = endpoint;
+    service->segments = segments;
+    return HYTHE_OK;
+}
+
+int hythe_service_run(struct hythe_service *service, uint32_t timeout_ms)
+{
+    struct hythe_buffer request;
+    int result;
+
+    hythe_tasks_reap(service->tasks);
+    result = hythe_receive(service->endpoint, &request, timeout_ms);
+    if (result != HYTHE_OK) {
+        return result;
+    }
+    hythe_tasks_reap(service->tasks);
+    return answer(service, &request);
+}
