@@ -12,6 +12,7 @@
 
 mod descriptor;
 pub mod link;
+pub mod objects;
 pub mod pool;
 pub mod request;
 pub mod segments;

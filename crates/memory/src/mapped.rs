@@ -393,15 +393,22 @@ impl Mapped {
     /// Sleeps until the word is woken, if it still holds `expected`; returns at once otherwise.
     /// Wakes without reason are possible.
     pub fn wait(&self, at: usize, expected: u32, timeout: Duration) {
+        // Interrupted is no reason to wait no longer: the caller looks again, and waits on.
+        let _ = self.wait_interruptible(at, expected, timeout);
+    }
+
+    /// As [`wait`](Self::wait). True: a signal handler has run.
+    #[must_use]
+    pub fn wait_interruptible(&self, at: usize, expected: u32, timeout: Duration) -> bool {
         let timeout = futex::Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         };
         let word = self.word(at, self.bytes);
         match futex::wait(word, futex::Flags::empty(), expected, Some(&timeout)) {
-            // Woken, changed, timed out, interrupted: all mean the same to the caller, who looks
-            // again.
-            Ok(()) | Err(Errno::AGAIN | Errno::TIMEDOUT | Errno::INTR) => {}
+            Err(Errno::INTR) => return true,
+            // Woken, changed, timed out: all mean the same to the caller, who looks again.
+            Ok(()) | Err(Errno::AGAIN | Errno::TIMEDOUT) => {}
             // Refused, by a seccomp filter for instance: a caller that looks again at once would
             // spin.
             Err(_) => {
@@ -416,6 +423,7 @@ impl Mapped {
                 let _ = rustix::thread::nanosleep(&nap);
             }
         }
+        false
     }
 
     /// Wakes everyone who waits on the word.

@@ -21,7 +21,8 @@ use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
 use hythe_memory::{Access, Mapped};
 use hythe_pool::{
-    Control, PoolError, PrefaultOptions, RegionGeometry, RegionKind, Regions, WireRegionPlan,
+    Control, ObjectTable, PoolError, PrefaultOptions, RegionGeometry, RegionKind, Regions,
+    WireRegionPlan,
 };
 use hythe_terminal::escaped;
 
@@ -47,6 +48,8 @@ struct Shared {
     wire_files: [OnceLock<OwnedFd>; REGIONS_MAX],
     /// The links mapped so far, by region. Like a region a link stays as long as its pool.
     links: [OnceLock<Mapped>; REGIONS_MAX],
+    /// Semaphores and message queues, from their first use on.
+    objects: OnceLock<ObjectTable<Mapped>>,
     peers: Peers,
     /// Of a pool of this process alone: goes with the last handle.
     _private: Option<PrivateDirectory>,
@@ -108,6 +111,7 @@ impl Pool {
                 maps,
                 wire_files: Default::default(),
                 links: Default::default(),
+                objects: OnceLock::new(),
                 peers: Peers::default(),
                 _private: private,
             }),
@@ -226,6 +230,11 @@ impl Pool {
     #[inline]
     pub(crate) fn regions(&self) -> &Regions {
         &self.shared.regions
+    }
+
+    /// The place of the table of semaphores and message queues.
+    pub(crate) fn objects_place(&self) -> &OnceLock<ObjectTable<Mapped>> {
+        &self.shared.objects
     }
 
     /// What the nodes of this process know of their peers by themselves.

@@ -163,6 +163,17 @@ impl<'c, M: Memory> Tables<'c, M> {
         (state >> 40) as u32 == session && MemberStatus::from_bits(state) == MemberStatus::Alive
     }
 
+    /// Has this session ended, and is nothing of it left to be given back? Allocates nothing.
+    pub fn is_over(self, index: MemberIndex, session: u32) -> bool {
+        if !self.has_row(index) {
+            return true;
+        }
+        let at = self.layout().participant(index.0.into()) + participant::STATE;
+        let state = self.memory().load_cell(at, Ordering::Acquire);
+        let status = MemberStatus::from_bits(state);
+        (state >> 40) as u32 != session || status == MemberStatus::Free
+    }
+
     /// A participant as a person knows it: name and process.
     pub fn named(self, index: MemberIndex) -> String {
         self.member(index).map_or_else(
