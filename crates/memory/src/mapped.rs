@@ -428,11 +428,12 @@ impl Mapped {
 
     /// Wakes everyone who waits on the word.
     pub fn wake(&self, at: usize) {
-        let woken = futex::wake(
-            self.word(at, self.bytes),
-            futex::Flags::empty(),
-            i32::MAX as u32,
-        );
+        self.wake_some(at, i32::MAX as u32);
+    }
+
+    /// Wakes so many of those who wait on the word: whom the kernel puts first.
+    pub fn wake_some(&self, at: usize, most: u32) {
+        let woken = futex::wake(self.word(at, self.bytes), futex::Flags::empty(), most);
         let woken = self.unless_lost(woken);
         let is_ours = woken.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL));
         // Where a seccomp filter refuses, sleepers look by themselves after their nap.

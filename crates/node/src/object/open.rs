@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hythe_abi::objects::state;
+use hythe_abi::objects::{OBJECTS_MAX, state};
 use hythe_memory::Mapped;
 use hythe_pool::{NewObject, ObjectIndex, ObjectInfo, ObjectKind, ObjectTable};
 
@@ -61,16 +61,37 @@ impl Opened {
             }
             (None, None) => return Err(no_such()),
         };
-        if counts[info.index.number()] == 0 {
-            table.set_open(info.index, lock::party(shared), true);
-        }
-        counts[info.index.number()] += 1;
+        note_opening(shared, table, &info, &mut counts);
         drop(locked);
         drop(counts);
         Ok(Self {
             shared: Arc::clone(shared),
             info,
         })
+    }
+
+    /// The same object, opened by another participant.
+    pub(super) fn reopen(&self, shared: &Arc<Participant>) -> Result<Self, SyncError> {
+        shared.check_original()?;
+        let table = shared.pool().objects(false)?;
+        let table = table.ok_or(hythe_pool::ObjectError::Gone)?;
+        let mut counts = shared.open_objects().lock();
+        let _locked = lock::lock_table(shared, table)?;
+        let info = table.info(self.info.index)?;
+        if info.generation != self.info.generation {
+            return Err(hythe_pool::ObjectError::Gone.into());
+        }
+        note_opening(shared, table, &info, &mut counts);
+        Ok(Self {
+            shared: Arc::clone(shared),
+            info,
+        })
+    }
+
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let pools = (self.shared.pool().path(), other.shared.pool().path());
+        let (one, two) = (&self.info, &other.info);
+        pools.0 == pools.1 && (one.index, one.generation) == (two.index, two.generation)
     }
 
     /// The table, which is there while an object of it is open.
@@ -115,6 +136,20 @@ impl Drop for Opened {
     }
 }
 
+/// One more handle. With the lock of the table.
+fn note_opening(
+    shared: &Participant,
+    table: &ObjectTable<Mapped>,
+    info: &ObjectInfo,
+    counts: &mut [u32; OBJECTS_MAX],
+) {
+    let number = info.index.number();
+    if counts[number] == 0 {
+        table.set_open(info.index, lock::party(shared), true);
+    }
+    counts[number] += 1;
+}
+
 /// Frees objects without a name that nobody has open any more.
 fn sweep(shared: &Participant, table: &ObjectTable<Mapped>, _locked: &TableLocked<'_>) {
     let mut is_over = |party| lock::is_over(shared.pool(), party);
@@ -136,10 +171,14 @@ pub(super) fn unlink(
     asked: &str,
 ) -> Result<(), SyncError> {
     shared.check_original()?;
-    let bare = name::checked(asked)?;
     let no_such = || SyncError::NoSuch {
         what: what(kind),
         name: asked.to_owned(),
+    };
+    let bare = match name::checked(asked) {
+        // There is no object of what is no name.
+        Err(SyncError::BadName { .. }) => return Err(no_such()),
+        checked => checked?,
     };
     let table = shared.pool().objects(false)?.ok_or_else(no_such)?;
     let locked = lock::lock_table(shared, table)?;

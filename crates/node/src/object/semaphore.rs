@@ -134,6 +134,24 @@ impl Semaphore {
         })
     }
 
+    /// The same semaphore, opened by another node: by a forked child's, say, for which the parent's
+    /// value is of no use.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); [`hythe_pool::ObjectError::Gone`] if nobody has it any more.
+    pub fn reopen(&self, node: &Node) -> Result<Self, SyncError> {
+        Ok(Self {
+            opened: self.opened.reopen(node.participant())?,
+            may_spin: !is_realtime(),
+        })
+    }
+
+    /// Are both the same semaphore?
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.opened.is_same(&other.opened)
+    }
+
     /// Takes a semaphore's name away; it goes when nobody has it open.
     ///
     /// # Errors
@@ -226,7 +244,7 @@ impl Semaphore {
     pub fn post_as(&self, who: Who) -> Result<(), SyncError> {
         let table = self.opened.table()?;
         self.opened.enter()?.section.post(who)?;
-        wake(table, self.opened.info.index);
+        wake(table, self.opened.info.index, 1);
         Ok(())
     }
 
@@ -251,7 +269,7 @@ impl Semaphore {
             section.settle_holders(&mut |party| lock::is_over(pool, party))?;
             section.recover()?
         };
-        wake(table, self.opened.info.index);
+        wake(table, self.opened.info.index, recovered);
         Ok(recovered)
     }
 

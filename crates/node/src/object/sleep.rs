@@ -67,13 +67,14 @@ impl Drop for Sleeper<'_> {
     }
 }
 
-/// After a change, when the object was left: wakes those who sleep on it, and those who watch all.
-pub(super) fn wake(table: &ObjectTable<Mapped>, index: ObjectIndex) {
+/// After a change, when the object was left: wakes so many of those who sleep on it, and those who
+/// watch all.
+pub(super) fn wake(table: &ObjectTable<Mapped>, index: ObjectIndex, most: u32) {
     let (memory, changed_at) = (table.memory(), ObjectTable::<Mapped>::changed_at(index));
     // Its partner is the entering of whoever counted itself among the sleepers before.
     full_barrier();
     if memory.load(sleepers_at(changed_at), Ordering::Relaxed) != 0 {
-        memory.wake(changed_at);
+        memory.wake_some(changed_at, most);
     }
     if memory.load(header::WATCHERS, Ordering::Relaxed) != 0 {
         memory.add(header::CHANGES, 1, Ordering::Release);
