@@ -59,7 +59,7 @@ pub use member::recovery::{Recovered, Recoverer};
 pub use member::transfer::expect_take;
 pub use object::{
     NewObject, ObjectError, ObjectIndex, ObjectInfo, ObjectKind, ObjectTable, Owner, Party,
-    Section, SectionTaken, Wait, Who,
+    QueuedMessage, Registrant, Section, SectionTaken, Wait, Who,
 };
 pub use regions::{
     ClaimedSlot, LinkPlace, RegionGeometry, RegionKind, Regions, SegmentPlace, SlotClass, Taken,

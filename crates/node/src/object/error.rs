@@ -92,6 +92,9 @@ pub enum SyncError {
     /// Opened for the other direction only.
     #[error("the queue was not opened for {0}")]
     NotOpenFor(&'static str),
+    /// The buffer was leased from another node.
+    #[error("the buffer belongs to another node; lease it from the node of the queue")]
+    OtherNode,
     /// Somebody else is to be notified.
     #[error("participant {member} is to be notified of messages already")]
     AlreadyNotified {
@@ -133,7 +136,7 @@ impl SyncError {
             Self::NoSuch { .. } => Errno::NOENT,
             Self::Exists { .. } => Errno::EXIST,
             Self::Permission { .. } | Self::Pool(NodeError::Permission { .. }) => Errno::ACCESS,
-            Self::BadName { .. } | Self::OutOfRange { .. } => Errno::INVAL,
+            Self::OtherNode | Self::BadName { .. } | Self::OutOfRange { .. } => Errno::INVAL,
             Self::NameTooLong { .. } => Errno::NAMETOOLONG,
             Self::WouldBlock(_) => Errno::AGAIN,
             Self::TimedOut | Self::Busy { .. } => Errno::TIMEDOUT,

@@ -13,6 +13,8 @@ mod deadline;
 mod error;
 mod file;
 mod lock;
+mod message_queue;
+mod messages;
 mod name;
 mod open;
 mod semaphore;
@@ -21,6 +23,7 @@ mod sleep;
 use std::time::Duration;
 
 pub use error::SyncError;
+pub use message_queue::{MessageQueue, MessageQueueOptions, Received};
 pub use semaphore::{Semaphore, SemaphoreInfo, SemaphoreOptions};
 
 pub use deadline::Deadline;

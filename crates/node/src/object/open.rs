@@ -7,7 +7,7 @@ use hythe_memory::Mapped;
 use hythe_pool::{NewObject, ObjectIndex, ObjectInfo, ObjectKind, ObjectTable};
 
 use super::lock::{self, TableLocked};
-use super::{SyncError, name};
+use super::{SyncError, messages, name};
 use crate::participant::Participant;
 
 /// How to open an object.
@@ -151,16 +151,28 @@ fn note_opening(
 }
 
 /// Frees objects without a name that nobody has open any more.
-fn sweep(shared: &Participant, table: &ObjectTable<Mapped>, _locked: &TableLocked<'_>) {
+fn sweep(shared: &Arc<Participant>, table: &ObjectTable<Mapped>, _locked: &TableLocked<'_>) {
     let mut is_over = |party| lock::is_over(shared.pool(), party);
     for index in ObjectTable::<Mapped>::indices() {
         if table.state(index) == state::UNLINKED && !table.is_open(index, &mut is_over) {
-            free(table, index);
+            free(shared, table, index);
         }
     }
 }
 
-fn free(table: &ObjectTable<Mapped>, index: ObjectIndex) {
+/// Where what it holds cannot be given back now, it stays for the next time.
+fn free(shared: &Arc<Participant>, table: &ObjectTable<Mapped>, index: ObjectIndex) {
+    let is_queue = table
+        .info(index)
+        .is_ok_and(|info| info.kind == ObjectKind::MessageQueue);
+    if is_queue {
+        let cleared = lock::enter(shared, table, index)
+            .and_then(|mut entered| messages::clear(shared, &mut entered.section));
+        if let Err(error) = cleared {
+            tracing::error!(%error, "could not give the messages of a queue back");
+            return;
+        }
+    }
     table.free(index);
 }
 

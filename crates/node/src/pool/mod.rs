@@ -417,7 +417,7 @@ impl Pool {
         self.control()
             .tables()
             .members()
-            .filter(|member| self.liveness(member) != Liveness::Dead)
+            .filter(|member| !life::is_store(member) && self.liveness(member) != Liveness::Dead)
             .map(|member| format!("{} (pid {})", member.name, member.identity.pid))
             .collect()
     }

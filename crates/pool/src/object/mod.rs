@@ -11,6 +11,7 @@
 //! out of range is [`ObjectError::Damaged`].
 
 mod error;
+mod queue;
 mod section;
 mod semaphore;
 mod table;
@@ -18,6 +19,7 @@ mod table;
 use crate::tables::members::MemberIndex;
 
 pub use error::ObjectError;
+pub use queue::{QueuedMessage, Registrant};
 pub use section::{Owner, Section, SectionTaken};
 pub use semaphore::Wait;
 pub use table::{NewObject, ObjectIndex, ObjectInfo, ObjectKind, ObjectTable};
