@@ -43,9 +43,12 @@
 #ifndef HYTHE_H
 #define HYTHE_H
 
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/shm.h>
+#include <time.h>
 /**
  * The set of one event of a channel, by its number: 0 to HYTHE_EVENTS_MAX - 1. Sets are joined
  * with `|`.
@@ -208,6 +211,12 @@
 #define HYTHE_SHM_DUAL 65536
 
 /**
+ * For hythe_sem_open(): counts that a dead holder of a new semaphore had come back at once, and
+ * its death is not reported.
+ */
+#define HYTHE_SEM_RECOVER 536870912
+
+/**
  * When a subscriber's queue is full, the newest message is dropped for it, and counted. The
  * default.
  */
@@ -278,6 +287,9 @@ struct hythe_request;
  * other thread uses it.
  */
 struct hythe_sample;
+
+/** A semaphore that is open. Any thread. */
+struct hythe_sem;
 
 /** The server of a request/reply channel. One thread at a time, any thread. */
 struct hythe_server;
@@ -1181,7 +1193,8 @@ void hythe_sample_release(struct hythe_sample *sample);
 int hythe_shmget(key_t key, size_t size, int shmflg);
 
 /**
- * As shmat(2); SHM_REMAP is refused with EINVAL for a segment that a core sees. Any thread.
+ * As shmat(2). For a segment that a core sees, SHM_REMAP is refused with EINVAL, SHM_EXEC with
+ * EACCES. Any thread.
  *
  * Requires:
  * As shmat(2) demands of `address`.
@@ -1215,6 +1228,61 @@ int hythe_shm_is_dual(int shmid);
  * hythe_shmat() and a core sees; else -1 and EFAULT. Any thread.
  */
 int hythe_shm_check(const void *address, size_t bytes);
+
+/**
+ * As sem_open(3), with `mode` and `value` in any case: hythe_sem_open() of this header is the
+ * function with the arguments of sem_open(3). NULL for SEM_FAILED. The pool is that of the
+ * environment's HYTHE_POOL, else `default`. HYTHE_SEM_RECOVER may be in `oflag`. Any thread.
+ *
+ * Requires:
+ * `name` is a string.
+ */
+struct hythe_sem *hythe_sem_open_with(const char *name,
+                                      int oflag,
+                                      unsigned int mode,
+                                      unsigned int value);
+
+/**
+ * As sem_close(3): after the last, what this process has taken and not posted is nobody's hold any
+ * more. EINVAL for what is no open semaphore. Any thread.
+ *
+ * Requires:
+ * Nobody uses the handle after its last close.
+ */
+int hythe_sem_close(struct hythe_sem *sem);
+
+/**
+ * As sem_unlink(3). Any thread.
+ *
+ * Requires:
+ * `name` is a string.
+ */
+int hythe_sem_unlink(const char *name);
+
+/**
+ * As sem_wait(3). EOWNERDEAD, once, if a process died that had taken a count and not posted:
+ * nothing was taken, and hythe_sem_recover() gives its counts back. A signal handler always ends
+ * the wait with EINTR, also one with SA_RESTART. Any thread.
+ */
+int hythe_sem_wait(const struct hythe_sem *sem);
+
+/** As sem_trywait(3); EOWNERDEAD as hythe_sem_wait(). Any thread. */
+int hythe_sem_trywait(const struct hythe_sem *sem);
+
+/** As sem_timedwait(3); EOWNERDEAD as hythe_sem_wait(). Any thread. */
+int hythe_sem_timedwait(const struct hythe_sem *sem, const struct timespec *abs_timeout);
+
+/** As sem_post(3): from a signal handler, too. Any thread. */
+int hythe_sem_post(const struct hythe_sem *sem);
+
+/** As sem_getvalue(3): 0 while others wait. Any thread. */
+int hythe_sem_getvalue(const struct hythe_sem *sem, int *value);
+
+/**
+ * Gives back what dead processes had taken and not posted. Returns how many counts those were, or
+ * -1 and errno. Any thread.
+ */
+int hythe_sem_recover(const struct hythe_sem *sem);
 
 /**
  * Initialises options: `hythe_server_options_init(&options, sizeof options)`. Any thread.
@@ -1461,6 +1529,23 @@ int hythe_wait_set_wait(struct hythe_wait_set *wait_set,
  * time-out of 0 until then. It belongs to the wait set: never close it.
  */
 int hythe_wait_set_fd(const struct hythe_wait_set *wait_set);
+
+/**
+ * As sem_open(3): with O_CREAT in `oflag`, a mode_t and an unsigned value follow. NULL for
+ * SEM_FAILED.
+ */
+static inline struct hythe_sem *hythe_sem_open(const char *name, int oflag, ...)
+{
+    unsigned mode = 0, value = 0;
+    if (oflag & O_CREAT) {
+        va_list arguments;
+        va_start(arguments, oflag);
+        mode = va_arg(arguments, unsigned);
+        value = va_arg(arguments, unsigned);
+        va_end(arguments);
+    }
+    return hythe_sem_open_with(name, oflag, mode, value);
+}
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -5,11 +5,10 @@
 //! `hythe_last_error()`, too. Handles are ids and addresses, which a forked child shares.
 
 use core::ffi::{c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hythe::segment::{SegmentError, process};
 
-use crate::message;
+use crate::errno::{self, Numbered, errno, set_errno};
 
 /// For hythe_shmget(): bytes that a core can see, too.
 pub const HYTHE_SHM_DUAL: c_int = 0x10000;
@@ -123,28 +122,11 @@ pub extern "C" fn hythe_shm_check(address: *const c_void, bytes: usize) -> c_int
 
 /// Runs the inside of a public function; an error becomes errno, and a message.
 fn cross<T>(refused: T, inside: impl FnOnce() -> Result<T, SegmentError>) -> T {
-    match catch_unwind(AssertUnwindSafe(inside)) {
-        Ok(Ok(done)) => done,
-        Ok(Err(error)) => {
-            message::keep(&error.to_string());
-            set_errno(error.errno());
-            refused
-        }
-        Err(_) => {
-            message::keep("this is an error of the library, please report it");
-            set_errno(libc::EIO);
-            refused
-        }
+    errno::cross(refused, inside)
+}
+
+impl Numbered for SegmentError {
+    fn number(&self) -> c_int {
+        self.errno()
     }
-}
-
-fn errno() -> c_int {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
-}
-
-fn set_errno(number: c_int) {
-    // SAFETY: the thread's own place, always there.
-    let place = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    unsafe { *place = number };
 }

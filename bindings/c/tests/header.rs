@@ -18,6 +18,25 @@ const EVENT: &str = "\
  */
 #define HYTHE_EVENT(number) ((uint64_t)1 << (number))";
 
+/// What Rust cannot define: functions of as many arguments as those of POSIX.
+const OPENING: &str = "\
+/**
+ * As sem_open(3): with O_CREAT in `oflag`, a mode_t and an unsigned value follow. NULL for
+ * SEM_FAILED.
+ */
+static inline struct hythe_sem *hythe_sem_open(const char *name, int oflag, ...)
+{
+    unsigned mode = 0, value = 0;
+    if (oflag & O_CREAT) {
+        va_list arguments;
+        va_start(arguments, oflag);
+        mode = va_arg(arguments, unsigned);
+        value = va_arg(arguments, unsigned);
+        va_end(arguments);
+    }
+    return hythe_sem_open_with(name, oflag, mode, value);
+}";
+
 fn crate_path(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
 }
@@ -34,7 +53,10 @@ fn generated() -> String {
         .generate()
         .expect("a header")
         .write(&mut text);
-    let text = String::from_utf8(text).expect("text");
+    let mut text = String::from_utf8(text).expect("text");
+    // Behind the declarations that they call, and inside of `extern "C"`.
+    let end = text.rfind("#ifdef __cplusplus").expect("its end");
+    text.insert_str(end, &format!("{OPENING}\n\n"));
     for_c(&text)
 }
 

@@ -14,6 +14,7 @@ pub mod control;
 pub mod core_services;
 mod descriptor;
 pub mod link;
+pub mod objects;
 pub mod pool;
 pub mod request;
 pub mod segments;

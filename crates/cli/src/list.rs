@@ -96,6 +96,7 @@ fn participants(pool: &Pool, snapshot: &Snapshot) -> Vec<ParticipantDocument> {
             kind: match member.kind {
                 MemberKind::Process => "process",
                 MemberKind::CoreEndpoint => "core endpoint",
+                MemberKind::MessageStore => "messages",
             },
             pid: member.identity.pid,
             uid: member.identity.uid,

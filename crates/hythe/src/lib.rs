@@ -163,6 +163,7 @@ mod node;
 pub mod prelude;
 pub mod request;
 pub mod rpc;
+pub mod sync;
 pub mod typed;
 pub mod wait;
 

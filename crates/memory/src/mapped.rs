@@ -393,15 +393,22 @@ impl Mapped {
     /// Sleeps until the word is woken, if it still holds `expected`; returns at once otherwise.
     /// Wakes without reason are possible.
     pub fn wait(&self, at: usize, expected: u32, timeout: Duration) {
+        // Interrupted is no reason to wait no longer: the caller looks again, and waits on.
+        let _ = self.wait_interruptible(at, expected, timeout);
+    }
+
+    /// As [`wait`](Self::wait). True: a signal handler has run.
+    #[must_use]
+    pub fn wait_interruptible(&self, at: usize, expected: u32, timeout: Duration) -> bool {
         let timeout = futex::Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         };
         let word = self.word(at, self.bytes);
         match futex::wait(word, futex::Flags::empty(), expected, Some(&timeout)) {
-            // Woken, changed, timed out, interrupted: all mean the same to the caller, who looks
-            // again.
-            Ok(()) | Err(Errno::AGAIN | Errno::TIMEDOUT | Errno::INTR) => {}
+            Err(Errno::INTR) => return true,
+            // Woken, changed, timed out: all mean the same to the caller, who looks again.
+            Ok(()) | Err(Errno::AGAIN | Errno::TIMEDOUT) => {}
             // Refused, by a seccomp filter for instance: a caller that looks again at once would
             // spin.
             Err(_) => {
@@ -416,15 +423,17 @@ impl Mapped {
                 let _ = rustix::thread::nanosleep(&nap);
             }
         }
+        false
     }
 
     /// Wakes everyone who waits on the word.
     pub fn wake(&self, at: usize) {
-        let woken = futex::wake(
-            self.word(at, self.bytes),
-            futex::Flags::empty(),
-            i32::MAX as u32,
-        );
+        self.wake_some(at, i32::MAX as u32);
+    }
+
+    /// Wakes so many of those who wait on the word: whom the kernel puts first.
+    pub fn wake_some(&self, at: usize, most: u32) {
+        let woken = futex::wake(self.word(at, self.bytes), futex::Flags::empty(), most);
         let woken = self.unless_lost(woken);
         let is_ours = woken.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL));
         // Where a seccomp filter refuses, sleepers look by themselves after their nap.

@@ -1,7 +1,7 @@
 //! Joining a pool: the socket first, then the record; and recovering dead participants where the
 //! table is full.
 
-use hythe_pool::{Identity, Member, MemberIndex, MemberKind, PoolError, Recoverer};
+use hythe_pool::{Identity, Member, MemberIndex, MemberKind, MemberStatus, PoolError, Recoverer};
 
 use crate::pool::Pool;
 use crate::pool::liveness_socket::{self, LivenessSocket};
@@ -68,6 +68,30 @@ fn recover_the_dead(pool: &Pool, session: u32) -> bool {
         }
     }
     found
+}
+
+/// The participant that holds the messages of queues: found, or made. With the lock of the table of
+/// objects, so that there is one.
+pub(crate) fn message_store(pool: &Pool) -> Result<MemberIndex, NodeError> {
+    let is_store = |member: &hythe_pool::MemberInfo| {
+        member.kind == MemberKind::MessageStore && member.status == MemberStatus::Alive
+    };
+    if let Some(store) = pool.control().tables().members().find(is_store) {
+        return Ok(store.index);
+    }
+    let nobody = Identity {
+        pid: 0,
+        start_time: 0,
+        pid_namespace: 0,
+        uid: 0,
+    };
+    // While it is joining, this socket says whether the joiner lives; later it never ends.
+    let liveness_socket = LivenessSocket::announce(pool)?;
+    let kind = MemberKind::MessageStore;
+    let joined = take_record(pool, kind, nobody, "messages", &liveness_socket);
+    liveness_socket.withdraw();
+    let joined = joined.map_err(|error| holders::named(pool, error))?;
+    Ok(joined.index())
 }
 
 /// Takes a record for a core, or for an endpoint of one, whose process this one has started. The

@@ -53,6 +53,8 @@ mod joining;
 mod leasing;
 mod lost;
 mod node;
+pub mod object;
+mod open_counts;
 mod participant;
 mod pool;
 mod port;

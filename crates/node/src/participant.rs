@@ -15,6 +15,7 @@ use hythe_sys::fork::ForkMark;
 
 use crate::clock::CoarseTime;
 use crate::doorbell::Doorbells;
+use crate::open_counts::OpenCounts;
 use crate::pool::Pool;
 use crate::pool::liveness_socket::LivenessSocket;
 use crate::reserve::Reserves;
@@ -43,6 +44,7 @@ pub struct Participant {
     routes: Routes,
     sleep_words: SleepWords,
     doorbells: Doorbells,
+    open_objects: OpenCounts,
 }
 
 /// The one place from which this participant acts on the ledger.
@@ -102,6 +104,7 @@ impl Participant {
             routes: Routes::default(),
             sleep_words: SleepWords::default(),
             doorbells: Doorbells::new(pool, index, &mark),
+            open_objects: OpenCounts::default(),
         });
         match failed {
             None => Ok(joined),
@@ -143,6 +146,10 @@ impl Participant {
 
     pub(crate) const fn routes(&self) -> &Routes {
         &self.routes
+    }
+
+    pub(crate) const fn open_objects(&self) -> &OpenCounts {
+        &self.open_objects
     }
 
     /// What rings it, and what it rings, beside bells.

@@ -85,6 +85,7 @@ impl SpinGate {
         let peers = others.map(
             |peer| match (peer.kind, control.tables().cpus(peer.index)) {
                 // Not known; and what runs on a core does not run on ours.
+                (MemberKind::MessageStore, _) => 0,
                 (MemberKind::CoreEndpoint, _) | (_, 0) => ANY_CPU,
                 (MemberKind::Process, cpus) => cpus,
             },

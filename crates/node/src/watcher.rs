@@ -19,7 +19,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::clock::{self, CoarseTime};
 use crate::pool::Pool;
-use crate::pool::life::{Sight, first_sight};
+use crate::pool::life::{Sight, first_sight, is_store};
 use crate::pool::liveness_socket::{self, LivenessAcceptor};
 use crate::pool::peers::{Liveness, Watched};
 use crate::spin::SpinGate;
@@ -147,6 +147,9 @@ impl Watch {
     }
 
     fn look_at(&self, member: &MemberInfo) -> Liveness {
+        if is_store(member) {
+            return Liveness::Alive;
+        }
         let peers = self.pool.peers();
         if let Some(peer) = peers.get(member.index) {
             match peer.judge(&self.pool, member) {

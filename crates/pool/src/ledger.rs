@@ -99,6 +99,11 @@ impl<M: Memory> Ledger<'_, M> {
         Counted::from_bits(self.control.memory().load_cell(at, Ordering::Acquire))
     }
 
+    /// References that a participant holds on a slot.
+    pub fn holds(self, row: MemberIndex, slot: LedgerSlot) -> u32 {
+        self.hold(row, slot).count
+    }
+
     /// Writes an own hold record.
     #[inline(always)]
     pub(crate) fn set_hold(self, row: MemberIndex, slot: LedgerSlot, hold: Counted) {

@@ -36,6 +36,7 @@ mod limits;
 mod mark_models;
 mod marks;
 mod member;
+mod object;
 mod regions;
 #[cfg(all(test, not(loom)))]
 mod scene;
@@ -56,6 +57,10 @@ pub use member::leasing::{Cursors, LEASES_AHEAD};
 pub use member::ports::PortWishes;
 pub use member::recovery::{Recovered, Recoverer};
 pub use member::transfer::expect_take;
+pub use object::{
+    NewObject, ObjectError, ObjectIndex, ObjectInfo, ObjectKind, ObjectTable, Owner, Party,
+    QueuedMessage, Registrant, Section, SectionTaken, Wait, Who,
+};
 pub use regions::{
     ClaimedSlot, LinkPlace, RegionGeometry, RegionKind, Regions, SegmentPlace, SlotClass, Taken,
 };

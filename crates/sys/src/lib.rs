@@ -11,6 +11,7 @@
 //! - the doctor and the latency of this machine: [`probe`], [`scheduling`];
 //! - the agent of a core and the benchmarks: [`spawn`];
 //! - segments that cores see, too: [`system_v`], [`fork`];
+//! - semaphores and message queues: [`signals`];
 //! - all that open files by name: [`regular_file`].
 //!
 //! Between calls nothing is held but the descriptors and mappings that the returned values own.
@@ -32,6 +33,7 @@ pub mod read_ahead;
 pub mod regular_file;
 pub mod residency;
 pub mod scheduling;
+pub mod signals;
 pub mod socket_option;
 pub mod spawn;
 pub mod system_v;

@@ -42,11 +42,19 @@ impl Pool {
     /// says by now.
     #[must_use]
     pub fn liveness(&self, member: &MemberInfo) -> Liveness {
+        if is_store(member) {
+            return Liveness::Alive;
+        }
         let known = self.peers().get(member.index);
         known
             .and_then(|peer| peer.judge(self, member))
             .unwrap_or_else(|| first_sight(self, member).liveness())
     }
+}
+
+/// What holds messages never ends. Its joiner may.
+pub(crate) fn is_store(member: &MemberInfo) -> bool {
+    member.kind == MemberKind::MessageStore && member.status == MemberStatus::Alive
 }
 
 /// Asks the kernel about a stranger: a participant, or a process that recovers others before it is

@@ -22,7 +22,8 @@ use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
 use hythe_memory::{Access, Mapped};
 use hythe_pool::{
-    Control, PoolError, PrefaultOptions, RegionGeometry, RegionKind, Regions, WireRegionPlan,
+    Control, ObjectTable, PoolError, PrefaultOptions, RegionGeometry, RegionKind, Regions,
+    WireRegionPlan,
 };
 use hythe_terminal::escaped;
 
@@ -48,6 +49,8 @@ struct Shared {
     wire_files: [OnceLock<OwnedFd>; REGIONS_MAX],
     /// The links mapped so far, by region. Like a region a link stays as long as its pool.
     links: [OnceLock<Mapped>; REGIONS_MAX],
+    /// Semaphores and message queues, from their first use on.
+    objects: OnceLock<ObjectTable<Mapped>>,
     peers: Peers,
     /// Of a pool of this process alone: goes with the last handle.
     _private: Option<PrivateDirectory>,
@@ -109,6 +112,7 @@ impl Pool {
                 maps,
                 wire_files: Default::default(),
                 links: Default::default(),
+                objects: OnceLock::new(),
                 peers: Peers::default(),
                 _private: private,
             }),
@@ -227,6 +231,11 @@ impl Pool {
     #[inline]
     pub(crate) fn regions(&self) -> &Regions {
         &self.shared.regions
+    }
+
+    /// The place of the table of semaphores and message queues.
+    pub(crate) fn objects_place(&self) -> &OnceLock<ObjectTable<Mapped>> {
+        &self.shared.objects
     }
 
     /// What the nodes of this process know of their peers by themselves.
@@ -434,7 +443,7 @@ impl Pool {
         self.control()
             .tables()
             .members()
-            .filter(|member| self.liveness(member) != Liveness::Dead)
+            .filter(|member| !life::is_store(member) && self.liveness(member) != Liveness::Dead)
             .map(|member| format!("{} (pid {})", member.name, member.identity.pid))
             .collect()
     }

@@ -211,7 +211,7 @@ impl PoolOptions {
     /// Permissions of a file of the pool: who may read slots writes its records in the control
     /// file.
     pub(crate) fn file_mode(&self, name: &str) -> u32 {
-        let control = u32::from(name == "control") * ((self.mode & 0o044) >> 1);
+        let control = u32::from(matches!(name, "control" | "objects")) * ((self.mode & 0o044) >> 1);
         self.mode | control
     }
 

@@ -274,7 +274,7 @@ impl Peer {
     fn is_there(&self, pool: &Pool) -> bool {
         match (self.sign(), self.kind) {
             (Sign::Ended, _) => false,
-            (_, MemberKind::CoreEndpoint) => true,
+            (_, MemberKind::CoreEndpoint | MemberKind::MessageStore) => true,
             // A child that it forked may keep its socket open; the name goes when it leaves.
             (Sign::Quiet, _) if self.connection().is_some() => {
                 liveness_socket::is_announced(pool, self.session)

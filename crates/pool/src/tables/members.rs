@@ -18,6 +18,8 @@ pub enum MemberKind {
     Process,
     /// An endpoint of a core. Its hold records are written by Linux participants, by proxy.
     CoreEndpoint,
+    /// What holds the messages of queues. It is no process, and never ends.
+    MessageStore,
 }
 
 /// Where a participant is in its life.
@@ -111,15 +113,14 @@ impl<'c, M: Memory> Tables<'c, M> {
         if status == MemberStatus::Free {
             return None;
         }
-        let core = memory.load(at + participant::KIND, Ordering::Relaxed) == 1;
         Some(MemberInfo {
             index,
             session: (state >> 40) as u32,
             status,
-            kind: if core {
-                MemberKind::CoreEndpoint
-            } else {
-                MemberKind::Process
+            kind: match memory.load(at + participant::KIND, Ordering::Relaxed) {
+                1 => MemberKind::CoreEndpoint,
+                2 => MemberKind::MessageStore,
+                _ => MemberKind::Process,
             },
             identity: self.identity(at, state as u32, status),
             name: read_name(memory, at + participant::NAME, NAME_BYTES),
@@ -161,6 +162,17 @@ impl<'c, M: Memory> Tables<'c, M> {
         let at = self.layout().participant(index.0.into()) + participant::STATE;
         let state = self.memory().load_cell(at, Ordering::Acquire);
         (state >> 40) as u32 == session && MemberStatus::from_bits(state) == MemberStatus::Alive
+    }
+
+    /// Has this session ended, and is nothing of it left to be given back? Allocates nothing.
+    pub fn is_over(self, index: MemberIndex, session: u32) -> bool {
+        if !self.has_row(index) {
+            return true;
+        }
+        let at = self.layout().participant(index.0.into()) + participant::STATE;
+        let state = self.memory().load_cell(at, Ordering::Acquire);
+        let status = MemberStatus::from_bits(state);
+        (state >> 40) as u32 != session || status == MemberStatus::Free
     }
 
     /// A participant as a person knows it: name and process.

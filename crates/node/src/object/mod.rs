@@ -1,0 +1,36 @@
+//! Named semaphores and message queues of a pool, for its processes; for the tasks of a core, who
+//! acts for them.
+//!
+//! The words and what may happen to them are the pool crate's (`hythe_pool::ObjectTable`). Here
+//! are the file `objects`, the waits, the rights of users, and who is dead: a participant whose
+//! record was recovered or given back. An object stays until it is unlinked and nobody has it open.
+//! Between calls no lock is held.
+//!
+//! Never waits for another's operation longer than `LOCK_BOUND`, whatever the other does.
+//! Allocates nothing for an operation on an open object.
+
+mod deadline;
+mod error;
+mod file;
+mod lock;
+mod message_queue;
+mod messages;
+mod name;
+mod open;
+mod semaphore;
+mod sleep;
+
+use std::time::Duration;
+
+pub use error::SyncError;
+pub use message_queue::{MessageQueue, MessageQueueOptions, Received};
+pub use semaphore::{Semaphore, SemaphoreInfo, SemaphoreOptions};
+
+pub use deadline::Deadline;
+
+/// How long an operation waits for the end of another's: that takes far less than a millisecond, so
+/// a process that has the object that long is stopped.
+pub(crate) const LOCK_BOUND: Duration = Duration::from_secs(2);
+
+/// A wait looks again after so long, whether or not somebody woke it: who should have may be dead.
+const LONGEST_NAP: Duration = Duration::from_millis(100);

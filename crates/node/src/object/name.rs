@@ -1,0 +1,77 @@
+//! Names of objects, and who may use them.
+
+use hythe_abi::objects::NAME_BYTES;
+use hythe_pool::ObjectInfo;
+
+use super::SyncError;
+
+/// What a user wants to do with an object, as bits of a mode.
+pub(super) const READ: u32 = 4;
+pub(super) const WRITE: u32 = 2;
+
+/// The name without its slash, if it is one.
+pub(super) fn checked(name: &str) -> Result<&str, SyncError> {
+    let refused = |reason| {
+        Err(SyncError::BadName {
+            name: name.to_owned(),
+            reason,
+        })
+    };
+    // A slash at its start is POSIX's way, and not part of what tells names apart.
+    let bare = name.strip_prefix('/').unwrap_or(name);
+    if name.len() >= NAME_BYTES {
+        return Err(SyncError::NameTooLong {
+            bytes: name.len(),
+            limit: NAME_BYTES - 1,
+        });
+    }
+    match bare {
+        "" => refused("it is empty"),
+        _ if bare.contains('/') => refused("it has a slash in it"),
+        _ if bare.chars().any(char::is_control) => refused("it has control characters"),
+        _ => Ok(bare),
+    }
+}
+
+/// May this user do `wanted` with the object?
+pub(super) fn check_rights(info: &ObjectInfo, name: &str, wanted: u32) -> Result<(), SyncError> {
+    let user = hythe_sys::identity::effective_user();
+    let allowed = if user == 0 {
+        READ | WRITE
+    } else if user == info.uid {
+        info.mode >> 6
+    } else if is_in_group(info.gid) {
+        info.mode >> 3
+    } else {
+        info.mode
+    };
+    if allowed & wanted == wanted {
+        return Ok(());
+    }
+    Err(SyncError::Permission {
+        name: name.to_owned(),
+        mode: info.mode,
+        owner: info.uid,
+        user,
+    })
+}
+
+/// Only its owner takes an object's name away.
+pub(super) fn check_owner(info: &ObjectInfo, name: &str) -> Result<(), SyncError> {
+    let user = hythe_sys::identity::effective_user();
+    if user == 0 || user == info.uid {
+        return Ok(());
+    }
+    Err(SyncError::Permission {
+        name: name.to_owned(),
+        mode: info.mode,
+        owner: info.uid,
+        user,
+    })
+}
+
+fn is_in_group(group: u32) -> bool {
+    let own = rustix::process::getegid().as_raw();
+    let others = || rustix::process::getgroups().unwrap_or_default();
+    own == group || others().iter().any(|other| other.as_raw() == group)
+}

@@ -1,0 +1,291 @@
+//! Named counting semaphores.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hythe_abi::objects::VALUE_MAX;
+use hythe_pool::{NewObject, ObjectKind, Wait, Who};
+
+use super::open::{OpenPlan, Opened, unlink};
+use super::sleep::{Sleeper, wake};
+use super::{Deadline, LONGEST_NAP, SyncError, lock, name};
+use crate::node::Node;
+use crate::participant::Participant;
+use crate::spin::is_realtime;
+
+/// How to open a semaphore.
+#[derive(Clone, Copy, Debug)]
+pub struct SemaphoreOptions {
+    create: bool,
+    exclusive: bool,
+    mode: u32,
+    value: u32,
+    recover: bool,
+}
+
+impl Default for SemaphoreOptions {
+    /// Of an existing one.
+    fn default() -> Self {
+        Self {
+            create: false,
+            exclusive: false,
+            mode: 0o600,
+            value: 0,
+            recover: false,
+        }
+    }
+}
+
+impl SemaphoreOptions {
+    /// Made with this value if there is none.
+    #[must_use]
+    pub const fn create(mut self, value: u32) -> Self {
+        self.create = true;
+        self.value = value;
+        self
+    }
+
+    /// Refused if there is one.
+    #[must_use]
+    pub const fn exclusive(mut self, exclusive: bool) -> Self {
+        self.exclusive = exclusive;
+        self
+    }
+
+    /// Who may use a new one, as of a file; both bits, read and write, are needed.
+    #[must_use]
+    pub const fn mode(mut self, mode: u32) -> Self {
+        self.mode = mode & 0o777;
+        self
+    }
+
+    /// Counts that a dead holder of a new one had come back at once, and its death is not
+    /// reported.
+    #[must_use]
+    pub const fn recover(mut self, recover: bool) -> Self {
+        self.recover = recover;
+        self
+    }
+}
+
+/// What a semaphore has counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SemaphoreInfo {
+    /// Its value.
+    pub value: u32,
+    /// Counts held, by participant and task.
+    pub holders: Vec<(u8, u32, u32)>,
+    /// Counts that dead holders had and nobody gave back.
+    pub abandoned: u32,
+}
+
+/// A named semaphore of the pool, opened by a node. Its end closes it: what the node has taken from
+/// it is nobody's hold any more, as by `sem_close`.
+#[derive(Debug)]
+pub struct Semaphore {
+    opened: Opened,
+    /// Its opener does not outrank who should post.
+    may_spin: bool,
+}
+
+impl Semaphore {
+    /// Opens a semaphore of the node's pool.
+    ///
+    /// # Errors
+    /// As sem_open(3); [`SyncError::errno`] has the number.
+    pub fn open(node: &Node, name: &str, options: &SemaphoreOptions) -> Result<Self, SyncError> {
+        Self::open_for(node.participant(), name, options)
+    }
+
+    fn open_for(
+        shared: &Arc<Participant>,
+        name: &str,
+        options: &SemaphoreOptions,
+    ) -> Result<Self, SyncError> {
+        if options.create && options.value > VALUE_MAX {
+            return Err(SyncError::OutOfRange {
+                what: "the value",
+                found: options.value.into(),
+                least: 0,
+                most: VALUE_MAX.into(),
+            });
+        }
+        let new = NewObject {
+            name,
+            mode: options.mode,
+            owner: (
+                hythe_sys::identity::effective_user(),
+                rustix::process::getegid().as_raw(),
+            ),
+            flags: u32::from(options.recover),
+            value: options.value,
+            messages: None,
+        };
+        let plan = OpenPlan {
+            kind: ObjectKind::Semaphore,
+            name,
+            make: options.create.then_some(new),
+            exclusive: options.exclusive,
+            rights: name::READ | name::WRITE,
+        };
+        Ok(Self {
+            opened: Opened::open(shared, &plan)?,
+            may_spin: !is_realtime(),
+        })
+    }
+
+    /// The same semaphore, opened by another node: by a forked child's, say, for which the parent's
+    /// value is of no use.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); [`hythe_pool::ObjectError::Gone`] if nobody has it any more.
+    pub fn reopen(&self, node: &Node) -> Result<Self, SyncError> {
+        Ok(Self {
+            opened: self.opened.reopen(node.participant())?,
+            may_spin: !is_realtime(),
+        })
+    }
+
+    /// Are both the same semaphore?
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.opened.is_same(&other.opened)
+    }
+
+    /// Takes a semaphore's name away; it goes when nobody has it open.
+    ///
+    /// # Errors
+    /// As sem_unlink(3).
+    pub fn unlink(node: &Node, name: &str) -> Result<(), SyncError> {
+        unlink(node.participant(), ObjectKind::Semaphore, name)
+    }
+
+    /// Takes one count, which this process holds until somebody posts.
+    ///
+    /// # Errors
+    /// As sem_timedwait(3); [`SyncError::OwnerDead`] once for holders that died.
+    pub fn wait(&self, deadline: Deadline) -> Result<(), SyncError> {
+        self.wait_as(lock::party(&self.opened.shared).into(), deadline)
+    }
+
+    /// Takes one count if there is one.
+    ///
+    /// # Errors
+    /// [`SyncError::WouldBlock`], as sem_trywait(3); [`SyncError::OwnerDead`].
+    pub fn try_wait(&self) -> Result<(), SyncError> {
+        match self.wait(Deadline::Now) {
+            Err(SyncError::TimedOut) => Err(SyncError::WouldBlock("the semaphore's value is 0")),
+            done => done,
+        }
+    }
+
+    /// The same for another: for the agent of a core, whose row and task become the holder.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    #[doc(hidden)]
+    pub fn wait_as(&self, who: Who, deadline: Deadline) -> Result<(), SyncError> {
+        let table = self.opened.table()?;
+        // A look that succeeds costs no more than the look.
+        if let Some(done) = self.look(who)? {
+            return done;
+        }
+        let sleeper = Sleeper::new(table, self.opened.info.index);
+        loop {
+            let seen = sleeper.changed();
+            if let Some(done) = self.look(who)? {
+                return done;
+            }
+            let left = deadline.left().ok_or(SyncError::TimedOut)?;
+            if sleeper.spin(seen, self.spin_limit().min(left)) {
+                continue;
+            }
+            if sleeper.sleep(seen, left.min(LONGEST_NAP)) {
+                return Err(SyncError::Interrupted);
+            }
+        }
+    }
+
+    fn spin_limit(&self) -> Duration {
+        if self.may_spin {
+            self.opened.shared.spin_gate().limit()
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Looks once; `None`: wait.
+    fn look(&self, who: Who) -> Result<Option<Result<(), SyncError>>, SyncError> {
+        let mut entered = self.opened.enter()?;
+        let pool = self.opened.shared.pool();
+        let section = &mut entered.section;
+        section.settle_holders(&mut |party| lock::is_over(pool, party))?;
+        Ok(match section.wait(who)? {
+            Wait::Taken => Some(Ok(())),
+            Wait::OwnerDead => Some(Err(SyncError::OwnerDead)),
+            Wait::Empty => None,
+        })
+    }
+
+    /// Adds one count, and ends a hold: this process's, else the oldest. From a signal handler,
+    /// too.
+    ///
+    /// # Errors
+    /// As sem_post(3).
+    pub fn post(&self) -> Result<(), SyncError> {
+        self.post_as(lock::party(&self.opened.shared).into())
+    }
+
+    /// The same for another.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post).
+    #[doc(hidden)]
+    pub fn post_as(&self, who: Who) -> Result<(), SyncError> {
+        let table = self.opened.table()?;
+        self.opened.enter()?.section.post(who)?;
+        wake(table, self.opened.info.index, 1);
+        Ok(())
+    }
+
+    /// Its value.
+    ///
+    /// # Errors
+    /// A damaged object.
+    pub fn value(&self) -> Result<u32, SyncError> {
+        Ok(self.opened.enter()?.section.value()?)
+    }
+
+    /// Gives the counts back that dead holders had. Returns how many.
+    ///
+    /// # Errors
+    /// A damaged object.
+    pub fn recover(&self) -> Result<u32, SyncError> {
+        let table = self.opened.table()?;
+        let recovered = {
+            let mut entered = self.opened.enter()?;
+            let pool = self.opened.shared.pool();
+            let section = &mut entered.section;
+            section.settle_holders(&mut |party| lock::is_over(pool, party))?;
+            section.recover()?
+        };
+        wake(table, self.opened.info.index, recovered);
+        Ok(recovered)
+    }
+
+    /// What it counts.
+    ///
+    /// # Errors
+    /// A damaged object.
+    pub fn info(&self) -> Result<SemaphoreInfo, SyncError> {
+        let entered = self.opened.enter()?;
+        let holders = entered.section.holders()?.into_iter();
+        Ok(SemaphoreInfo {
+            value: entered.section.value()?,
+            abandoned: entered.section.abandoned(),
+            holders: holders
+                .map(|(who, count)| (who.party.member.0, who.task, count))
+                .collect(),
+        })
+    }
+}
