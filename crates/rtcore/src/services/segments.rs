@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(gone, Err(Errno::INVAL));
     }
 
-    /// As a kernel does with the shadows of an agent that dies; the core is a process that lives on.
+    /// As a kernel does with the shadows of an agent that dies. The core is a process that lives.
     #[test]
     fn pages_stay_a_living_core_s_when_its_agent_has_died() {
         for next_agent_comes in [false, true] {
