@@ -533,3 +533,39 @@ fn segments_are_listed_with_who_made_and_has_them() {
     let emptied = root.json(&["core", "segments"]);
     assert_eq!(emptied["boards"][0]["free_bytes"], 8 << 20);
 }
+
+/// By the methods 20 and 21 of `p1` (`rtos/apps/p1/README.md`).
+#[test]
+fn segments_show_what_the_core_made_and_has_attached() {
+    use hythe::rpc::Caller;
+    use std::time::Duration;
+    const MINUTE: Duration = Duration::from_secs(60);
+    let root = Root::new();
+    let _core = Detached::start(&root, HOSTED, &["--app", "p1"]);
+    let options = hythe::PoolOptions::new("default").root(&root.pools());
+    let pool = hythe::Pool::open(&options).expect("made with the core");
+    let node = hythe::Node::join(&pool, "asker").expect("joins");
+    let client = node.client("core/calls", &hythe::request::ClientOptions::default());
+    let mut client = client.expect("a client");
+    let mut call = |method, words: [u32; 3]| {
+        let argument = words.map(u32::to_le_bytes);
+        let mut caller = Caller::new(&mut client);
+        let result = caller.call(method, argument.as_flattened(), MINUTE);
+        let result = result.expect("a result").to_vec();
+        u32::from_le_bytes(result[..4].try_into().expect("a word"))
+    };
+    let id = call(20, [0, 5000, 0o1640]);
+    assert_eq!(call(21, [id, 0, 0]), 0);
+    assert_eq!(call(21, [id, 0, 0]), 0);
+    let listed = &root.json(&["core", "segments", HOSTED])["boards"][0]["segments"][0];
+    assert_eq!(
+        (&listed["id"], &listed["made_on"]),
+        (&id.into(), &"core".into())
+    );
+    let attached = (&listed["attached_linux"], &listed["attached_core"]);
+    assert_eq!(attached, (&0.into(), &2.into()));
+    let creator = listed["creator"].as_str().expect("a name");
+    assert!(creator.starts_with(HOSTED), "{creator}");
+    let segments = hythe::segment::Segments::open(&pool, Some(HOSTED)).expect("an area");
+    segments.remove(id.cast_signed()).expect("removed");
+}

@@ -314,6 +314,41 @@ mod tests {
         assert_eq!(gone, Err(Errno::INVAL));
     }
 
+    /// As a kernel does with the shadows of an agent that dies. The core is a process that lives.
+    #[test]
+    fn pages_stay_a_living_core_s_when_its_agent_has_died() {
+        for next_agent_comes in [false, true] {
+            let mut fixture = Fixture::new("outlives");
+            let mut core = std::process::Command::new("sleep");
+            let mut core = core.arg("600").spawn().expect("sleep");
+            let identity = hythe_node::identity_of(core.id()).expect("it lives");
+            fixture.segments.user = CoreUser::new("core", identity);
+            let id = fixture.make();
+            fixture
+                .act(method::SHM_ATTACH, [id, 0, 0])
+                .expect("attached");
+            fixture
+                .act(method::SHM_REMOVE, [id, 0, 0])
+                .expect("removed");
+            assert_eq!(fixture.listed().segments.len(), 1);
+            fixture.segments.attached.clear();
+            // The kernel's segment is gone: nobody finds it, and nobody gets its page.
+            assert_eq!(fixture.listed().segments.len(), 0);
+            assert_eq!(fixture.listed().free_bytes, AREA - 4096);
+            let refused = fixture.act(method::SHM_ATTACH, [id, 0, 0]);
+            assert_eq!(refused, Err(Errno::INVAL));
+            let all = [0, AREA as u32, CREATE.cast_unsigned()];
+            assert_eq!(fixture.act(method::SHM_GET, all), Err(Errno::NOSPC));
+            if next_agent_comes {
+                fixture.segments.forget().expect("cleared");
+                assert_eq!(fixture.listed().free_bytes, AREA);
+            }
+            core.kill().expect("killed");
+            core.wait().expect("reaped");
+            assert_eq!(fixture.listed().free_bytes, AREA);
+        }
+    }
+
     #[test]
     fn what_no_call_says_is_refused() {
         let mut fixture = Fixture::new("words");
