@@ -32,7 +32,7 @@ enum hythe_task_flag {
 
 /* One task. Several may have the same name: then a start takes the first that does not run. */
 struct hythe_task_config {
-    /* 1 to 32 bytes, not digits alone. */
+    /* 1 to 32 bytes. One to three digits alone would be taken for a number. */
     const char *name;
     /*
      * Runs in the new task. It may return: then the task has stopped, and may be started again.
@@ -121,8 +121,8 @@ struct hythe_service {
  * Registers the tasks, and makes those that run from the start. Once, behind hythe_link_start(),
  * before any task runs. Never blocks.
  *
- * HYTHE_OK; HYTHE_E_ARGUMENT: a name is empty, too long or a number, a pointer is missing, or the
- * platform could not make a task.
+ * HYTHE_OK; HYTHE_E_ARGUMENT: a name is empty or too long, a pointer is missing, or the platform
+ * could not make a task.
  */
 int hythe_tasks_start(struct hythe_tasks *tasks, const struct hythe_tasks_config *config);
 

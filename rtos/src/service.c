@@ -19,7 +19,7 @@
 
 /* A call that is served: what it brings, and what becomes its reply. */
 struct call {
-    const uint8_t *bytes;
+    const volatile uint8_t *bytes;
     uint32_t length;
     uint32_t argument;
     uint8_t *reply;
@@ -28,90 +28,83 @@ struct call {
     uint32_t words[HYTHE_CALL_WORDS];
 };
 
-static void put(uint8_t *row, uint32_t at, uint32_t word)
-{
-    uint32_t i;
-
-    for (i = 0; i < 4; i++) {
-        row[at + i] = (uint8_t)(word >> 8 * i);
-    }
-}
-
 static void put_value(struct call *call, uint32_t index, uint32_t value)
 {
     call->words[HYTHE_CALL_VALUE + index] = value;
 }
 
-/* The next row of the reply; NULL: there is no space for one more. */
-static uint8_t *next_row(struct call *call, uint32_t bytes)
+/* Puts words behind what is in the reply. 0: there is no space for `bytes` more. */
+static int put_words(struct call *call, const uint32_t *words, uint32_t bytes)
 {
-    uint8_t *row = call->reply + call->replied;
+    uint8_t *to = call->reply + call->replied;
+    uint32_t i;
 
     if (call->capacity - call->replied < bytes) {
-        return NULL;
+        return 0;
+    }
+    for (i = 0; i < bytes; i++) {
+        to[i] = (uint8_t)(words[i / 4] >> i % 4 * 8);
     }
     call->replied += bytes;
-    return row;
+    return 1;
 }
 
 /* ---- Which task ---- */
 
-/* The number that a name of digits alone is; 0: it is none, or none of a task. */
-static uint32_t number_of(const char *name, uint32_t bytes)
+/* The number that a name of up to three digits is; 0: it is none. */
+static uint32_t number_of(const struct call *call)
 {
     uint32_t number = 0;
     uint32_t i;
 
-    for (i = 0; i < bytes; i++) {
-        if (name[i] < '0' || name[i] > '9' || number > UINT32_MAX / 10 - 1) {
+    for (i = 0; i < call->argument; i++) {
+        uint32_t digit = (uint32_t)call->bytes[i] - '0';
+        if (digit > 9 || i == 3) {
             return 0;
         }
-        number = 10 * number + (uint32_t)(name[i] - '0');
+        number = 10 * number + digit;
     }
     return number;
 }
 
-static int is_called(const struct hythe_task *task, const char *name, uint32_t bytes)
+static int is_called(const struct hythe_task *task, const struct call *call)
 {
-    const char *own = task->config->name;
+    const char *name = task->config->name;
     uint32_t i;
 
-    if (hythe_name_bytes(own) != bytes) {
-        return 0;
+    for (i = 0; i < call->argument; i++) {
+        /* A name that ends here has a zero byte, which is no byte of the other. */
+        uint8_t byte = call->bytes[i];
+        if (byte == 0 || (uint8_t)name[i] != byte) {
+            return 0;
+        }
     }
-    for (i = 0; i < bytes && own[i] == name[i]; i++) {
-    }
-    return i == bytes;
+    return name[i] == '\0';
 }
 
 /*
  * The first task of that name, or the one of that number, that lives (1) or does not (0). NULL, and
- * `count` says how many there are that do the other.
+ * `others` says how many there are that do the other. Linux may write the name meanwhile: then
+ * another task is found, or none, as if it had asked for that.
  */
 static struct hythe_task *find(const struct hythe_service *service, struct call *call, int lives,
-                               uint32_t *count)
+                               uint32_t *others)
 {
     const struct hythe_tasks_config *config = &service->tasks->config;
-    char name[HYTHE_TASK_NAME_BYTES];
-    uint32_t number;
+    uint32_t number = number_of(call);
     uint32_t i;
 
-    /* Read once: Linux may write it meanwhile. */
-    for (i = 0; i < call->argument; i++) {
-        name[i] = (char)((const volatile uint8_t *)call->bytes)[i];
-    }
-    number = number_of(name, call->argument);
-    *count = 0;
+    *others = 0;
     for (i = 0; i < config->count; i++) {
         struct hythe_task *task = &config->tasks[i];
-        if (number != 0 ? number != i + 1 : !is_called(task, name, call->argument)) {
+        if (number != 0 ? number != i + 1 : !is_called(task, call)) {
             continue;
         }
         if (hythe_task_lives(task) == lives) {
             put_value(call, 0, i + 1);
             return task;
         }
-        ++*count;
+        ++*others;
     }
     return NULL;
 }
@@ -151,36 +144,39 @@ static uint32_t state_of(const struct hythe_task *task)
     }
 }
 
-static void write_task(const struct hythe_task *task, uint32_t number, uint8_t *row)
+static int write_task(struct call *call, const struct hythe_task *task, uint32_t number)
 {
+    const struct hythe_task_config *config = task->config;
     const struct hythe_port_task *port = task->tasks->config.port;
-    uint32_t name_bytes = hythe_name_bytes(task->config->name);
+    uint32_t name_bytes = hythe_name_bytes(config->name);
+    uint32_t row[HYTHE_TASK_ROW_BYTES / 4] = {0};
     uint32_t free_bytes = task->stack_free;
     uint64_t run_time_us = task->run_time_us;
     uint32_t i;
 
-    for (i = 0; i < HYTHE_TASK_ROW_BYTES; i++) {
-        row[i] = i < name_bytes ? (uint8_t)task->config->name[i] : 0;
+    for (i = 0; i < name_bytes; i++) {
+        row[i / 4] |= (uint32_t)(uint8_t)config->name[i] << i % 4 * 8;
     }
     if (task->identity != NULL) {
         uint32_t now = port->stack_free(port->context, task->identity);
         free_bytes = now < free_bytes ? now : free_bytes;
         run_time_us += port->run_time_us(port->context, task->identity);
     }
-    put(row, HYTHE_TASK_AT_NUMBER, number);
-    put(row, HYTHE_TASK_AT_STATE, state_of(task));
-    put(row, HYTHE_TASK_AT_FLAGS,
-        task->config->flags | (task->asked_to_stop != 0 ? HYTHE_TASK_FLAG_ASKED_TO_STOP : 0));
-    put(row, HYTHE_TASK_AT_PRIORITY, task->config->priority);
-    put(row, HYTHE_TASK_AT_STACK_BYTES, task->config->stack_bytes);
-    put(row, HYTHE_TASK_AT_STACK_FREE, free_bytes);
-    put(row, HYTHE_TASK_AT_RUN_TIME_LOW, (uint32_t)run_time_us);
-    put(row, HYTHE_TASK_AT_RUN_TIME_HIGH, (uint32_t)(run_time_us >> 32));
-    put(row, HYTHE_TASK_AT_STARTS, task->starts);
-    put(row, HYTHE_TASK_AT_KILLS, task->kills);
-    put(row, HYTHE_TASK_AT_HELD, hythe_held_count(task));
-    put(row, HYTHE_TASK_AT_RETURNED, task->buffers_returned);
-    put(row, HYTHE_TASK_AT_FORGOTTEN, task->requests_forgotten);
+    row[HYTHE_TASK_AT_NUMBER / 4] = number;
+    row[HYTHE_TASK_AT_STATE / 4] = state_of(task);
+    row[HYTHE_TASK_AT_FLAGS / 4] =
+        config->flags | (task->asked_to_stop != 0 ? HYTHE_TASK_FLAG_ASKED_TO_STOP : 0);
+    row[HYTHE_TASK_AT_PRIORITY / 4] = config->priority;
+    row[HYTHE_TASK_AT_STACK_BYTES / 4] = config->stack_bytes;
+    row[HYTHE_TASK_AT_STACK_FREE / 4] = free_bytes;
+    row[HYTHE_TASK_AT_RUN_TIME_LOW / 4] = (uint32_t)run_time_us;
+    row[HYTHE_TASK_AT_RUN_TIME_HIGH / 4] = (uint32_t)(run_time_us >> 32);
+    row[HYTHE_TASK_AT_STARTS / 4] = task->starts;
+    row[HYTHE_TASK_AT_KILLS / 4] = task->kills;
+    row[HYTHE_TASK_AT_HELD / 4] = hythe_held_count(task);
+    row[HYTHE_TASK_AT_RETURNED / 4] = task->buffers_returned;
+    row[HYTHE_TASK_AT_FORGOTTEN / 4] = task->requests_forgotten;
+    return put_words(call, row, sizeof row);
 }
 
 /* Those from the asked number on, as many as there is space for. */
@@ -192,11 +188,9 @@ static int32_t list(struct hythe_service *service, struct call *call)
 
     port->wait(port->context, SETTLE_MS);
     for (i = call->argument; i < config->count; i++) {
-        uint8_t *row = next_row(call, HYTHE_TASK_ROW_BYTES);
-        if (row == NULL) {
+        if (!write_task(call, &config->tasks[i], i + 1)) {
             break;
         }
-        write_task(&config->tasks[i], i + 1, row);
     }
     put_value(call, 0, config->count);
     put_value(call, 1, service->tasks->untracked);
@@ -295,23 +289,20 @@ static int32_t kill(struct hythe_service *service, struct call *call)
 static int write_port(struct call *call, const struct hythe_endpoint *endpoint, uint32_t port)
 {
     const struct hythe_flow *flow = &endpoint->flows[port];
-    uint8_t *row = next_row(call, HYTHE_PORT_ROW_BYTES);
-
-    if (row == NULL) {
-        return 0;
-    }
-    put(row, HYTHE_PORT_AT_ENDPOINT, endpoint->index);
-    put(row, HYTHE_PORT_AT_PORT, port);
-    put(row, HYTHE_PORT_AT_SESSION, flow->session);
-    put(row, HYTHE_PORT_AT_INBOX_HEAD, flow->inbox_head);
-    put(row, HYTHE_PORT_AT_OUTBOX_TAIL, flow->outbox_tail);
-    put(row, HYTHE_PORT_AT_HEAD_SEEN, flow->head_seen);
-    put(row, HYTHE_PORT_AT_HELD, flow->held);
-    put(row, HYTHE_PORT_AT_WINDOW, flow->window);
-    put(row, HYTHE_PORT_AT_FLAGS,
+    const uint32_t row[HYTHE_PORT_ROW_BYTES / 4] = {
+        endpoint->index,
+        port,
+        flow->session,
+        flow->inbox_head,
+        flow->outbox_tail,
+        flow->head_seen,
+        flow->held,
+        flow->window,
         (flow->quarantined != 0 ? HYTHE_PORT_FLAG_QUARANTINED : 0) |
-            (flow->late != 0 ? HYTHE_PORT_FLAG_LATE : 0));
-    return 1;
+            (flow->late != 0 ? HYTHE_PORT_FLAG_LATE : 0),
+    };
+
+    return put_words(call, row, sizeof row);
 }
 
 static int32_t state(struct hythe_service *service, struct call *call)

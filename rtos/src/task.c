@@ -10,18 +10,7 @@
 
 static int is_name(const char *name)
 {
-    uint32_t bytes = name == NULL ? 0 : hythe_name_bytes(name);
-    uint32_t i;
-
-    if (bytes == 0 || bytes > HYTHE_TASK_NAME_BYTES) {
-        return 0;
-    }
-    for (i = 0; i < bytes; i++) {
-        if (name[i] < '0' || name[i] > '9') {
-            return 1;
-        }
-    }
-    return 0;
+    return name != NULL && name[0] != '\0' && hythe_name_bytes(name) <= HYTHE_TASK_NAME_BYTES;
 }
 
 static int is_valid(const struct hythe_tasks_config *config)
@@ -85,7 +74,7 @@ void hythe_task_main(struct hythe_task *task)
     hythe_store_release(&task->state, TASK_RETURNED);
 }
 
-int hythe_task_begin(struct hythe_task *task, const uint8_t *argument, uint32_t bytes)
+int hythe_task_begin(struct hythe_task *task, const volatile uint8_t *argument, uint32_t bytes)
 {
     const struct hythe_port_task *port = task->tasks->config.port;
     uint32_t i;

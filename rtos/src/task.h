@@ -24,7 +24,7 @@ static inline int hythe_task_lives(const struct hythe_task *task)
 /* ---- task.c; the service task only ---- */
 
 /* Makes it run with this argument. 0: the platform could not make it. */
-int hythe_task_begin(struct hythe_task *task, const uint8_t *argument, uint32_t bytes);
+int hythe_task_begin(struct hythe_task *task, const volatile uint8_t *argument, uint32_t bytes);
 
 /* Ends a task that lives, and takes back what it has. `state` is what it is then. */
 void hythe_task_end(struct hythe_task *task, uint32_t state);

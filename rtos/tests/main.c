@@ -43,6 +43,8 @@ int main(int argc, char **argv)
     test_histogram();
     test_ports();
     test_lies();
+    test_held();
+    test_task();
     printf("%u passed, %u failed\n", test_sum.passed, test_sum.failed);
     return test_sum.failed != 0;
 }

@@ -246,7 +246,8 @@ pub(crate) enum CoreCommand {
     /// Print what a core has said since it was started
     #[command(after_help = "Example:\n  hythe core log mps2-an386")]
     Log(CoreLogArgs),
-    /// Test a core by hand or by a list of commands: open, run, test, state, shutdown, stop
+    /// Test a core by hand or by a list of commands: open, run, test, state, tasks, task, shutdown,
+    /// stop
     #[command(
         after_help = concat!(
             "Examples:\n",

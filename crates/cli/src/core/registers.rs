@@ -1,8 +1,12 @@
-//! The registers of a link for people: what each side has written into it, one row per port.
+//! The registers of a link for people: what each side has written into it, one row per port; and
+//! what the core says that it has, where its program can be asked.
 //!
-//! Only text; `core status --json` has the same words. Never reads a link itself.
+//! `core status --json` has the words of the link. Never reads a link itself.
 
+use hythe::core::control::AgentStatus;
+use hythe::core::tasks::{CoreRegisters, PortRegisters};
 use hythe_terminal::escaped;
+use serde::Serialize;
 
 use super::status::{self, BellDocument, CoreDocument, EndpointDocument, FlowDocument};
 use crate::output;
@@ -101,4 +105,107 @@ fn queues(endpoint: &EndpointDocument, port: &FlowDocument) -> [Vec<String>; 2] 
             port.dropped.to_string(),
         ]
     })
+}
+
+/// What the core says that it has. Counters wrap at 2^32.
+#[derive(Serialize)]
+pub(super) struct CoreViewDocument {
+    session: u32,
+    linux_session: u32,
+    up: bool,
+    rings: u32,
+    sleepers: u32,
+    ports: Vec<CorePortDocument>,
+}
+
+/// A port that the core takes for attached.
+#[derive(Serialize)]
+struct CorePortDocument {
+    channel: String,
+    port: u32,
+    session: u32,
+    inbox_head: u32,
+    outbox_tail: u32,
+    head_seen: u32,
+    held: u32,
+    window: u32,
+    quarantined: bool,
+    late: bool,
+}
+
+impl CoreViewDocument {
+    /// `status` has the names of the channels.
+    pub(super) fn of(seen: &CoreRegisters, status: &AgentStatus) -> Self {
+        let name = |endpoint: u32| {
+            let mut ends = status.endpoints.iter();
+            let found = ends.find(|end| end.endpoint == endpoint);
+            found.map_or_else(|| format!("endpoint {endpoint}"), |end| end.channel.clone())
+        };
+        let port = |port: &PortRegisters| CorePortDocument {
+            channel: name(port.endpoint),
+            port: port.port,
+            session: port.session,
+            inbox_head: port.inbox_head,
+            outbox_tail: port.outbox_tail,
+            head_seen: port.head_seen,
+            held: port.held,
+            window: port.window,
+            quarantined: port.is_quarantined,
+            late: port.is_late,
+        };
+        Self {
+            session: seen.session,
+            linux_session: seen.linux_session,
+            up: seen.is_up,
+            rings: seen.rings,
+            sleepers: seen.sleepers,
+            ports: seen.ports.iter().map(port).collect(),
+        }
+    }
+
+    /// For people.
+    pub(super) fn text(&self) -> String {
+        let rows: Vec<Vec<String>> = self.ports.iter().map(CorePortDocument::row).collect();
+        let columns = [
+            "  AS THE CORE SEES IT",
+            ">PORT",
+            ">SESSION",
+            ">TAKEN",
+            ">PUT",
+            ">SEEN TAKEN",
+            ">HELD",
+            ">WINDOW",
+            "STATE",
+        ];
+        format!(
+            "the core: session {}, of Linux {}, {}, {} rings, {} sleep\n{}",
+            self.session,
+            self.linux_session,
+            if self.up { "up" } else { "not up" },
+            self.rings,
+            self.sleepers,
+            output::table(&columns, &rows)
+        )
+    }
+}
+
+impl CorePortDocument {
+    fn row(&self) -> Vec<String> {
+        let state = match (self.quarantined, self.late) {
+            (true, _) => "quarantined",
+            (false, true) => "late",
+            (false, false) => "",
+        };
+        vec![
+            format!("  {}", escaped(&self.channel)),
+            self.port.to_string(),
+            self.session.to_string(),
+            self.inbox_head.to_string(),
+            self.outbox_tail.to_string(),
+            self.head_seen.to_string(),
+            self.held.to_string(),
+            self.window.to_string(),
+            state.to_owned(),
+        ]
+    }
 }

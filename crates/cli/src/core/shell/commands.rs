@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hythe::core::control::{self, AgentStatus};
+use hythe::core::tasks::{CoreRegisters, TaskError, Tasks};
 use hythe::core::{Board, Core, CoreError, CoreOptions, CoreState, LinkStatus};
 use hythe::inspect::Direction;
 use hythe::{NodeError, Pool};
@@ -18,6 +19,7 @@ use super::test::{Exchange, Ports, Tested};
 use crate::args::{CoreShellArgs, Globals};
 use crate::core::registers;
 use crate::core::status::{self, CoreDocument};
+use crate::core::tasks::{self, Action, ActionDocument, TaskDocument};
 use crate::error::CliError;
 use crate::stop::{LOOK, Stop};
 use crate::{open, output, units};
@@ -32,7 +34,9 @@ pub(super) enum Outcome {
     Opened(Opened),
     Runs(Runs),
     Tested(Tested),
-    State(Box<CoreDocument>),
+    State(Box<BothSides>),
+    Tasks { core_tasks: Vec<TaskDocument> },
+    Task(ActionDocument),
     Shut(Shut),
     Stopped { stopped: String },
     Help { possible: Vec<Possible> },
@@ -64,6 +68,18 @@ pub(super) struct Runs {
 pub(super) struct Shut {
     /// Buffers that the core holds still, of others: ours are back.
     held_by_core: u32,
+    /// Tasks that were started by name and have stopped. `None`: the program has no control of
+    /// them, and was not asked.
+    tasks_stopped: Option<u32>,
+}
+
+/// The registers of a link.
+#[derive(Serialize)]
+pub(super) struct BothSides {
+    #[serde(flatten)]
+    linux: CoreDocument,
+    /// As the core says that it has them. `None`: its program cannot be asked.
+    core_view: Option<registers::CoreViewDocument>,
 }
 
 /// A session.
@@ -108,10 +124,12 @@ impl<'a> Session<'a> {
             Command::Open => self.open().map(Outcome::Opened),
             Command::Run { app } => self.run(app.as_deref()).map(Outcome::Runs),
             Command::Test(exchange) => self.test(exchange).map(Outcome::Tested),
-            Command::State => {
-                let document = status::core(control::status(self.pool()?, self.board())?);
-                Ok(Outcome::State(Box::new(document)))
+            Command::State => self.registers().map(|both| Outcome::State(Box::new(both))),
+            Command::Tasks => {
+                let core_tasks = tasks::list(&mut self.control()?)?;
+                Ok(Outcome::Tasks { core_tasks })
             }
+            Command::Task { name, action } => self.task(&name, &action).map(Outcome::Task),
             Command::Shutdown => self.shutdown().map(Outcome::Shut),
             Command::Stop => self.stop_core(),
             Command::Help => Ok(Outcome::Help {
@@ -128,6 +146,37 @@ impl<'a> Session<'a> {
     fn pool(&self) -> Result<&Pool, CliError> {
         let open = self.pool.as_ref().map(|open| &open.pool);
         open.ok_or_else(|| CliError::Failed("no pool is open".to_owned()))
+    }
+
+    /// Who looks after the tasks, for one command: it holds a port of the core meanwhile.
+    fn control(&self) -> Result<Tasks, CliError> {
+        Ok(Tasks::open(self.pool()?, self.board(), "hythe core shell")?)
+    }
+
+    /// As [`Session::control`], of a program that may have no such endpoint.
+    fn control_if_any(&self) -> Result<Option<Tasks>, CliError> {
+        match Tasks::open(self.pool()?, self.board(), "hythe core shell") {
+            Ok(tasks) => Ok(Some(tasks)),
+            Err(TaskError::NoControl { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn task(&self, name: &str, action: &Action) -> Result<ActionDocument, CliError> {
+        tasks::act(&mut self.control()?, name, action)
+    }
+
+    fn registers(&self) -> Result<BothSides, CliError> {
+        let seen = match self.control_if_any()? {
+            Some(mut tasks) => Some(tasks.registers()?),
+            None => None,
+        };
+        let status = control::status(self.pool()?, self.board())?;
+        let view = |seen: CoreRegisters| registers::CoreViewDocument::of(&seen, &status);
+        Ok(BothSides {
+            core_view: seen.map(view),
+            linux: status::core(status),
+        })
     }
 
     fn open(&mut self) -> Result<Opened, CliError> {
@@ -301,9 +350,19 @@ impl<'a> Session<'a> {
         if let Some(ports) = self.ports.take() {
             ports.shut()?;
         }
+        let stopped = match self.control_if_any()? {
+            Some(mut tasks) => Some(tasks.shut_down()?.stopped),
+            None => None,
+        };
         let status = control::status(self.pool()?, self.board())?;
+        // Where somebody else is attached, such as its agent, it has empty slots of theirs.
+        let of_nobody = status
+            .endpoints
+            .iter()
+            .filter(|end| end.attached.is_empty());
         Ok(Shut {
-            held_by_core: status.endpoints.iter().map(|end| end.held).sum(),
+            held_by_core: of_nobody.map(|end| end.held).sum(),
+            tasks_stopped: stopped,
         })
     }
 
@@ -421,11 +480,10 @@ impl Outcome {
             Self::Opened(opened) => opened.text(board),
             Self::Runs(runs) => runs.text(board),
             Self::Tested(tested) => tested_text(tested),
-            Self::State(core) => registers::text(core),
-            Self::Shut(shut) => format!(
-                "the ports are closed, and all that was sent is back; the core holds {}",
-                units::counted(shut.held_by_core.into(), "buffer")
-            ),
+            Self::State(both) => both.text(),
+            Self::Tasks { core_tasks } => tasks::tasks_text(core_tasks),
+            Self::Task(done) => tasks::action_text(done),
+            Self::Shut(shut) => shut.text(),
             Self::Stopped { stopped } => format!("stopped {}", escaped(stopped)),
             Self::Help { possible } => {
                 let rows = possible.iter();
@@ -434,6 +492,29 @@ impl Outcome {
             }
             Self::Quit {} => String::new(),
         }
+    }
+}
+
+impl BothSides {
+    fn text(&self) -> String {
+        let linux = registers::text(&self.linux);
+        match &self.core_view {
+            Some(view) => linux + &view.text(),
+            None => linux,
+        }
+    }
+}
+
+impl Shut {
+    fn text(&self) -> String {
+        let held = units::counted(self.held_by_core.into(), "buffer");
+        let stopped = self.tasks_stopped.map_or_else(String::new, |count| {
+            let tasks = units::counted(count.into(), "task");
+            format!("; it has stopped {tasks} that was started by name")
+        });
+        format!(
+            "the ports are closed, and all that was sent is back; the core holds {held}{stopped}"
+        )
     }
 }
 

@@ -8,6 +8,7 @@ use hythe_terminal::escaped;
 use serde::Serialize;
 
 use super::test::{Exchange, Wait};
+use crate::core::tasks::Action;
 use crate::error::CliError;
 use crate::units;
 
@@ -42,6 +43,8 @@ pub(super) enum Command {
     Run { app: Option<String> },
     Test(Exchange),
     State,
+    Tasks,
+    Task { name: String, action: Action },
     Shutdown,
     Stop,
     Help,
@@ -61,7 +64,7 @@ pub(super) struct Definition {
 const ALWAYS: &[State] = &[State::Closed, State::Opened, State::Running, State::Shut];
 
 /// All commands, in the order of a session.
-const TABLE: [Definition; 8] = [
+const TABLE: [Definition; 10] = [
     Definition {
         name: "open",
         arguments: "",
@@ -91,9 +94,23 @@ const TABLE: [Definition; 8] = [
         parse: |words| alone(words, Command::State),
     },
     Definition {
+        name: "tasks",
+        arguments: "",
+        does: "lists the tasks that the program has registered",
+        allowed: &[State::Running, State::Shut],
+        parse: |words| alone(words, Command::Tasks),
+    },
+    Definition {
+        name: "task",
+        arguments: "start|stop|kill NAME [ARGUMENT]",
+        does: "starts, stops or kills a task of the program",
+        allowed: &[State::Running, State::Shut],
+        parse: task,
+    },
+    Definition {
         name: "shutdown",
         arguments: "",
-        does: "waits until the core has given back all buffers, and closes the ports",
+        does: "closes the ports when all buffers are back; tasks started by name stop",
         allowed: &[State::Running],
         parse: |words| alone(words, Command::Shutdown),
     },
@@ -197,6 +214,32 @@ fn run(words: &[&str]) -> Result<Command, String> {
     }
 }
 
+fn task(words: &[&str]) -> Result<Command, String> {
+    let (name, action) = match words {
+        ["start", name, argument @ ..] => {
+            let argument = argument.join(" ");
+            (name, Action::Start { argument })
+        }
+        ["stop", name] => (name, Action::Stop),
+        ["kill", name] => (name, Action::Kill),
+        ["stop" | "kill", _, more, ..] => {
+            return Err(format!("`{}` is one word too many", escaped(more)));
+        }
+        ["start" | "stop" | "kill"] => return Err("a task has a name".to_owned()),
+        [other, ..] => {
+            return Err(format!(
+                "`{}` is none of start, stop and kill",
+                escaped(other)
+            ));
+        }
+        [] => return Err("something is to be done with a task".to_owned()),
+    };
+    Ok(Command::Task {
+        name: (*name).to_owned(),
+        action,
+    })
+}
+
 fn test(words: &[&str]) -> Result<Command, String> {
     let (messages, size, wait) = match words {
         [messages, size] => (messages, size, "bell"),
@@ -234,6 +277,7 @@ mod tests {
         for definition in &TABLE {
             let line = match definition.name {
                 "test" => "test 10 4K",
+                "task" => "task kill one",
                 name => name,
             };
             for state in ALWAYS {
@@ -254,12 +298,13 @@ mod tests {
         );
         assert_eq!(
             refused("tset 1 1", State::Shut),
-            "there is no command `tset`; possible now (shut): run, state, stop, help, quit"
+            "there is no command `tset`; possible now (shut): run, state, tasks, \
+             task, stop, help, quit"
         );
         assert_eq!(
             refused("open", State::Running),
-            "`open` is not possible while running; possible now: test, state, shutdown, stop, \
-             help, quit"
+            "`open` is not possible while running; possible now: test, state, tasks, task, \
+             shutdown, stop, help, quit"
         );
     }
 
@@ -287,6 +332,22 @@ mod tests {
             let text = refused(line, State::Running);
             assert!(text.contains(wrong), "{line}: {text}");
             assert!(text.ends_with("`test N SIZE [poll|bell]`"), "{text}");
+        }
+        let start = |name: &str, argument: &str| Command::Task {
+            name: name.to_owned(),
+            action: Action::Start {
+                argument: argument.to_owned(),
+            },
+        };
+        assert_eq!(read("task start one"), start("one", ""));
+        assert_eq!(read("task start one two  three"), start("one", "two three"));
+        for (line, wrong) in [
+            ("task", "something is to be done"),
+            ("task kill", "a task has a name"),
+            ("task kill one two", "`two` is one word too many"),
+            ("task end one", "`end` is none of start, stop and kill"),
+        ] {
+            assert!(refused(line, State::Running).contains(wrong), "{line}");
         }
         assert!(refused("quit now", State::Closed).contains("not `now`"));
         assert!(refused("run a b", State::Opened).contains("`b` is one word too many"));
