@@ -234,7 +234,11 @@ impl MessageQueue {
                 return Ok(None);
             }
             queue.insert(section, reference, priority).map(Some)
-        })
+        })?;
+        if let Some(watch) = self.watch.get() {
+            watch.call_if_due();
+        }
+        Ok(())
     }
 
     /// Sends a copy of these bytes.
@@ -297,6 +301,8 @@ impl MessageQueue {
     /// [`SyncError::AlreadyNotified`] if somebody is to be notified already, as mq_notify(3).
     pub fn notify(&self, callback: Callback) -> Result<(), SyncError> {
         let (shared, watch) = (&self.opened.shared, self.watch.get_or_start(&self.opened)?);
+        // An earlier one that has just come to its end.
+        watch.call_if_due();
         let number = {
             let mut entered = self.enter()?;
             let registrant = entered.section.registrant();

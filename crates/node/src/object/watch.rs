@@ -77,6 +77,13 @@ impl Watch {
         self.shared.refresh()
     }
 
+    /// After an own message: who is to be notified of it is.
+    pub(super) fn call_if_due(&self) {
+        if let Some(call) = self.shared.due() {
+            call();
+        }
+    }
+
     /// Will be called when the registration has ended with a message.
     pub(super) fn notify(&self, wanted: Option<(u32, Callback)>) {
         *lock(&self.shared.notification) = wanted;
