@@ -85,10 +85,7 @@ pub unsafe extern "C" fn hythe_mq_open_with(
                     MessageQueueOptions::MESSAGES,
                     MessageQueueOptions::MESSAGE_BYTES,
                 ),
-                Some(asked) => (
-                    limit(asked.mq_maxmsg.into()),
-                    limit(asked.mq_msgsize.into()),
-                ),
+                Some(asked) => (limit(asked.mq_maxmsg), limit(asked.mq_msgsize)),
             };
             options = options.create(messages, bytes);
         }
@@ -103,8 +100,8 @@ pub unsafe extern "C" fn hythe_mq_open_with(
 }
 
 /// A number that is out of range in any case stays so.
-fn limit(asked: i64) -> u32 {
-    u32::try_from(asked).unwrap_or(0)
+fn limit(asked: impl TryInto<u32>) -> u32 {
+    asked.try_into().unwrap_or(0)
 }
 
 fn add(open: Open) -> Result<hythe_mqd_t, SyncError> {

@@ -2,8 +2,8 @@
 //! against `hythe_sem_*` and `hythe_mq_*` by a header that maps the names, and run between
 //! processes.
 //!
-//! What comes out must be what `posix_expected.txt` says of each file: `pass`, or `n/a` and why. The
-//! programs are fetched, never committed (`scripts/posixtestsuite.sh`).
+//! What comes out must be what `posix_expected.txt` says of each file: `pass`, or `n/a` and why.
+//! The programs are fetched, never committed (`scripts/posixtestsuite.sh`).
 //! `HYTHE_POSIX=write` prints the list as it is found.
 
 #[allow(dead_code, reason = "a part of it is for other tests")]

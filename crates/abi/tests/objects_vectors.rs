@@ -1,5 +1,5 @@
-//! The layout of the file of semaphores and message queues against `spec/vectors/objects.txt`, which
-//! was written from the page and not by this crate.
+//! The layout of the file of semaphores and message queues against `spec/vectors/objects.txt`,
+//! which was written from the page and not by this crate.
 
 use hythe_abi::objects::{
     FILE_BYTES, HEADER_BYTES, HOLDERS_MAX, MAGIC, MESSAGES_MAX, OBJECT_BYTES, OBJECTS_MAX,
