@@ -44,10 +44,13 @@
 #define HYTHE_H
 
 #include <fcntl.h>
+#include <mqueue.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/shm.h>
+#include <sys/types.h>
 #include <time.h>
 /**
  * The set of one event of a channel, by its number: 0 to HYTHE_EVENTS_MAX - 1. Sets are joined
@@ -384,6 +387,9 @@ struct hythe_statistics {
     /** Bytes of their payload. */
     uint64_t copied_bytes;
 };
+
+/** A message queue that is open: as mqd_t. (hythe_mqd_t)-1: none. */
+typedef int hythe_mqd_t;
 
 /**
  * Which pool, and how to make it. Initialise it with hythe_pool_options_init(); what is zero has
@@ -855,6 +861,94 @@ void hythe_lease_release(struct hythe_lease *lease);
 const char *hythe_last_error(void);
 
 /**
+ * As mq_open(3), with `mode` and `attributes` in any case: hythe_mq_open() of this header is the
+ * function with the arguments of mq_open(3). A queue has 64 messages at most, of 65536 bytes at
+ * most; without attributes 10 of 8192. The pool is that of the environment's HYTHE_POOL, else
+ * `default`. Any thread.
+ *
+ * Requires:
+ * `name` is a string.
+ */
+hythe_mqd_t hythe_mq_open_with(const char *name,
+                               int oflag,
+                               unsigned int mode,
+                               const struct mq_attr *attributes);
+
+/** As mq_close(3): who was to be notified by this descriptor is not any more. Any thread. */
+int hythe_mq_close(hythe_mqd_t mqdes);
+
+/**
+ * As mq_unlink(3). Any thread.
+ *
+ * Requires:
+ * `name` is a string.
+ */
+int hythe_mq_unlink(const char *name);
+
+/**
+ * As mq_send(3): priorities are 0 to 31. Any thread.
+ *
+ * Requires:
+ * `message` points to `bytes` bytes.
+ */
+int hythe_mq_send(hythe_mqd_t mqdes, const char *message, size_t bytes, unsigned int priority);
+
+/**
+ * As mq_timedsend(3). A signal handler always ends the wait with EINTR, also one with SA_RESTART.
+ * Any thread.
+ *
+ * Requires:
+ * `message` points to `bytes` bytes.
+ */
+int hythe_mq_timedsend(hythe_mqd_t mqdes,
+                       const char *message,
+                       size_t bytes,
+                       unsigned int priority,
+                       const struct timespec *abs_timeout);
+
+/**
+ * As mq_receive(3). Any thread.
+ *
+ * Requires:
+ * `message` points to `bytes` bytes.
+ */
+ptrdiff_t hythe_mq_receive(hythe_mqd_t mqdes, char *message, size_t bytes, unsigned int *priority);
+
+/**
+ * As mq_timedreceive(3). A signal handler always ends the wait with EINTR, also one with
+ * SA_RESTART. Any thread.
+ *
+ * Requires:
+ * `message` points to `bytes` bytes.
+ */
+ptrdiff_t hythe_mq_timedreceive(hythe_mqd_t mqdes,
+                                char *message,
+                                size_t bytes,
+                                unsigned int *priority,
+                                const struct timespec *abs_timeout);
+
+/** As mq_getattr(3). Any thread. */
+int hythe_mq_getattr(hythe_mqd_t mqdes, struct mq_attr *attributes);
+
+/** As mq_setattr(3): O_NONBLOCK is all that changes. Any thread. */
+int hythe_mq_setattr(hythe_mqd_t mqdes, const struct mq_attr *attributes, struct mq_attr *before);
+
+/**
+ * As mq_notify(3): SIGEV_SIGNAL, SIGEV_THREAD and SIGEV_NONE. Notified is within 100 ms. Any
+ * thread.
+ *
+ * Requires:
+ * A function in `notification` is called with its value, on another thread.
+ */
+int hythe_mq_notify(hythe_mqd_t mqdes, const struct sigevent *notification);
+
+/**
+ * A file descriptor that is readable while a message waits, for poll(), epoll and
+ * hythe_wait_set_attach_fd(). It belongs to the queue: never close or read it. Any thread.
+ */
+int hythe_mq_fd(hythe_mqd_t mqdes);
+
+/**
  * Joins a pool under a name, which others see in `hythe list` and `hythe who`. The result is the
  * caller's, until hythe_node_leave(). Starts one thread, which watches for the death of peers. Any
  * thread; does not block.
@@ -1285,6 +1379,12 @@ int hythe_sem_getvalue(const struct hythe_sem *sem, int *value);
 int hythe_sem_recover(const struct hythe_sem *sem);
 
 /**
+ * A file descriptor that is readable while the value is not 0, for poll(), epoll and
+ * hythe_wait_set_attach_fd(). It belongs to the semaphore: never close or read it. Any thread.
+ */
+int hythe_sem_fd(const struct hythe_sem *sem);
+
+/**
  * Initialises options: `hythe_server_options_init(&options, sizeof options)`. Any thread.
  *
  * Requires:
@@ -1545,6 +1645,21 @@ static inline struct hythe_sem *hythe_sem_open(const char *name, int oflag, ...)
         va_end(arguments);
     }
     return hythe_sem_open_with(name, oflag, mode, value);
+}
+
+/** As mq_open(3): with O_CREAT in `oflag`, a mode_t and a const struct mq_attr * follow. */
+static inline hythe_mqd_t hythe_mq_open(const char *name, int oflag, ...)
+{
+    unsigned mode = 0;
+    const struct mq_attr *attributes = NULL;
+    if (oflag & O_CREAT) {
+        va_list arguments;
+        va_start(arguments, oflag);
+        mode = va_arg(arguments, unsigned);
+        attributes = va_arg(arguments, const struct mq_attr *);
+        va_end(arguments);
+    }
+    return hythe_mq_open_with(name, oflag, mode, attributes);
 }
 
 #ifdef __cplusplus

@@ -32,6 +32,7 @@ mod ffi_guard;
 mod handle_pool;
 pub mod lease;
 pub mod message;
+pub mod message_queue;
 pub mod node;
 mod origin;
 pub mod pool;

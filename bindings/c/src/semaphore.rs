@@ -7,6 +7,7 @@
 //! the last close, and works in a forked child: there the first call on it joins the pool anew.
 
 use core::ffi::{c_char, c_int, c_uint};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -245,6 +246,16 @@ pub extern "C" fn hythe_sem_recover(sem: Option<&hythe_sem>) -> c_int {
     cross(-1, || {
         let semaphore = sem.ok_or_else(no_semaphore)?.semaphore()?;
         Ok(semaphore.recover()? as c_int)
+    })
+}
+
+/// A file descriptor that is readable while the value is not 0, for poll(), epoll and
+/// hythe_wait_set_attach_fd(). It belongs to the semaphore: never close or read it. Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_sem_fd(sem: Option<&hythe_sem>) -> c_int {
+    cross(-1, || {
+        let semaphore = sem.ok_or_else(no_semaphore)?.semaphore()?;
+        Ok(semaphore.descriptor()?.as_raw_fd())
     })
 }
 

@@ -35,6 +35,21 @@ static inline struct hythe_sem *hythe_sem_open(const char *name, int oflag, ...)
         va_end(arguments);
     }
     return hythe_sem_open_with(name, oflag, mode, value);
+}
+
+/** As mq_open(3): with O_CREAT in `oflag`, a mode_t and a const struct mq_attr * follow. */
+static inline hythe_mqd_t hythe_mq_open(const char *name, int oflag, ...)
+{
+    unsigned mode = 0;
+    const struct mq_attr *attributes = NULL;
+    if (oflag & O_CREAT) {
+        va_list arguments;
+        va_start(arguments, oflag);
+        mode = va_arg(arguments, unsigned);
+        attributes = va_arg(arguments, const struct mq_attr *);
+        va_end(arguments);
+    }
+    return hythe_mq_open_with(name, oflag, mode, attributes);
 }";
 
 fn crate_path(relative: &str) -> PathBuf {

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <mqueue.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,10 @@
 
 #undef SEM_FAILED
 #undef SEM_VALUE_MAX
+#undef MQ_PRIO_MAX
 #define SEM_FAILED NULL
 #define SEM_VALUE_MAX 32767
+#define MQ_PRIO_MAX 32
 
 struct names_sem {
     struct hythe_sem *handle;
@@ -103,5 +106,17 @@ static inline int names_sem_getvalue(struct names_sem *sem, int *value)
 #define sem_timedwait names_sem_timedwait
 #define sem_post names_sem_post
 #define sem_getvalue names_sem_getvalue
+
+#define mqd_t hythe_mqd_t
+#define mq_open hythe_mq_open
+#define mq_close hythe_mq_close
+#define mq_unlink hythe_mq_unlink
+#define mq_send hythe_mq_send
+#define mq_timedsend hythe_mq_timedsend
+#define mq_receive hythe_mq_receive
+#define mq_timedreceive hythe_mq_timedreceive
+#define mq_getattr hythe_mq_getattr
+#define mq_setattr hythe_mq_setattr
+#define mq_notify hythe_mq_notify
 
 #endif /* HYTHE_POSIX_NAMES_H */

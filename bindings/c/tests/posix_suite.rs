@@ -21,7 +21,7 @@ use stage::{Stage, repository};
 const EXPECTED: &str = include_str!("posix_expected.txt");
 /// No program takes a tenth of it.
 const BOUND: Duration = Duration::from_secs(60);
-const FAMILIES: [&str; 1] = ["sem_"];
+const FAMILIES: [&str; 2] = ["sem_", "mq_"];
 /// Programs that mostly sleep: more than there are CPUs.
 const AT_ONCE: usize = 6;
 

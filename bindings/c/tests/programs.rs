@@ -280,3 +280,28 @@ fn the_manual_names_every_function() {
         .arg(page));
     assert_eq!(String::from_utf8_lossy(&checked.stderr), "");
 }
+
+const OBJECTS: &str = "\
+posted by a handler: 0
+interrupted: -1 1
+timed out: -1 1
+child: 0, value 1
+empty: 0
+sent: 0
+waits: 1
+received: 6 hello
+again: -1 1
+closed: 0 0 -1
+";
+
+#[test]
+fn semaphores_and_message_queues_from_c() {
+    let stage = Stage::install();
+    let source = repository().join("bindings/c/tests/objects.c");
+    let program = stage.compile("gcc", Linking::Shared, &source);
+    let options = hythe::PoolOptions::new("default")
+        .root(&stage.root())
+        .bytes(16 << 20);
+    hythe::Pool::open_or_create(&options).expect("a pool");
+    assert_eq!(text(&run(&mut stage.command(&program))), OBJECTS);
+}

@@ -43,10 +43,7 @@ pub mod header {
     pub const WATCHERS: usize = 20;
     /// Raised by one for each object.
     pub const NEXT_GENERATION: usize = 24;
-    /// The participant that holds messages, plus one; 0: none yet.
-    pub const STORE_ROW: usize = 28;
-    pub const STORE_SESSION: usize = 32;
-    pub const BYTES: usize = 36;
+    pub const BYTES: usize = 28;
 }
 
 /// Values of [`object::STATE`].

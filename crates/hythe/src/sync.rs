@@ -25,4 +25,7 @@
 //! # }
 //! ```
 
-pub use hythe_node::object::{Deadline, Semaphore, SemaphoreInfo, SemaphoreOptions, SyncError};
+pub use hythe_node::object::{
+    Deadline, MessageQueue, MessageQueueOptions, Received, Semaphore, SemaphoreInfo,
+    SemaphoreOptions, SyncError,
+};

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// Until when an operation may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {
@@ -40,9 +42,16 @@ impl Deadline {
             Self::Now => None,
             Self::Never => Some(Duration::MAX),
             Self::At(time) => time
-                .duration_since(SystemTime::now())
+                .duration_since(coarse_now())
                 .ok()
                 .filter(|left| !left.is_zero()),
         }
     }
+}
+
+/// As `time()` shows it: by that clock no wait ends too early, either.
+fn coarse_now() -> SystemTime {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    UNIX_EPOCH + Duration::new(seconds, u32::try_from(now.tv_nsec).unwrap_or(0))
 }

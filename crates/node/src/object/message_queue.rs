@@ -1,6 +1,8 @@
 //! Message queues: a message is a buffer of the pool, which the pool keeps until somebody has
 //! received it.
 
+use std::os::fd::BorrowedFd;
+
 use hythe_abi::objects::{MESSAGE_BYTES_MAX, MESSAGES_MAX, PRIORITIES};
 use hythe_memory::Mapped;
 use hythe_pool::{MemberIndex, NewObject, ObjectKind, ObjectTable, Section};
@@ -8,6 +10,7 @@ use hythe_pool::{MemberIndex, NewObject, ObjectKind, ObjectTable, Section};
 use super::messages::{settle_moving, stored};
 use super::open::{OpenPlan, Opened, unlink};
 use super::sleep::{Sleeper, wake};
+use super::watch::{Callback, WatchPlace};
 use super::{Deadline, LONGEST_NAP, SyncError, lock, name};
 use crate::buffer::{Lease, Reference, Sample};
 use crate::node::Node;
@@ -99,6 +102,17 @@ pub struct MessageQueue {
     store: MemberIndex,
     receives: bool,
     sends: bool,
+    watch: WatchPlace,
+}
+
+impl Drop for MessageQueue {
+    fn drop(&mut self) {
+        let is_a_copy = self.opened.shared.is_a_copy();
+        if !is_a_copy && self.watch.get().is_some() {
+            // What is damaged now is no reason not to go.
+            let _ = self.forget_notification();
+        }
+    }
 }
 
 /// A message that came out of a queue: its buffer, read in place, and its priority.
@@ -154,6 +168,7 @@ impl MessageQueue {
             store,
             receives,
             sends,
+            watch: WatchPlace::default(),
         })
     }
 
@@ -219,7 +234,11 @@ impl MessageQueue {
                 return Ok(None);
             }
             queue.insert(section, reference, priority).map(Some)
-        })
+        })?;
+        if let Some(watch) = self.watch.get() {
+            watch.call_if_due();
+        }
+        Ok(())
     }
 
     /// Sends a copy of these bytes.
@@ -261,7 +280,62 @@ impl MessageQueue {
         if !self.receives {
             return Err(SyncError::NotOpenFor("receiving"));
         }
-        self.wait_until(deadline, true, Self::take_next)
+        let received = self.wait_until(deadline, true, Self::take_next)?;
+        self.watch.refresh();
+        Ok(received)
+    }
+
+    /// A file descriptor that is readable while a message waits, for `poll`, `epoll` and
+    /// [`crate::WaitSet`]. It goes with this value: never close or read it.
+    ///
+    /// # Errors
+    /// No more descriptors or threads.
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>, SyncError> {
+        Ok(self.watch.get_or_start(&self.opened)?.descriptor())
+    }
+
+    /// Calls `callback` once, on a thread of the node's, when a message comes into the empty queue
+    /// and no receiver waits.
+    ///
+    /// # Errors
+    /// [`SyncError::AlreadyNotified`] if somebody is to be notified already, as mq_notify(3).
+    pub fn notify(&self, callback: Callback) -> Result<(), SyncError> {
+        let (shared, watch) = (&self.opened.shared, self.watch.get_or_start(&self.opened)?);
+        // An earlier one that has just come to its end.
+        watch.call_if_due();
+        let number = {
+            let mut entered = self.enter()?;
+            let registrant = entered.section.registrant();
+            let living = registrant.filter(|one| !lock::is_over(shared.pool(), one.party));
+            if let Some(registrant) = living {
+                let member = registrant.party.member.0;
+                return Err(SyncError::AlreadyNotified { member });
+            }
+            entered.section.register(Some(lock::party(shared)))
+        };
+        watch.notify(Some((number, callback)));
+        Ok(())
+    }
+
+    /// Nobody of this process is to be notified any more.
+    ///
+    /// # Errors
+    /// A damaged object.
+    pub fn forget_notification(&self) -> Result<(), SyncError> {
+        let mut entered = self.enter()?;
+        let own = lock::party(&self.opened.shared);
+        if entered
+            .section
+            .registrant()
+            .is_some_and(|one| one.party == own)
+        {
+            entered.section.register(None);
+        }
+        drop(entered);
+        if let Some(watch) = self.watch.get() {
+            watch.notify(None);
+        }
+        Ok(())
     }
 
     /// Looks, and waits between the looks.

@@ -19,6 +19,7 @@ mod name;
 mod open;
 mod semaphore;
 mod sleep;
+mod watch;
 
 use std::time::Duration;
 

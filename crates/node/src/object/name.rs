@@ -36,15 +36,7 @@ pub(super) fn checked(name: &str) -> Result<&str, SyncError> {
 /// May this user do `wanted` with the object?
 pub(super) fn check_rights(info: &ObjectInfo, name: &str, wanted: u32) -> Result<(), SyncError> {
     let user = hythe_sys::identity::effective_user();
-    let allowed = if user == 0 {
-        READ | WRITE
-    } else if user == info.uid {
-        info.mode >> 6
-    } else if is_in_group(info.gid) {
-        info.mode >> 3
-    } else {
-        info.mode
-    };
+    let allowed = allowed(info, user, || is_in_group(info.gid));
     if allowed & wanted == wanted {
         return Ok(());
     }
@@ -54,6 +46,19 @@ pub(super) fn check_rights(info: &ObjectInfo, name: &str, wanted: u32) -> Result
         owner: info.uid,
         user,
     })
+}
+
+/// What a user may do, as with a file: by the first that applies of owner, group and others.
+fn allowed(info: &ObjectInfo, user: u32, is_in_group: impl FnOnce() -> bool) -> u32 {
+    if user == 0 {
+        READ | WRITE
+    } else if user == info.uid {
+        info.mode >> 6
+    } else if is_in_group() {
+        info.mode >> 3
+    } else {
+        info.mode
+    }
 }
 
 /// Only its owner takes an object's name away.
@@ -74,4 +79,38 @@ fn is_in_group(group: u32) -> bool {
     let own = rustix::process::getegid().as_raw();
     let others = || rustix::process::getgroups().unwrap_or_default();
     own == group || others().iter().any(|other| other.as_raw() == group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hythe_memory::Mapped;
+    use hythe_pool::{ObjectKind, ObjectTable};
+
+    #[test]
+    fn rights_are_those_of_a_file() {
+        let index = ObjectTable::<Mapped>::indices().next().expect("one of 64");
+        let info = ObjectInfo {
+            index,
+            kind: ObjectKind::Semaphore,
+            generation: 1,
+            mode: 0o642,
+            uid: 7,
+            gid: 8,
+            messages_limit: 0,
+            message_bytes: 0,
+        };
+        let may = |user, group: bool| allowed(&info, user, || group) & (READ | WRITE);
+        assert_eq!(may(0, false), READ | WRITE, "root");
+        assert_eq!(may(7, true), READ | WRITE, "its owner");
+        assert_eq!(may(9, true), READ, "its group");
+        assert_eq!(may(9, false), WRITE, "others");
+    }
+
+    #[test]
+    fn a_slash_in_front_is_no_part_of_a_name() {
+        assert_eq!(checked("/a").expect("a name"), "a");
+        assert_eq!(checked("a").expect("a name"), "a");
+        assert!(matches!(checked("//a"), Err(SyncError::BadName { .. })));
+    }
 }

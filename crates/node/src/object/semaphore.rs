@@ -1,5 +1,6 @@
 //! Named counting semaphores.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use hythe_pool::{NewObject, ObjectKind, Wait, Who};
 
 use super::open::{OpenPlan, Opened, unlink};
 use super::sleep::{Sleeper, wake};
+use super::watch::WatchPlace;
 use super::{Deadline, LONGEST_NAP, SyncError, lock, name};
 use crate::node::Node;
 use crate::participant::Participant;
@@ -86,6 +88,7 @@ pub struct Semaphore {
     opened: Opened,
     /// Its opener does not outrank who should post.
     may_spin: bool,
+    watch: WatchPlace,
 }
 
 impl Semaphore {
@@ -131,6 +134,7 @@ impl Semaphore {
         Ok(Self {
             opened: Opened::open(shared, &plan)?,
             may_spin: !is_realtime(),
+            watch: WatchPlace::default(),
         })
     }
 
@@ -143,6 +147,7 @@ impl Semaphore {
         Ok(Self {
             opened: self.opened.reopen(node.participant())?,
             may_spin: !is_realtime(),
+            watch: WatchPlace::default(),
         })
     }
 
@@ -221,7 +226,11 @@ impl Semaphore {
         let section = &mut entered.section;
         section.settle_holders(&mut |party| lock::is_over(pool, party))?;
         Ok(match section.wait(who)? {
-            Wait::Taken => Some(Ok(())),
+            Wait::Taken => {
+                drop(entered);
+                self.watch.refresh();
+                Some(Ok(()))
+            }
             Wait::OwnerDead => Some(Err(SyncError::OwnerDead)),
             Wait::Empty => None,
         })
@@ -271,6 +280,15 @@ impl Semaphore {
         };
         wake(table, self.opened.info.index, recovered);
         Ok(recovered)
+    }
+
+    /// A file descriptor that is readable while the value is not 0, for `poll`, `epoll` and
+    /// [`crate::WaitSet`]. It goes with this value: never close or read it.
+    ///
+    /// # Errors
+    /// No more descriptors or threads.
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>, SyncError> {
+        Ok(self.watch.get_or_start(&self.opened)?.descriptor())
     }
 
     /// What it counts.

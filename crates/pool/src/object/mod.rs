@@ -11,6 +11,8 @@
 //! out of range is [`ObjectError::Damaged`].
 
 mod error;
+#[cfg(all(test, loom))]
+mod models;
 mod queue;
 mod section;
 mod semaphore;

@@ -317,20 +317,4 @@ impl<M: Memory> ObjectTable<M> {
     const fn opener_at(&self, index: ObjectIndex, member: MemberIndex) -> usize {
         index.base() + object::OPENERS + member.0 as usize * opener::BYTES
     }
-
-    /// The participant that holds messages, if there is one.
-    pub fn store_row(&self) -> Option<Party> {
-        let row = self.memory.load(header::STORE_ROW, Ordering::Acquire);
-        let member = MemberIndex(u8::try_from(row.checked_sub(1)?).ok()?);
-        let session = self.memory.load(header::STORE_SESSION, Ordering::Relaxed);
-        Some(Party { member, session })
-    }
-
-    /// Names it. With the lock of the table.
-    pub fn set_store_row(&self, party: Party) {
-        self.memory
-            .store(header::STORE_SESSION, party.session, Ordering::Release);
-        let row = u32::from(party.member.0) + 1;
-        self.memory.store(header::STORE_ROW, row, Ordering::Release);
-    }
 }
