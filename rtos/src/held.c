@@ -102,7 +102,7 @@ uint32_t hythe_held_release(const struct hythe_task *task)
         if (held->owner != task) {
             continue;
         }
-        /* Good, as it was when it came. */
+        /* Good, as it was when it came: while a buffer is held, the geometry stays. */
         (void)hythe_take_accept(held->endpoint, &buffer, held->words);
         buffer.endpoint = held->endpoint;
         buffer.port = held->port;

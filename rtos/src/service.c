@@ -14,8 +14,11 @@
 /* How long a task that was made may take until it runs, and one look at it. */
 #define BEGIN_MS 1000u
 #define LOOK_MS 1u
-/* The bell that brought a request woke all tasks: before a list, those that wait sleep again. */
-#define SETTLE_MS 10u
+/*
+ * The bell that brought a request woke all tasks: before a list, those that wait sleep again, and
+ * have not come to the end of their slice.
+ */
+#define SETTLE_MS ((HYTHE_WAIT_SLICE_MS + 1u) / 2u)
 
 /* A call that is served: what it brings, and what becomes its reply. */
 struct call {

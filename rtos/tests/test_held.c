@@ -226,6 +226,28 @@ static void what_another_task_has_stays(void)
     world_free(&tasks.world);
 }
 
+/* A new agent is answered when no buffer of the old session is held any more. */
+static void a_killed_task_keeps_no_new_agent_waiting(void)
+{
+    struct tasks tasks;
+
+    tasks_make(&tasks);
+    push_in(&tasks, 1);
+    supply(&tasks, OUT2, 2);
+    supply(&tasks, OUT, 3);
+    tasks.self = TASK_A;
+    CHECK(hythe_task_begin(&tasks.memory[TASK_A], NULL, 0));
+    take_all(&tasks);
+    linux_publish(&tasks.world.side);
+    CHECK_EQUAL(hythe_link_service(&tasks.world.link), HYTHE_E_DOWN);
+    tasks.self = TASK_SERVICE;
+    hythe_task_end(&tasks.memory[TASK_A], TASK_KILLED);
+    tasks_expect_nothing_of(&tasks, TASK_A);
+    CHECK_EQUAL(hythe_link_service(&tasks.world.link), HYTHE_OK);
+    CHECK_EQUAL(held_by_all(&tasks), 0);
+    world_free(&tasks.world);
+}
+
 static void a_full_table_is_counted_and_refuses_nothing(void)
 {
     struct tasks tasks;
@@ -292,6 +314,7 @@ void test_held(void)
     RUN(a_task_is_killed_at_each_step_of_each_call);
     RUN(what_it_had_is_counted);
     RUN(what_another_task_has_stays);
+    RUN(a_killed_task_keeps_no_new_agent_waiting);
     RUN(a_full_table_is_counted_and_refuses_nothing);
     RUN(a_wrong_number_in_a_buffer_frees_no_other);
     RUN(without_tasks_nothing_is_recorded);

@@ -176,7 +176,15 @@ fn an_agent_elsewhere_is_seen_and_stopped() {
         assert_eq!(
             channels,
             [
-                "mp3", "pcm", "ping", "pong", "knock", "answer", "ask", "query"
+                "mp3",
+                "pcm",
+                "ping",
+                "pong",
+                "knock",
+                "answer",
+                "ask",
+                "query",
+                "core/control"
             ]
         );
         assert!(

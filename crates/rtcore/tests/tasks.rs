@@ -297,3 +297,28 @@ fn a_core_without_control_and_one_that_is_not_there_are_told_apart() {
         core.stop().expect("stopped");
     }
 }
+
+#[test]
+fn the_tasks_of_the_default_program_are_listed_and_stay() {
+    for board in boards() {
+        let world = World::new();
+        let core = support::start(&world, &board);
+        let tasks = Tasks::open(&world.pool, board.name(), "control").expect("control");
+        let mut tasks = tasks.with_bound(LONG);
+        let listed = tasks.list().expect("a list");
+        let names: Vec<&str> = listed.iter().map(|task| &*task.name).collect();
+        assert_eq!(names, ["service", "decode", "echo", "answer", "reply"]);
+        assert!(
+            listed
+                .iter()
+                .all(|task| task.is_permanent && task.starts == 1)
+        );
+        for name in names {
+            let stays = tasks.kill(name).expect_err("the others need it");
+            assert!(matches!(stays, TaskError::Permanent { .. }), "{stays}");
+        }
+        drop(tasks);
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+}

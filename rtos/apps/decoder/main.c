@@ -1,7 +1,4 @@
-/*
- * The decoder image: one link, an MP3 decoding task and three echo tasks. See README.md for the
- * endpoints.
- */
+/* The decoder image: one link, and its tasks (tasks.c). See README.md for the endpoints. */
 #include "FreeRTOS.h"
 #include "task.h"
 
@@ -11,6 +8,7 @@
 #include "hythe_freertos.h"
 #include "hythe_rt.h"
 #include "log.h"
+#include "tasks.h"
 
 enum {
     ENDPOINT_MP3 = 0,
@@ -21,7 +19,8 @@ enum {
     ENDPOINT_ANSWER = 5,
     ENDPOINT_ASK = 6,
     ENDPOINT_QUERY = 7,
-    ENDPOINTS = 8
+    ENDPOINT_CONTROL = 8,
+    ENDPOINTS = 9
 };
 
 /* One slot of the largest class of every board, without its headroom. */
@@ -32,17 +31,6 @@ enum {
 /* Some milliseconds of looking on any board: longer than a Linux that polls takes to answer. */
 #define ECHO_SPIN_CHECKS 2000
 
-/*
- * minimp3 puts 16 KiB of scratch on the stack; its own frames and an interrupt's take less than 4
- * KiB. The hosted board gives each task a thread's stack instead.
- */
-#define DECODE_STACK_WORDS (24u * 1024u / sizeof(StackType_t))
-#define ECHO_STACK_WORDS (4u * 1024u / sizeof(StackType_t))
-
-/* Echoing spins while Linux polls, so it must be what everything else may interrupt. */
-#define ECHO_PRIORITY (1 | portPRIVILEGE_BIT)
-#define DECODE_PRIORITY (2 | portPRIVILEGE_BIT)
-
 static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
     [ENDPOINT_MP3] = {"mp3", HYTHE_TO_CORE, DECODE_FRAME_BYTES_MAX, 0, 0, 0},
     [ENDPOINT_PCM] = {"pcm", HYTHE_FROM_CORE, DECODE_PCM_BYTES_MAX, 0, 0, 0},
@@ -52,6 +40,8 @@ static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
     [ENDPOINT_ANSWER] = {"answer", HYTHE_FROM_CORE, 0, 0, 0, HYTHE_KIND_EVENTS},
     [ENDPOINT_ASK] = {"ask", HYTHE_TO_CORE, ASK_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
     [ENDPOINT_QUERY] = {"query", HYTHE_FROM_CORE, ASK_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
+    [ENDPOINT_CONTROL] = {"core/control", HYTHE_TO_CORE, HYTHE_CONTROL_BYTES, 0, 0,
+                          HYTHE_KIND_REQUESTS},
 };
 
 static struct hythe_freertos freertos;
@@ -59,15 +49,6 @@ static struct hythe_port port;
 static struct hythe_link core_link;
 static struct decode decode;
 static struct echo echo;
-
-static StackType_t decode_stack[DECODE_STACK_WORDS];
-static StaticTask_t decode_task;
-static StackType_t echo_stack[ECHO_STACK_WORDS];
-static StaticTask_t echo_task;
-static StackType_t answer_stack[ECHO_STACK_WORDS];
-static StaticTask_t answer_task;
-static StackType_t reply_stack[ECHO_STACK_WORDS];
-static StaticTask_t reply_task;
 
 BaseType_t app_bell_from_isr(void)
 {
@@ -109,14 +90,9 @@ void app_start(const struct board *board)
     echo.ask = hythe_link_endpoint(&core_link, ENDPOINT_ASK);
     must(query_start(&echo.query, hythe_link_endpoint(&core_link, ENDPOINT_QUERY), echo.pong,
                      &port) == HYTHE_OK);
-    must(xTaskCreateStatic(decode_run, "decode", DECODE_STACK_WORDS, &decode, DECODE_PRIORITY,
-                           decode_stack, &decode_task) != NULL);
-    must(xTaskCreateStatic(echo_run, "echo", ECHO_STACK_WORDS, &echo, ECHO_PRIORITY, echo_stack,
-                           &echo_task) != NULL);
-    must(xTaskCreateStatic(answer_run, "answer", ECHO_STACK_WORDS, &echo, DECODE_PRIORITY,
-                           answer_stack, &answer_task) != NULL);
-    must(xTaskCreateStatic(reply_run, "reply", ECHO_STACK_WORDS, &echo, DECODE_PRIORITY,
-                           reply_stack, &reply_task) != NULL);
+    must(tasks_start(&core_link, &freertos, &decode, &echo,
+                     hythe_link_endpoint(&core_link, ENDPOINT_CONTROL),
+                     board->segments) == HYTHE_OK);
     log_number("link session", core_link.session);
     board_open_doorbell();
 }
