@@ -6,7 +6,7 @@
 //! record was recovered or given back. An object stays until it is unlinked and nobody has it open.
 //! Between calls no lock is held.
 //!
-//! Never waits for another's operation longer than `LOCK_BOUND`, whatever the other does.
+//! Never waits for another's operation longer than two seconds, whatever the other does.
 //! Allocates nothing for an operation on an open object.
 
 mod deadline;
