@@ -1338,7 +1338,7 @@ struct hythe_sem *hythe_sem_open_with(const char *name,
 
 /**
  * As sem_close(3): after the last, what this process has taken and not posted is nobody's hold any
- * more. EINVAL for what is no open semaphore. Any thread.
+ * more; so does exit(3). EINVAL for what is no open semaphore. Any thread.
  *
  * Requires:
  * Nobody uses the handle after its last close.

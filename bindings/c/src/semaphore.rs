@@ -9,7 +9,7 @@
 use core::ffi::{c_char, c_int, c_uint};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
 
 use hythe::sync::{Deadline, Semaphore, SemaphoreOptions, SyncError};
 
@@ -49,6 +49,39 @@ static HANDLES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
 fn handles() -> MutexGuard<'static, Vec<Entry>> {
     HANDLES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A process that leaves by exit(3) closes its semaphores, as POSIX has it; one that is killed, or
+/// leaves by _exit(2), dies with what it holds.
+fn close_at_exit() {
+    static ASKED: Once = Once::new();
+    ASKED.call_once(|| {
+        // SAFETY: it keeps the function, which lives as long as the program and takes nothing.
+        let refused = unsafe { libc::atexit(forget_all) };
+        // No memory for the entry: then its end counts as a death.
+        let _ = refused;
+    });
+}
+
+/// Other threads may go on, so nothing is freed.
+extern "C" fn forget_all() {
+    cross((), || {
+        let handles = match HANDLES.try_lock() {
+            Ok(handles) => handles,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // The thread that exits may be the one that has it, in a signal handler.
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
+        for entry in handles.iter() {
+            let opened = entry.handle.opened.load(Ordering::Acquire);
+            // SAFETY: it is what `here` made, and goes with the handle, which is in the table.
+            let opened = unsafe { &*opened };
+            if opened.process.is_own() {
+                opened.semaphore.forget_holds()?;
+            }
+        }
+        Ok(())
+    });
 }
 
 impl hythe_sem {
@@ -111,6 +144,7 @@ pub unsafe extern "C" fn hythe_sem_open_with(
             options = options.create(value);
         }
         let node = process::node()?;
+        close_at_exit();
         let semaphore = Semaphore::open(&node, name, &options)?;
         add(semaphore)
     })
@@ -142,7 +176,7 @@ fn add(semaphore: Semaphore) -> Result<*mut hythe_sem, SyncError> {
 }
 
 /// As sem_close(3): after the last, what this process has taken and not posted is nobody's hold any
-/// more. EINVAL for what is no open semaphore. Any thread.
+/// more; so does exit(3). EINVAL for what is no open semaphore. Any thread.
 ///
 /// # Safety
 /// Nobody uses the handle after its last close.

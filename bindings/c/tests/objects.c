@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +38,26 @@ static int in_child(void)
 {
     /* The parent's handle: works here, too, and what is taken is this process's. */
     return hythe_sem_wait(posted) == 0 && hythe_sem_post(posted) == 0 ? 0 : 1;
+}
+
+/* What a wait returns behind a child that took the count and ended. */
+static void take_and_leave(struct hythe_sem *taken, void (*leave)(int), time_t seconds)
+{
+    struct timespec late;
+    pid_t child;
+    int waited;
+
+    hythe_sem_post(taken);
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        leave(hythe_sem_wait(taken));
+    }
+    waitpid(child, NULL, 0);
+    clock_gettime(CLOCK_REALTIME, &late);
+    late.tv_sec += seconds;
+    waited = hythe_sem_timedwait(taken, &late);
+    printf("%d: %s\n", waited, strerror(errno));
 }
 
 int main(void)
@@ -76,6 +97,10 @@ int main(void)
     waitpid(child, &status, 0);
     hythe_sem_getvalue(posted, &value);
     printf("child: %d, value %d\n", WEXITSTATUS(status), value);
+
+    take_and_leave(empty, exit, 1);
+    /* As long as a busy machine may take to tell. */
+    take_and_leave(empty, _exit, 60);
 
     queue = hythe_mq_open("/queue", O_CREAT | O_RDWR | O_NONBLOCK, 0600, (struct mq_attr *)NULL);
     file.fd = hythe_mq_fd(queue);

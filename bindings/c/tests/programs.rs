@@ -286,6 +286,8 @@ posted by a handler: 0
 interrupted: -1 1
 timed out: -1 1
 child: 0, value 1
+-1: Connection timed out
+-1: Owner died
 empty: 0
 sent: 0
 waits: 1

@@ -282,6 +282,16 @@ impl Semaphore {
         Ok(recovered)
     }
 
+    /// What this node has taken and not posted is nobody's hold any more, as by closing: for a
+    /// process that ends in order, and that nobody should miss.
+    ///
+    /// # Errors
+    /// A damaged object.
+    pub fn forget_holds(&self) -> Result<(), SyncError> {
+        let party = lock::party(&self.opened.shared);
+        Ok(self.opened.enter()?.section.forget_holds(party)?)
+    }
+
     /// A file descriptor that is readable while the value is not 0, for `poll`, `epoll` and
     /// [`crate::WaitSet`]. It goes with this value: never close or read it.
     ///
