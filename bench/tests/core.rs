@@ -230,6 +230,55 @@ fn ports_and_cores_that_share_have_rows_of_their_own() {
     assert!(is_empty(root.path()), "a pool stayed behind");
 }
 
+/// The tests of this file run beside each other, so others use its CPUs: a run may say that it is
+/// not valid, and nothing else.
+#[test]
+fn pairs_run_on_one_cpu_and_on_two() {
+    if is_left_out("hosted") || one_cpu() {
+        return;
+    }
+    let root = root();
+    let mut run = bench(root.path(), &["--pair", "--board", "hosted", "--json"]);
+    run.args(["--sizes", "65536", "--seconds", "0.1", "--rounds", "1"]);
+    let output = run.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    let invalid = document["conditions"]["invalid"].as_str();
+    let expected = invalid.map_or(0, |_| 1);
+    assert_eq!(output.status.code(), Some(expected), "{said}");
+    assert!(
+        invalid.is_none_or(|why| why.starts_with("others used")),
+        "{said}"
+    );
+    let rows = document["results"].as_array().expect("rows");
+    for system in ["hythe", "sysv"] {
+        for payload in ["stored", "computed"] {
+            for (placement, is_shared) in [("one-cpu", true), ("two-cpus", false)] {
+                let case = format!("{system}/{placement}/{payload}");
+                let row = rows.iter().find(|row| row["case"] == *case);
+                let row = row.unwrap_or_else(|| panic!("no {case}"));
+                assert!(row["p50"].as_u64().is_some_and(|time| time > 0), "{case}");
+                assert_eq!(
+                    (&row["metric"], &row["unit"]),
+                    (&"message".into(), &"ns".into())
+                );
+                let pinned = row["conditions"]["pinned"].as_array().expect("CPUs");
+                assert_eq!(pinned[0] == pinned[1], is_shared, "{case}");
+            }
+            let name = format!("{system} {payload} one CPU/two CPUs p50");
+            let ratios = document["ratios"].as_array().expect("ratios");
+            assert!(
+                ratios.iter().any(|ratio| ratio["name"] == *name),
+                "no {name}"
+            );
+        }
+    }
+    for case in ["first-touch/pages", "prefaulted/pages", "walk/pages"] {
+        assert!(rows.iter().any(|row| row["case"] == *case), "no {case}");
+    }
+    assert!(is_empty(root.path()));
+}
+
 #[test]
 fn without_json_it_is_a_table_that_names_the_board() {
     for (board, label) in [("hosted", None), ("mps2-an386", Some("EMULATED"))] {

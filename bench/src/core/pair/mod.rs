@@ -1,11 +1,13 @@
 //! The first comparison of the paper: two processes that share a segment and a semaphore, on one
 //! CPU and each on one of its own. One writes a message while the other reads the one before it.
 //!
-//! `meeting` is what they share, `payload` what they do with it, `writer` the other process. What
-//! page faults and the TLB cost, `first_touch` measures apart. Rounds go over all sizes, and within
-//! a size over all cases, so that what is compared was measured next to each other.
+//! `ground` is what they share, `meeting` how they take turns in it, `payload` what they do with it,
+//! `writer` the other process. What page faults and the TLB cost, `first_touch` measures apart.
+//! Rounds go over all sizes, and within a size over all cases, so that what is compared was measured
+//! next to each other.
 
 mod first_touch;
+mod ground;
 mod meeting;
 mod payload;
 mod report;
@@ -16,13 +18,16 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum as _;
 use hdrhistogram::Histogram;
+use hythe_node::Pool;
 use indicatif::ProgressBar;
 
-use self::meeting::{Meeting, System};
+use self::ground::System;
+use self::meeting::Meeting;
 use self::payload::Payload;
 use self::report::PairReport;
 use self::writer::Writer;
 use super::args::CoreArguments;
+use super::board::{self, Running};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::others::{Others, SHARE_MAX};
@@ -83,6 +88,9 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<PairReport, BenchError> {
     };
     cpus::pin(cpus[0])?;
     let scale = arguments.scale_of(&SIZES);
+    let board = board::find(&arguments.board)?;
+    // Its memory is what is shared; it sleeps meanwhile.
+    let running = Running::start(&board, None)?;
     let cases = all();
     let mut series: Vec<Series> = scale
         .sizes
@@ -97,7 +105,7 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<PairReport, BenchError> {
     for _ in 0..scale.rounds {
         for series in &mut series {
             lookout.check_stop()?;
-            let measured = series.measure(time, cpus, &lookout);
+            let measured = series.measure(time, cpus, (running.pool(), &lookout));
             let (case, size) = (series.case, series.size);
             series
                 .rounds
@@ -108,6 +116,7 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<PairReport, BenchError> {
     bar.finish_and_clear();
     let touched = first_touch::measure(scale.rounds)?;
     let share = others.share()?;
+    running.stop()?;
     let invalid = (share > SHARE_MAX).then(|| {
         format!(
             "others used {:.0} % of CPUs {cpus:?} meanwhile, {:.0} % are the limit: figures of one \
@@ -151,7 +160,7 @@ impl Series {
         &self,
         time: Duration,
         cpus: [usize; 2],
-        lookout: &Lookout,
+        (pool, lookout): (&Pool, &Lookout),
     ) -> Result<Histogram<u64>, BenchError> {
         let batches = time.as_nanos() as f64 / (self.size as f64 * BYTE_NS * BATCH as f64);
         let run = Run {
@@ -160,12 +169,12 @@ impl Series {
             // The first batch is not counted.
             messages: BATCH * (1 + (batches as u64).clamp(4, 10_000)),
         };
-        let mut meeting = Meeting::make(run.size, run.payload)?;
+        let mut meeting = Meeting::make(self.case.system, pool, (run.size, run.payload))?;
         let far = match self.case.placement {
             Placement::OneCpu => cpus[0],
             Placement::TwoCpus => cpus[1],
         };
-        let writer = Writer::start(&run, meeting.numbers(), far)?;
+        let writer = Writer::start(&run, &meeting.place(), far)?;
         let mut times = histogram();
         let mut since = Instant::now();
         for number in 0..run.messages {

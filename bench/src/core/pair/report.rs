@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::first_touch::{BYTES, Touched};
-use super::meeting::System;
+use super::ground::System;
 use super::payload::Payload;
 use super::{Case, Placement, Series};
 use crate::bar::Bar;

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use clap::Args;
 
 use super::Run;
-use super::meeting::{Meeting, Numbers};
+use super::meeting::Meeting;
 use super::payload::Payload;
 use crate::cpus;
 use crate::error::BenchError;
@@ -14,7 +14,7 @@ use crate::lookout::Lookout;
 /// What it is told.
 #[derive(Debug, Args)]
 pub(crate) struct WriterArguments {
-    /// The numbers of segment and semaphores
+    /// Where segment and semaphores are, in their system's own words
     #[arg(long)]
     place: String,
     /// Bytes of each message
@@ -34,8 +34,7 @@ pub(crate) struct WriterArguments {
 /// Writes all messages.
 pub(crate) fn write(arguments: &WriterArguments) -> Result<(), BenchError> {
     cpus::pin(arguments.cpu)?;
-    let numbers: Numbers = arguments.place.parse()?;
-    let mut meeting = Meeting::attach(numbers, arguments.size, arguments.payload)?;
+    let mut meeting = Meeting::attach(&arguments.place, arguments.size, arguments.payload)?;
     let lookout = Lookout::default();
     for number in 0..arguments.messages {
         meeting.write(number, &lookout)?;
@@ -48,9 +47,9 @@ pub(crate) fn write(arguments: &WriterArguments) -> Result<(), BenchError> {
 pub(super) struct Writer(Child);
 
 impl Writer {
-    pub(super) fn start(run: &Run, numbers: Numbers, cpu: usize) -> Result<Self, BenchError> {
+    pub(super) fn start(run: &Run, place: &str, cpu: usize) -> Result<Self, BenchError> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["pair-writer", "--place", &numbers.to_string()]);
+        command.args(["pair-writer", "--place", place]);
         command.args(["--size", &run.size.to_string()]);
         command.args(["--payload", &run.payload.to_string()]);
         command.args(["--messages", &run.messages.to_string()]);
