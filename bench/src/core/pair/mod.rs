@@ -1,10 +1,10 @@
 //! The first comparison of the paper: two processes that share a segment and a semaphore, on one
 //! CPU and each on one of its own. One writes a message while the other reads the one before it.
 //!
-//! `ground` is what they share, `meeting` how they take turns in it, `payload` what they do with it,
-//! `writer` the other process. What page faults and the TLB cost, `first_touch` measures apart.
-//! Rounds go over all sizes, and within a size over all cases, so that what is compared was measured
-//! next to each other.
+//! `ground` is what they share, `meeting` how they take turns in it, `payload` what they do with
+//! it, `writer` the other process. What page faults and the TLB cost, `first_touch` measures apart.
+//! Rounds go over all sizes, and within a size over all cases, so that what is compared was
+//! measured next to each other.
 
 mod first_touch;
 mod ground;
