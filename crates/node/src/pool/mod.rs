@@ -5,6 +5,7 @@ pub(crate) mod directory;
 pub(crate) mod files;
 mod hidden;
 pub(crate) mod introspect;
+mod kernel_segments;
 pub(crate) mod life;
 pub(crate) mod liveness_socket;
 mod making;
