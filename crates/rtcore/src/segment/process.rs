@@ -12,7 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hythe_node::hop::{PoolFiles, PoolStamp};
 use hythe_node::{NodeError, Pool, PoolOptions};
-use hythe_sys::system_v::{EXECUTE, READ_ONLY, REPLACE, ROUND_DOWN};
+use hythe_sys::system_v::{self, EXECUTE, READ_ONLY, REPLACE, ROUND_DOWN};
+use rustix::io::Errno;
 use rustix::param::page_size;
 
 use super::{Access, Attached, SegmentError, Segments, lock};
@@ -96,23 +97,36 @@ pub fn remove(id: i32) -> Result<bool, SegmentError> {
     }
 }
 
-/// Does a core see the segment?
+/// Does a core see the segment's bytes?
 ///
 /// # Errors
-/// A table that cannot be read.
-pub fn knows(id: i32) -> Result<bool, SegmentError> {
-    Ok(segments_with(id)?.is_some())
+/// [`SegmentError::NoSuchId`]: nor has the kernel one of that id; a table that cannot be read.
+pub fn is_dual(id: i32) -> Result<bool, SegmentError> {
+    if segments_with(id)?.is_some() {
+        return Ok(true);
+    }
+    match system_v::status(id) {
+        Ok(_) => Ok(false),
+        // One that may not be read is there all the same.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::ACCESS) => Ok(false),
+        Err(_) => Err(SegmentError::NoSuchId { id }),
+    }
 }
 
 /// Do all of these bytes lie in one segment that [`attach`] attached?
-#[must_use]
-pub fn covers(address: usize, bytes: usize) -> bool {
+///
+/// # Errors
+/// [`SegmentError::NotAttached`].
+pub fn check(address: usize, bytes: usize) -> Result<(), SegmentError> {
     let has = |attached: &Attached| {
         let offset = address.checked_sub(attached.address());
         let end = offset.and_then(|offset| offset.checked_add(bytes));
         end.is_some_and(|end| end <= attached.len())
     };
-    with_state(|state| state.attached.iter().any(has))
+    match with_state(|state| state.attached.iter().any(has)) {
+        true => Ok(()),
+        false => Err(SegmentError::NotAttached { address, bytes }),
+    }
 }
 
 /// No fork happens meanwhile: the child could never have the lock.
