@@ -22,7 +22,7 @@ use hythe_node::{Client, ClientOptions, Direction, Node, Pool};
 
 pub use self::error::TaskError;
 use self::reply::Reply;
-pub use self::reply::{CoreRegisters, PortRegisters, TaskInfo, TaskState};
+pub use self::reply::{CoreRegisters, FaultKind, PortRegisters, TaskFault, TaskInfo, TaskState};
 use crate::control::{self, AgentStatus};
 
 /// How long a core may take for one reply. Emulated ones on loaded machines take a second.
