@@ -142,6 +142,8 @@ static uint32_t state_of(const struct hythe_task *task)
         return HYTHE_TASK_IS_STARTING;
     case TASK_KILLED:
         return HYTHE_TASK_IS_KILLED;
+    case TASK_FAULTED:
+        return HYTHE_TASK_IS_FAULTED;
     default:
         return HYTHE_TASK_IS_RUNNING + port->state(port->context, task->identity);
     }
@@ -179,6 +181,11 @@ static int write_task(struct call *call, const struct hythe_task *task, uint32_t
     row[HYTHE_TASK_AT_HELD / 4] = hythe_held_count(task);
     row[HYTHE_TASK_AT_RETURNED / 4] = task->buffers_returned;
     row[HYTHE_TASK_AT_FORGOTTEN / 4] = task->requests_forgotten;
+    if (task->fault.kind != HYTHE_FAULT_NONE) {
+        row[HYTHE_TASK_AT_FAULT / 4] = task->fault.kind;
+        row[HYTHE_TASK_AT_FAULT_ADDRESS / 4] = task->fault.address;
+        row[HYTHE_TASK_AT_FAULT_PC / 4] = task->fault.pc;
+    }
     return put_words(call, row, sizeof row);
 }
 

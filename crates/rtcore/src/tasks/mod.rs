@@ -22,7 +22,7 @@ use hythe_node::{Client, ClientOptions, Direction, Node, NodeError, Pool};
 
 pub use self::error::TaskError;
 use self::reply::Reply;
-pub use self::reply::{CoreRegisters, PortRegisters, TaskInfo, TaskState};
+pub use self::reply::{CoreRegisters, FaultKind, PortRegisters, TaskFault, TaskInfo, TaskState};
 use crate::control::{self, AgentStatus};
 use crate::stopped::stopped_process;
 use crate::{LinkTimeouts, join_with};
