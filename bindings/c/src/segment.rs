@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 
 use hythe::segment::{SegmentError, process};
 
-use crate::errno::{self, Numbered, errno, set_errno};
+use crate::errno::{self, Numbered};
 
 /// For hythe_shmget(): bytes that a core can see, too.
 pub const HYTHE_SHM_DUAL: c_int = 0x10000;
@@ -91,33 +91,14 @@ pub unsafe extern "C" fn hythe_shmctl(
 /// thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_shm_is_dual(shmid: c_int) -> c_int {
-    cross(-1, || {
-        if process::knows(shmid)? {
-            return Ok(1);
-        }
-        let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::uninit();
-        // SAFETY: the record has the size that the kernel fills.
-        let found = unsafe { libc::shmctl(shmid, libc::IPC_STAT, status.as_mut_ptr()) };
-        // One that may not be read is there all the same.
-        Ok(if found == 0 || errno() == libc::EACCES {
-            0
-        } else {
-            -1
-        })
-    })
+    cross(-1, || process::is_dual(shmid).map(c_int::from))
 }
 
 /// 0 if all `bytes` from `address` on lie in one segment that this process attached by
 /// hythe_shmat() and a core sees; else -1 and EFAULT. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_shm_check(address: *const c_void, bytes: usize) -> c_int {
-    cross(-1, || {
-        if process::covers(address as usize, bytes) {
-            return Ok(0);
-        }
-        set_errno(libc::EFAULT);
-        Ok(-1)
-    })
+    cross(-1, || process::check(address as usize, bytes).map(|()| 0))
 }
 
 /// Runs the inside of a public function; an error becomes errno, and a message.

@@ -101,7 +101,12 @@ static void use_dual(key_t key)
     char *bytes;
     char *other;
 
-    MUST(id >= 0 && hythe_shm_is_dual(id) == 1);
+    MUST(id >= 0);
+    if (hythe_shm_is_dual(id) != 1) {
+        /* The kernel has made a plain one, which nothing else would remove. */
+        (void)hythe_shmctl(id, IPC_RMID, NULL);
+        MUST(!"a core sees it");
+    }
     MUST_FAIL(hythe_shmget(key, BYTES, HYTHE_SHM_DUAL | IPC_CREAT | IPC_EXCL) == -1, EEXIST);
     MUST_FAIL(hythe_shmget(key, BYTES + 1, HYTHE_SHM_DUAL) == -1, EINVAL);
     MUST(hythe_shmget(key, 0, HYTHE_SHM_DUAL) == id);

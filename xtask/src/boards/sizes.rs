@@ -18,30 +18,24 @@ use std::process::Command;
 mod callgraph;
 
 const TABLE: &str = "sizes.txt";
-/// Row of a board's modules together, but those that are linked only into programs that use them.
-const TOGETHER: &str = "together";
-const NOT_TOGETHER: [&str; 10] = [
-    "client",
-    "event",
-    "held",
-    "histogram",
-    "request",
-    "rpc",
-    "service",
-    "services",
-    "shm",
-    "task",
+/// Row of the modules that every program links.
+const BASE: &str = "base";
+const BASE_MODULES: [&str; 10] = [
+    "endpoint", "geometry", "give", "layout", "link", "queue", "session", "start", "take", "wait",
 ];
+/// Row of all modules, but the one that only measures.
+const ALL: &str = "all";
+const MEASURES: &str = "histogram";
 
 const HEADER: &str = "\
 # What the library costs, in bytes, compiled with -Os by the compiler of each emulated board:
 # machine code, constants, static memory (there is none), and the deepest stack of any of a module's
 # functions: the sum of the frames along the deepest chain of calls, which is named. Calls through
 # pointers (the port's functions) and of memcpy and the like are not in it.
-# `bar` is the most that code and constants may be together; `make check` fails beyond. `together`
-# leaves out client, event, held, histogram, request, rpc, service, services, shm and task, which
-# are linked only into programs that use them. Written by `make -C rtos sizes`, which keeps the
-# bars: raise one by hand, and say why.
+# `bar` is the most that code and constants may be together; `make check` fails beyond. `all` is
+# every module but histogram; `base` those that every program links: endpoint, geometry, give,
+# layout, link, queue, session, start, take and wait. The others are linked only into programs that
+# use them. Written by `make -C rtos sizes`, which keeps the bars: raise one by hand, and say why.
 ";
 
 /// What one module costs.
@@ -105,7 +99,6 @@ fn measure_board(root: &Path, board: &Board) -> Result<Costs, String> {
     let compiler = Compiler::new(&board.build.prefix, &board.build.package)?;
     let mut costs = Costs::new();
     let mut graph = Graph::default();
-    let mut together = Cost::default();
     for source in sources::c_paths(&root.join("src"))? {
         let module = source.file_stem().unwrap_or_default().to_string_lossy();
         let object = out.join(format!("{module}.o"));
@@ -117,21 +110,34 @@ fn measure_board(root: &Path, board: &Board) -> Result<Costs, String> {
             &module,
             &text.map_err(|error| format!("{}: {error}", calls.display()))?,
         )?;
-        if !NOT_TOGETHER.contains(&&*module) {
-            together.code += cost.code;
-            together.constants += cost.constants;
-            together.fixed += cost.fixed;
-        }
         costs.insert((board.name.clone(), module.into_owned()), cost);
     }
     for ((_, module), cost) in &mut costs {
         (cost.stack, cost.chain) = graph.deepest(module)?;
     }
-    let deepest = costs.values().max_by_key(|cost| cost.stack).cloned();
-    let deepest = deepest.unwrap_or_default();
-    (together.stack, together.chain) = (deepest.stack, deepest.chain);
-    costs.insert((board.name.clone(), TOGETHER.to_owned()), together);
+    let base = sum(&costs, |module| BASE_MODULES.contains(&module));
+    let all = sum(&costs, |module| module != MEASURES);
+    costs.insert((board.name.clone(), BASE.to_owned()), base);
+    costs.insert((board.name.clone(), ALL.to_owned()), all);
     Ok(costs)
+}
+
+/// What some of a board's modules cost together: their sizes, and the deepest of their stacks.
+fn sum(costs: &Costs, is_in: impl Fn(&str) -> bool) -> Cost {
+    let mut sum = Cost::default();
+    for ((_, module), cost) in costs {
+        if !is_in(module) {
+            continue;
+        }
+        sum.code += cost.code;
+        sum.constants += cost.constants;
+        sum.fixed += cost.fixed;
+        if cost.stack > sum.stack {
+            sum.stack = cost.stack;
+            sum.chain.clone_from(&cost.chain);
+        }
+    }
+    sum
 }
 
 /// Of an object: bytes by the kind of section.

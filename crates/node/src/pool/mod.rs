@@ -5,6 +5,7 @@ pub(crate) mod directory;
 pub(crate) mod files;
 mod hidden;
 pub(crate) mod introspect;
+mod kernel_segments;
 pub(crate) mod life;
 pub(crate) mod liveness_socket;
 mod making;
@@ -370,7 +371,7 @@ impl Pool {
 
     /// Adds a file for those who may use the pool: whoever made it has said who they are, and not
     /// who opened it.
-    fn add_file(&self, name: &str, bytes: u64) -> Result<OwnedFd, NodeError> {
+    pub(crate) fn add_file(&self, name: &str, bytes: u64) -> Result<OwnedFd, NodeError> {
         let make = |options: &PoolOptions| {
             self.forget_file(name);
             directory::make_file(&self.shared.directory, name, bytes, options)
@@ -412,7 +413,7 @@ impl Pool {
             .inspect_err(|_| self.forget_file(&name))
     }
 
-    fn forget_file(&self, name: &str) {
+    pub(crate) fn forget_file(&self, name: &str) {
         // Not there is what is hoped for.
         let _ = rustix::fs::unlinkat(&self.shared.directory, name, rustix::fs::AtFlags::empty());
     }

@@ -110,6 +110,14 @@ pub enum SegmentError {
         /// Why not.
         reason: &'static str,
     },
+    /// Not all of the bytes are in a segment that this process attached.
+    #[error("{bytes} bytes from {address:#x} on are not in one segment that is attached")]
+    NotAttached {
+        /// The first one's address.
+        address: usize,
+        /// How many.
+        bytes: usize,
+    },
     /// Attaching for execution.
     #[error("a segment that a core sees cannot be executed (SHM_EXEC)")]
     NotExecutable,
@@ -175,6 +183,7 @@ impl SegmentError {
             Self::Exists { .. } | Self::PlainKey { .. } => Errno::EXIST,
             Self::BadSize { .. } | Self::NoSuchId { .. } | Self::BadAddress { .. } => Errno::INVAL,
             Self::Busy { .. } => Errno::AGAIN,
+            Self::NotAttached { .. } => Errno::FAULT,
             Self::NotExecutable
             | Self::OtherNamespace { .. }
             | Self::Pool(NodeError::Permission { .. }) => Errno::ACCESS,

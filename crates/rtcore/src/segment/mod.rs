@@ -332,7 +332,7 @@ fn is_removed(record: &Record) -> bool {
 
 /// Ids mean something in one IPC namespace only: in another every segment would look gone.
 fn check_namespace(table: &Table, board: &Board) -> Result<(), SegmentError> {
-    let own = own_namespace();
+    let own = system_v::namespace();
     if table.namespace == 0 || table.namespace == own || table.used().next().is_none() {
         return Ok(());
     }
@@ -341,11 +341,6 @@ fn check_namespace(table: &Table, board: &Board) -> Result<(), SegmentError> {
         theirs: table.namespace,
         own,
     })
-}
-
-/// The inode of the IPC namespace; 1 where the kernel has none or does not tell.
-fn own_namespace() -> u64 {
-    rustix::fs::stat("/proc/self/ns/ipc").map_or(1, |found| found.st_ino)
 }
 
 /// A segment in this process, until this value goes. A forked child has it, too.
