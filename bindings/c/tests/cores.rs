@@ -112,7 +112,7 @@ fn segments_are_made_attached_and_removed_as_the_system_s() {
         hythe: &hythe,
         started: Vec::new(),
     };
-    cores.start("decoder", "left");
+    cores.start("p1", "left");
     let said = run(&mut stage.command(&program));
     assert_eq!(text(&said), "all as the system's\n");
     let left = run(stage
