@@ -104,7 +104,7 @@ fn segments_are_made_attached_and_removed_as_the_system_s() {
     let Some((mut cores, program)) = Cores::with_program("segments.c") else {
         return;
     };
-    cores.start("decoder", "left");
+    cores.start("p1", "left");
     let said = run(&mut cores.stage.command(&program));
     assert_eq!(text(&said), "all as the system's\n");
     let left = run(cores.hythe().args(["core", "segments", "left", "--json"]));
