@@ -7,7 +7,9 @@
 //! core.
 
 use super::manifest::Board;
-use super::{board_names, compile::Compiler, sources};
+use super::sources::{self, Vendor};
+use super::{board_names, compile::Compiler};
+use crate::metadata::Metadata;
 use callgraph::Graph;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,6 +28,8 @@ const BASE_MODULES: [&str; 10] = [
 /// Row of all modules, but the one that only measures.
 const ALL: &str = "all";
 const MEASURES: &str = "histogram";
+/// Files of the port for FreeRTOS, as modules.
+const PORT: &str = "port/";
 
 const HEADER: &str = "\
 # What the library costs, in bytes, compiled with -Os by the compiler of each emulated board:
@@ -35,7 +39,9 @@ const HEADER: &str = "\
 # `bar` is the most that code and constants may be together; `make check` fails beyond. `all` is
 # every module but histogram; `base` those that every program links: endpoint, geometry, give,
 # layout, link, queue, session, start, take and wait. The others are linked only into programs that
-# use them. Written by `make -C rtos sizes`, which keeps the bars: raise one by hand, and say why.
+# use them. Rows of `port/` are the port for FreeRTOS, which is no part of the library: with what the
+# kernel's headers bring, and a few words of memory. Written by `make -C rtos sizes`, which keeps the
+# bars: raise one by hand, and say why.
 ";
 
 /// What one module costs.
@@ -82,16 +88,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 fn measure(root: &Path) -> Result<Costs, String> {
     let mut costs = Costs::new();
+    let vendor = Vendor::find(&Metadata::load_manifest(&root.join("vendor/Cargo.toml"))?)?;
     for name in board_names(root)? {
         let board = Board::read(&root.join("boards").join(&name).join("board.toml"))?;
         if !board.build.prefix.is_empty() {
-            costs.extend(measure_board(root, &board)?);
+            costs.extend(measure_board(root, &vendor, &board)?);
         }
     }
     Ok(costs)
 }
 
-fn measure_board(root: &Path, board: &Board) -> Result<Costs, String> {
+fn measure_board(root: &Path, vendor: &Vendor, board: &Board) -> Result<Costs, String> {
     let out = super::target_directory(root)
         .join("rtos/sizes")
         .join(&board.name);
@@ -99,24 +106,35 @@ fn measure_board(root: &Path, board: &Board) -> Result<Costs, String> {
     let compiler = Compiler::new(&board.build.prefix, &board.build.package)?;
     let mut costs = Costs::new();
     let mut graph = Graph::default();
-    for source in sources::c_paths(&root.join("src"))? {
-        let module = source.file_stem().unwrap_or_default().to_string_lossy();
-        let object = out.join(format!("{module}.o"));
-        compiler.measure(&sources::library_flags(root, board), &source, &object)?;
-        let cost = sections(&board.build.prefix, &object)?;
-        let calls = object.with_extension("ci");
-        let text = fs::read_to_string(&calls);
-        graph.add(
-            &module,
-            &text.map_err(|error| format!("{}: {error}", calls.display()))?,
-        )?;
-        costs.insert((board.name.clone(), module.into_owned()), cost);
+    let library = sources::library_flags(root, board);
+    let port = sources::port_flags(root, vendor, board);
+    for (folder, prefix, flags) in [("src", "", &library), ("port/freertos", PORT, &port)] {
+        for source in sources::c_paths(&root.join(folder))? {
+            let name = source.file_stem().unwrap_or_default().to_string_lossy();
+            let object = out.join(format!("{name}.o"));
+            compiler.measure(flags, &source, &object)?;
+            let cost = sections(&board.build.prefix, &object)?;
+            // Most boards cannot restrict tasks: there, files for that are empty.
+            if cost == Cost::default() {
+                continue;
+            }
+            let module = format!("{prefix}{}", name.trim_start_matches("hythe_"));
+            let calls = object.with_extension("ci");
+            let text = fs::read_to_string(&calls);
+            graph.add(
+                &module,
+                &text.map_err(|error| format!("{}: {error}", calls.display()))?,
+            )?;
+            costs.insert((board.name.clone(), module), cost);
+        }
     }
     for ((_, module), cost) in &mut costs {
         (cost.stack, cost.chain) = graph.deepest(module)?;
     }
     let base = sum(&costs, |module| BASE_MODULES.contains(&module));
-    let all = sum(&costs, |module| module != MEASURES);
+    let all = sum(&costs, |module| {
+        module != MEASURES && !module.starts_with(PORT)
+    });
     costs.insert((board.name.clone(), BASE.to_owned()), base);
     costs.insert((board.name.clone(), ALL.to_owned()), all);
     Ok(costs)
@@ -204,7 +222,7 @@ fn check(costs: &Costs, bars: &Bars) -> Result<(), String> {
             )),
             Some(_) => {}
         }
-        if cost.fixed != 0 {
+        if cost.fixed != 0 && !module.starts_with(PORT) {
             let fixed = cost.fixed;
             wrong.push(format!(
                 "{board} {module}: {fixed} bytes of static memory, not 0"
@@ -219,7 +237,7 @@ fn check(costs: &Costs, bars: &Bars) -> Result<(), String> {
 
 fn show(costs: &Costs, bars: &Bars) -> String {
     let mut text = format!(
-        "{HEADER}\n{:<12} {:<10} {:>5} {:>9} {:>6} {:>5} {:>5}  deepest chain\n",
+        "{HEADER}\n{:<14} {:<18} {:>5} {:>9} {:>6} {:>5} {:>5}  deepest chain\n",
         "board", "module", "code", "constants", "static", "bar", "stack"
     );
     for (row @ (board, module), cost) in costs {
@@ -234,7 +252,7 @@ fn show(costs: &Costs, bars: &Bars) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "{board:<12} {module:<10} {code:>5} {constants:>9} {fixed:>6} {bar:>5} {stack:>5}  {chain}"
+            "{board:<14} {module:<18} {code:>5} {constants:>9} {fixed:>6} {bar:>5} {stack:>5}  {chain}"
         );
     }
     text
