@@ -8,6 +8,7 @@
 
 mod codecs;
 mod compile;
+mod folders;
 mod manifest;
 pub(crate) mod sizes;
 mod sources;
