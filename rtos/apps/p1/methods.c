@@ -213,13 +213,14 @@ static void answer_held(struct methods *methods)
 void methods_run(void *argument)
 {
     struct methods *methods = argument;
-    struct hythe_rpc_method table[OWN_METHODS + SEGMENTS_METHODS] = {
+    struct hythe_rpc_method table[OWN_METHODS + SEGMENTS_METHODS + OBJECTS_METHODS] = {
         {REVERSE, reverse, NULL},     {FAIL, fail, NULL},  {FILL, fill, NULL},
         {SLEEP, sleep_ms, NULL},      {ASK, ask, methods}, {ASK_MANY, ask_many, methods},
         {COUNT, count_late, methods},
     };
 
     segments_methods(methods->segments, table + OWN_METHODS);
+    objects_methods(methods->objects, table + OWN_METHODS + SEGMENTS_METHODS);
     for (;;) {
         uint32_t i = methods->held_count;
         struct hythe_rpc_request *request = &methods->held[i];

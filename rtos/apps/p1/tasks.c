@@ -33,10 +33,12 @@ enum {
     TASK_ECHO_3 = 4,
     TASK_COUNTER = 5,
     TASK_SPINNER = 6,
-    TASKS = 7
+    TASK_WORKER = 7,
+    WORKERS = 4,
+    TASKS = TASK_WORKER + WORKERS
 };
 
-/* Those that 7 tasks may have between two calls, and what 16 held calls have. */
+/* Those that 11 tasks may have between two calls, and what 16 held calls have. */
 #define HELD_MAX 32
 
 static struct hythe_port_task port;
@@ -44,7 +46,7 @@ static struct hythe_tasks tasks;
 static struct hythe_task task_memory[TASKS];
 static struct hythe_task_config configs[TASKS];
 static struct hythe_held held[HELD_MAX];
-static struct hythe_client *clients[1];
+static struct hythe_client *clients[3];
 static struct hythe_service service;
 static StackType_t stacks[TASKS][STACK_WORDS];
 static StaticTask_t kernel_memory[TASKS];
@@ -163,11 +165,15 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
         .held = held,
         .held_count = HELD_MAX,
         .clients = clients,
-        .client_count = 1,
+        .client_count = 3,
+        .services = work->objects->services,
     };
+    uint32_t i;
     int result;
 
     clients[0] = work->client;
+    clients[1] = &work->objects->services->client;
+    clients[2] = &work->objects->services->messages;
     hythe_freertos_task_start(freertos, &port);
     add(TASK_SERVICE, "service", run_service, &service, PRIORITY_SERVICE,
         HYTHE_TASK_AT_START | HYTHE_TASK_PERMANENT);
@@ -178,6 +184,9 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
     add(TASK_ECHO_3, "echo", run_echo, work, PRIORITY_WORK, HYTHE_TASK_AT_START);
     add(TASK_COUNTER, "counter", run_counter, work, PRIORITY_WORK, 0);
     add(TASK_SPINNER, "spinner", run_spinner, work, PRIORITY_LOWEST, 0);
+    for (i = 0; i < WORKERS; i++) {
+        add(TASK_WORKER + i, "worker", objects_run_worker, work->objects, PRIORITY_WORK, 0);
+    }
     result = hythe_service_start(&service, &tasks, control, segments);
     return result == HYTHE_OK ? hythe_tasks_start(&tasks, &config) : result;
 }

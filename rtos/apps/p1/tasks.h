@@ -4,6 +4,7 @@
 
 #include "hythe_freertos.h"
 #include "hythe_task.h"
+#include "objects.h"
 
 /* What the tasks use. */
 struct work {
@@ -11,6 +12,7 @@ struct work {
     struct hythe_endpoint *pong;
     struct hythe_endpoint *count;
     struct hythe_client *client;
+    struct objects *objects;
 };
 
 /* Registers all tasks and starts those that run from the start. `methods` is for methods_run(). */
