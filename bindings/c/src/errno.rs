@@ -29,10 +29,6 @@ pub(crate) fn cross<T, E: Numbered>(refused: T, inside: impl FnOnce() -> Result<
     }
 }
 
-pub(crate) fn errno() -> c_int {
-    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
-}
-
 pub(crate) fn set_errno(number: c_int) {
     // SAFETY: the thread's own place, always there.
     let place = unsafe { libc::__errno_location() };

@@ -8,24 +8,30 @@ use core::ffi::{c_int, c_void};
 
 use hythe::segment::{SegmentError, process};
 
-use crate::errno::{self, Numbered, errno, set_errno};
+use crate::errno::{self, Numbered};
 
 /// For hythe_shmget(): bytes that a core can see, too.
 pub const HYTHE_SHM_DUAL: c_int = 0x10000;
 
+/// For hythe_shmget(): the same, and a new segment is made by the core, which may refuse.
+pub const HYTHE_SHM_ON_CORE: c_int = 0x20000;
+
 /// Flags of ours, which the kernel's calls do not know.
-const OURS: c_int = process::DUAL | process::ON_CORE;
+const OURS: c_int = HYTHE_SHM_DUAL | HYTHE_SHM_ON_CORE;
+const _: () = assert!(OURS == process::DUAL | process::ON_CORE);
 
 /// As shmget(2). With HYTHE_SHM_DUAL in `shmflg`, the bytes of a new segment are in memory that a
-/// core sees, and the key is looked for among such segments. The pool is that of the environment's
+/// core sees, and the key is looked for among such segments. With HYTHE_SHM_ON_CORE the core's
+/// program is asked to make a new one, for 5 s at most: EACCES if it refuses, ENOSPC if it does not
+/// answer; the process takes part in the pool meanwhile. The pool is that of the environment's
 /// HYTHE_POOL, else `default`; the core that of HYTHE_CORE, else the first that has memory for
 /// segments. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_shmget(key: libc::key_t, size: usize, shmflg: c_int) -> c_int {
     cross(-1, || {
-        if shmflg & HYTHE_SHM_DUAL == 0 {
+        if shmflg & OURS == 0 {
             // SAFETY: it takes numbers only.
-            return Ok(unsafe { libc::shmget(key, size, shmflg & !OURS) });
+            return Ok(unsafe { libc::shmget(key, size, shmflg) });
         }
         process::get(key, size, shmflg)
     })
@@ -91,33 +97,14 @@ pub unsafe extern "C" fn hythe_shmctl(
 /// thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_shm_is_dual(shmid: c_int) -> c_int {
-    cross(-1, || {
-        if process::knows(shmid)? {
-            return Ok(1);
-        }
-        let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::uninit();
-        // SAFETY: the record has the size that the kernel fills.
-        let found = unsafe { libc::shmctl(shmid, libc::IPC_STAT, status.as_mut_ptr()) };
-        // One that may not be read is there all the same.
-        Ok(if found == 0 || errno() == libc::EACCES {
-            0
-        } else {
-            -1
-        })
-    })
+    cross(-1, || process::is_dual(shmid).map(c_int::from))
 }
 
 /// 0 if all `bytes` from `address` on lie in one segment that this process attached by
 /// hythe_shmat() and a core sees; else -1 and EFAULT. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_shm_check(address: *const c_void, bytes: usize) -> c_int {
-    cross(-1, || {
-        if process::covers(address as usize, bytes) {
-            return Ok(0);
-        }
-        set_errno(libc::EFAULT);
-        Ok(-1)
-    })
+    cross(-1, || process::check(address as usize, bytes).map(|()| 0))
 }
 
 /// Runs the inside of a public function; an error becomes errno, and a message.

@@ -7,8 +7,8 @@
 //! own. Pool and core are those of `HYTHE_POOL` and `HYTHE_CORE`. With `HYTHE_SHM_LOG=1` what was
 //! done and refused is told on standard error.
 //!
-//! Never starts a thread, handles a signal, keeps a descriptor open, or calls the C library's
-//! functions of these names.
+//! Never handles a signal, keeps a descriptor open, or calls the C library's functions of these
+//! names. Starts a thread only while a core is asked to make a segment (`HYTHE_SHM_ON_CORE`).
 
 #![allow(unsafe_code, reason = "an island: the functions that C programs call")]
 
@@ -113,31 +113,14 @@ pub unsafe extern "C" fn shmctl(id: c_int, command: c_int, buffer: *mut libc::sh
 /// For programs that look for this function (`dlsym`) to learn whether this library is there.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_shm_is_dual(id: c_int) -> c_int {
-    cross(-1, || {
-        if process::knows(id)? {
-            return Ok(1);
-        }
-        let mut status = std::mem::MaybeUninit::<libc::shmid_ds>::uninit();
-        // SAFETY: the record has the size that the kernel fills.
-        let found = unsafe { calls::control(id, libc::IPC_STAT, status.as_mut_ptr()) };
-        // One that may not be read is there all the same.
-        let is_there =
-            found == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EACCES);
-        Ok(if is_there { 0 } else { -1 })
-    })
+    cross(-1, || process::is_dual(id).map(c_int::from))
 }
 
 /// As in `hythe.h`: 0 if all `bytes` from `address` on lie in one segment that this process
 /// attached and a core sees; else -1 and EFAULT.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_shm_check(address: *const c_void, bytes: usize) -> c_int {
-    cross(-1, || {
-        if process::covers(address as usize, bytes) {
-            return Ok(0);
-        }
-        set_errno(libc::EFAULT);
-        Ok(-1)
-    })
+    cross(-1, || process::check(address as usize, bytes).map(|()| 0))
 }
 
 /// Runs the inside of a public function; an error becomes errno.
@@ -151,13 +134,9 @@ fn cross<T>(refused: T, inside: impl FnOnce() -> Result<T, SegmentError>) -> T {
         ),
     };
     log::tell(format_args!("{reason}"));
-    set_errno(number);
-    refused
-}
-
-fn set_errno(number: c_int) {
     // SAFETY: the thread's own place, always there.
     let place = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     unsafe { *place = number };
+    refused
 }

@@ -106,6 +106,7 @@ impl Fixture {
 impl Drop for Fixture {
     fn drop(&mut self) {
         let _ = self.hythe(&["core", "stop", "hosted"]).output();
+        let _ = self.hythe(&["pool", "remove", "--force"]).output();
     }
 }
 

@@ -3,8 +3,9 @@
 
 mod support;
 
+use rustix::process::Signal;
 use serde_json::Value;
-use support::Root;
+use support::{Root, send};
 
 const HOSTED: &str = "hosted";
 
@@ -41,6 +42,22 @@ impl P1 {
 impl Drop for P1 {
     fn drop(&mut self) {
         let _ = self.root.run(&["core", "stop", HOSTED]);
+    }
+}
+
+/// A process that does nothing until this value goes.
+struct Paused<'a>(&'a Value);
+
+impl<'a> Paused<'a> {
+    fn new(pid: &'a Value) -> Self {
+        send(pid, Signal::STOP);
+        Self(pid)
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        send(self.0, Signal::CONT);
     }
 }
 
@@ -209,6 +226,44 @@ fn a_core_without_tasks_says_so() {
         );
     }
     root.ok(&["core", "stop", HOSTED]);
+}
+
+#[test]
+fn a_core_that_is_down_or_stopped_is_said_to_be() {
+    let p1 = P1::start();
+    let status = p1.root.json(&["core", "status"]);
+    let (core, agent) = (
+        &status["cores"][0]["core_pid"],
+        &status["cores"][0]["agent_pid"],
+    );
+    let tasks = || p1.root.run(&["core", "tasks", HOSTED]);
+    let paused = Paused::new(core);
+    let stopped = format!("its process {core} is stopped; SIGCONT lets it go on");
+    tasks().failed(
+        1,
+        &[
+            "core `hosted` has not answered for",
+            &stopped,
+            "`hythe core log hosted`",
+        ],
+    );
+    drop(paused);
+    tasks().succeeded();
+    // Its agent can neither see that nor leave.
+    let paused = Paused::new(agent);
+    send(core, Signal::KILL);
+    support::eventually("it is seen to be dead", || {
+        p1.root.json(&["core", "status"])["cores"][0]["up"] == false
+    });
+    let down = [
+        "core `hosted` is down: its process has ended",
+        "hythe core run hosted",
+    ];
+    tasks().failed(1, &down);
+    p1.root
+        .run(&["core", "task", "start", HOSTED, "counter"])
+        .failed(1, &down);
+    drop(paused);
 }
 
 #[test]

@@ -34,6 +34,21 @@ pub struct AgentStatus {
     pub counters: CoreCounters,
 }
 
+impl AgentStatus {
+    /// Does its core answer, with all of its endpoints behind their channels?
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        let named = self.link.as_ref().map(|link| link.endpoints.len());
+        self.is_linked() && named == Some(self.endpoints.len())
+    }
+
+    /// Has its core answered the agent?
+    #[must_use]
+    pub fn is_linked(&self) -> bool {
+        self.core_pid != 0 && self.link.as_ref().is_some_and(LinkStatus::is_up)
+    }
+}
+
 /// A core that runs on although its agent has died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreWithoutAgent {

@@ -49,6 +49,7 @@ impl Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
+        let _ = Pool::remove_by_force(&self.options());
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

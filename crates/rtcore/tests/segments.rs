@@ -2,12 +2,17 @@
 
 mod support;
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use hythe_abi::segments::{FILE_BYTES, RECORD_BYTES, record};
 use hythe_memory::Access;
 use hythe_node::hop::HopNode as _;
-use hythe_node::{CoreRegionPlan, LinkPlace, Node, SegmentPlace, SlotClass};
+use hythe_node::{CoreRegionPlan, LinkPlace, Node, Pool, SegmentPlace, SlotClass};
 use hythe_rtcore::segment::{Attached, SegmentError, Segments, call_at_each_step};
 use hythe_sys::fork::run_in_child;
 use hythe_sys::system_v::{self, CREATE, EXCLUSIVE, PRIVATE};
@@ -84,8 +89,9 @@ impl Fixture {
 
 impl Drop for Fixture {
     fn drop(&mut self) {
-        for id in self.ids() {
-            let _ = self.segments.remove(id);
+        let listed = self.segments.list().unwrap_or_default();
+        for found in listed.iter().flat_map(|board| &board.segments) {
+            let _ = self.segments.remove(found.id);
         }
     }
 }
@@ -148,6 +154,37 @@ fn one_key_is_one_segment_whatever_its_size() {
         drop((one, two));
         assert_eq!((fixture.ids(), fixture.free_bytes()), (vec![], AREA));
     }
+}
+
+#[test]
+fn bytes_outside_of_a_segments_pages_are_refused_at_each_edge() {
+    let fixture = Fixture::new();
+    let id = fixture.make(PAGE + 1).expect("made");
+    let attached = fixture.attach(id);
+    let read_only = fixture.segments.attach(id, Access::Read, None);
+    let read_only = read_only.expect("attached");
+    let pages = 2 * PAGE;
+    let does = |access: &dyn Fn()| catch_unwind(AssertUnwindSafe(access)).is_ok();
+    for (at, bytes, is_inside) in [
+        (0, pages, true),
+        (pages - 1, 1, true),
+        (pages, 0, true),
+        (0, pages + 1, false),
+        (1, pages, false),
+        (pages, 1, false),
+        (pages + 1, 0, false),
+        (usize::MAX, 0, false),
+        (usize::MAX, 2, false),
+        (usize::MAX - pages + 1, pages, false),
+    ] {
+        let reads = does(&|| attached.read(at, &mut vec![0; bytes]));
+        assert_eq!(reads, is_inside, "{bytes} bytes read at {at}");
+        let writes = does(&|| attached.write(at, &vec![7; bytes]));
+        assert_eq!(writes, is_inside, "{bytes} bytes written at {at}");
+        let reads = does(&|| read_only.read(at, &mut vec![0; bytes]));
+        assert_eq!(reads, is_inside, "{bytes} bytes read at {at}");
+    }
+    assert!(!does(&|| read_only.write(0, &[7])), "for reading only");
 }
 
 #[test]
@@ -264,6 +301,58 @@ fn forked_children_are_counted_until_they_end_however_they_do() {
 
 /// Steps of making that are left to this process; 0: all.
 static STEPS_LEFT: AtomicU32 = AtomicU32::new(0);
+
+#[test]
+fn the_kernels_segments_go_with_the_pool() {
+    let fixture = Fixture::new();
+    let key = key();
+    let idle = fixture.segments.get(key, PAGE, CREATE | 0o600);
+    let idle = idle.expect("made");
+    let used = fixture.make(PAGE).expect("made");
+    let attached = fixture.attach(used);
+    fill(&attached, 3);
+    // Who may use the pool may name any segment in its table.
+    let other = system_v::open(PRIVATE, PAGE, CREATE | 0o600).expect("a plain one");
+    touch(other);
+    forge(&fixture, other);
+
+    Pool::remove_by_force(&fixture.world.options).expect("removed");
+    let kept = system_v::status(other).map(|status| status.is_removed);
+    system_v::remove(other).expect("own");
+    assert!(!kept.expect("there"), "another's bytes went with the pool");
+    let gone = system_v::status(idle).expect_err("it went with the pool");
+    assert_eq!(gone.raw_os_error(), Some(Errno::INVAL.raw_os_error()));
+    let left = system_v::status(used).expect("attached still");
+    assert!(left.is_removed, "it goes with its last attachment");
+    assert!(holds(&attached, 3));
+}
+
+/// Writes into a segment of the kernel.
+fn touch(id: i32) {
+    let write = format!("shmwrite({id}, 'x', 0, 1) or die $!");
+    let ended = Command::new("perl").args(["-e", &write]).status();
+    assert!(ended.expect("perl").success());
+}
+
+/// Writes a segment of one page into the last record of the table.
+fn forge(fixture: &Fixture, id: i32) {
+    let mut forged = [0; RECORD_BYTES];
+    for (at, word) in [
+        (record::STATE, 2),
+        (record::ID, id.cast_unsigned()),
+        (record::KEY, PRIVATE.cast_unsigned()),
+        (record::PAGES, 1),
+        (record::SEGMENT_BYTES, PAGE as u32),
+    ] {
+        forged[at..at + 4].copy_from_slice(&word.to_le_bytes());
+    }
+    let files = fixture.world.files();
+    let table = files.iter().find(|name| name.starts_with("segments."));
+    let path = fixture.world.pool.path().join(table.expect("a table"));
+    let file = File::options().write(true).open(path).expect("own");
+    let at = FILE_BYTES - RECORD_BYTES;
+    file.write_all_at(&forged, at as u64).expect("own");
+}
 
 fn kill_self() {
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);

@@ -11,6 +11,7 @@
 use core::ffi::{c_int, c_void};
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::MetadataExt as _;
 use std::ptr::NonNull;
 
 /// No space is reserved for its pages.
@@ -119,6 +120,26 @@ pub fn list() -> Vec<(i32, Status)> {
     found
         .map(|(id, record)| (id, Status::of(&record)))
         .collect()
+}
+
+/// Has none of its pages ever been touched? One that cannot be looked at counts as touched.
+#[must_use]
+pub fn is_untouched(id: i32) -> bool {
+    // The only place where the kernel tells it. Columns: key, id, …, bytes in memory, bytes swapped
+    // out.
+    let all = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    let mut rows = all.lines().map(|row| row.split_ascii_whitespace());
+    rows.any(|mut row| {
+        let is_its = row.nth(1).is_some_and(|found| found.parse() == Ok(id));
+        is_its && row.next_back() == Some("0") && row.next_back() == Some("0")
+    })
+}
+
+/// The IPC namespace, in which ids and keys mean something: its inode, or 1 where the kernel has
+/// none or does not tell.
+#[must_use]
+pub fn namespace() -> u64 {
+    std::fs::metadata("/proc/self/ns/ipc").map_or(1, |found| found.ino())
 }
 
 /// A segment attached to this process. A forked child has it, too, and the kernel counts it.

@@ -9,7 +9,8 @@
 #include "FreeRTOS.h"
 #include "task.h"
 
-#include "hythe_freertos_task.h"
+#include "guest.h"
+#include "hythe_freertos_mpu.h"
 #include "methods.h"
 
 /* Bounds each wait of a task, so that it hears soon that it is to stop. */
@@ -35,10 +36,11 @@ enum {
     TASK_SPINNER = 6,
     TASK_WORKER = 7,
     WORKERS = 4,
-    TASKS = TASK_WORKER + WORKERS
+    TASKS_OWN = TASK_WORKER + WORKERS,
+    TASKS = TASKS_OWN + GUESTS
 };
 
-/* Those that 11 tasks may have between two calls, and what 16 held calls have. */
+/* Those that all tasks may have between two calls, and what 16 held calls have. */
 #define HELD_MAX 32
 
 static struct hythe_port_task port;
@@ -48,8 +50,8 @@ static struct hythe_task_config configs[TASKS];
 static struct hythe_held held[HELD_MAX];
 static struct hythe_client *clients[3];
 static struct hythe_service service;
-static StackType_t stacks[TASKS][STACK_WORDS];
-static StaticTask_t kernel_memory[TASKS];
+static StackType_t stacks[TASKS_OWN][STACK_WORDS];
+static StaticTask_t kernel_memory[TASKS_OWN];
 
 static void run_service(struct hythe_task *task)
 {
@@ -154,7 +156,7 @@ static void add(uint32_t number, const char *name, void (*run)(struct hythe_task
 }
 
 int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct work *work,
-                void *methods, struct hythe_endpoint *control, void *segments)
+                void *methods, struct hythe_endpoint *control)
 {
     const struct hythe_tasks_config config = {
         .link = link,
@@ -166,15 +168,23 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
         .held_count = HELD_MAX,
         .clients = clients,
         .client_count = 3,
-        .services = work->objects->services,
+        .services = &work->segments->services,
+    };
+    const struct hythe_service_config served = {
+        .tasks = &tasks,
+        .endpoint = control,
+        .segments = work->segments->services.segments,
+        .segments_bytes = work->segments->services.segments_bytes,
+        .make_segment = segments_make,
+        .context = work->segments,
     };
     uint32_t i;
     int result;
 
     clients[0] = work->client;
-    clients[1] = &work->objects->services->client;
-    clients[2] = &work->objects->services->messages;
-    hythe_freertos_task_start(freertos, &port);
+    clients[1] = &work->segments->services.client;
+    clients[2] = &work->segments->services.messages;
+    hythe_freertos_mpu_start(freertos, &port);
     add(TASK_SERVICE, "service", run_service, &service, PRIORITY_SERVICE,
         HYTHE_TASK_AT_START | HYTHE_TASK_PERMANENT);
     add(TASK_METHODS, "methods", run_methods, methods, PRIORITY_WORK,
@@ -187,6 +197,7 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
     for (i = 0; i < WORKERS; i++) {
         add(TASK_WORKER + i, "worker", objects_run_worker, work->objects, PRIORITY_WORK, 0);
     }
-    result = hythe_service_start(&service, &tasks, control, segments);
+    guests_configure(configs + TASKS_OWN, work, work->segments);
+    result = hythe_service_start(&service, &served);
     return result == HYTHE_OK ? hythe_tasks_start(&tasks, &config) : result;
 }

@@ -1,11 +1,16 @@
 //! The file `objects` of a pool: made by the pool's owner with the first object.
 
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+
 use hythe_abi::objects::FILE_BYTES;
 use hythe_memory::{Access, Mapped};
 use hythe_pool::ObjectTable;
+use rustix::fs::{self, RenameFlags};
+use rustix::io::Errno;
 
 use super::SyncError;
-use crate::pool::Pool;
+use crate::pool::{Pool, directory};
 use crate::{NodeError, error};
 
 const NAME: &str = "objects";
@@ -20,46 +25,52 @@ impl Pool {
             return Ok(None);
         };
         let path = self.path().join(NAME);
-        let mut bytes = bytes;
         if bytes < FILE_BYTES as u64 {
-            // Whoever makes it has not got so far, or died over it: doing it again does no harm.
-            let reserve = || {
-                let none = rustix::fs::FallocateFlags::empty();
-                rustix::fs::fallocate(&file, none, 0, FILE_BYTES as u64)
-            };
-            rustix::io::retry_on_intr(reserve)
-                .map_err(|refused| error::file("reserve", path.clone())(refused.into()))?;
-            bytes = FILE_BYTES as u64;
+            let what = "cut away from its objects".to_owned();
+            return Err(NodeError::PoolLost { path, what }.into());
         }
-        debug_assert!(bytes >= FILE_BYTES as u64);
         let memory =
             Mapped::file(&file, 0, FILE_BYTES, Access::Write).map_err(error::file("map", path))?;
         let table = ObjectTable::open(memory)?;
         Ok(Some(self.objects_place().get_or_init(|| table)))
     }
 
-    fn objects_file(&self, make: bool) -> Result<Option<(std::os::fd::OwnedFd, u64)>, NodeError> {
-        let open =
-            || crate::pool::directory::open_file(self.directory(), NAME, true, self.options());
-        let is_missing = |error: &NodeError| {
-            matches!(error, NodeError::File { source, .. }
-                if source.kind() == std::io::ErrorKind::NotFound)
-        };
-        match open() {
-            Ok(found) => return Ok(Some(found)),
-            Err(error) if !is_missing(&error) => return Err(error),
-            Err(_) if !make => return Ok(None),
-            Err(_) => {}
+    fn objects_file(&self, make: bool) -> Result<Option<(OwnedFd, u64)>, NodeError> {
+        match self.open_objects() {
+            Err(error) if !make && is_missing(&error) => Ok(None),
+            Err(error) if make && is_missing(&error) => {
+                self.make_objects()?;
+                self.open_objects().map(Some)
+            }
+            found => found.map(Some),
         }
-        let (directory, options) = (self.directory(), self.options());
-        let made = crate::pool::directory::make_file(directory, NAME, FILE_BYTES as u64, options);
-        match made {
-            Ok(_) => {}
-            // Another was quicker.
-            Err(NodeError::File { source, .. })
-                if source.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-        open().map(Some)
     }
+
+    fn open_objects(&self) -> Result<(OwnedFd, u64), NodeError> {
+        directory::open_file(self.directory(), NAME, true, self.options())
+    }
+
+    /// Makes it under another name, so that nobody opens half of it: who dies meanwhile leaves a
+    /// file that nobody looks for, and that goes with the pool.
+    fn make_objects(&self) -> Result<(), NodeError> {
+        let hidden = format!("{NAME}.{:016x}", directory::random());
+        self.add_file(&hidden, FILE_BYTES as u64)?;
+        let at = self.directory();
+        match fs::renameat_with(at, &hidden, at, NAME, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(()),
+            // Another was quicker.
+            Err(Errno::EXIST) => {
+                self.forget_file(&hidden);
+                Ok(())
+            }
+            Err(refused) => {
+                self.forget_file(&hidden);
+                Err(error::file("name", self.path().join(NAME))(refused.into()))
+            }
+        }
+    }
+}
+
+fn is_missing(error: &NodeError) -> bool {
+    matches!(error, NodeError::File { source, .. } if source.kind() == ErrorKind::NotFound)
 }

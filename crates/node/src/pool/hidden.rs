@@ -14,7 +14,7 @@ use crate::pool::directory::{
     DIRECTORY, MEMBERS, entries, io, make_own, open_made, random, refused,
 };
 use crate::pool::options::DEFAULT_ROOT;
-use crate::pool::region_files;
+use crate::pool::{kernel_segments, region_files};
 use crate::{NodeError, PoolOptions};
 
 /// How often a maker starts again because another sweeps.
@@ -132,6 +132,7 @@ pub(crate) fn remove_directory(user: &OwnedFd, name: &str, options: &PoolOptions
         remove_entries(&members);
         let _ = fs::unlinkat(&directory, MEMBERS, AtFlags::REMOVEDIR);
     }
+    kernel_segments::remove(&directory);
     if region_files::remove_elsewhere(&directory, options) {
         remove_entries(&directory);
     }

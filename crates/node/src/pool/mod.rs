@@ -5,6 +5,7 @@ pub(crate) mod directory;
 pub(crate) mod files;
 mod hidden;
 pub(crate) mod introspect;
+mod kernel_segments;
 pub(crate) mod life;
 pub(crate) mod liveness_socket;
 mod making;
@@ -27,6 +28,7 @@ use hythe_pool::{
 };
 use hythe_terminal::escaped;
 
+use crate::pool::files::PoolFiles;
 use crate::pool::introspect::Snapshot;
 use crate::pool::making::PrivateDirectory;
 use crate::pool::peers::Peers;
@@ -182,6 +184,13 @@ impl Pool {
     #[must_use]
     pub fn options(&self) -> &PoolOptions {
         &self.shared.options
+    }
+
+    /// Does its name lead to it? No more once it was removed, or another pool has its name; never
+    /// to a private one.
+    #[must_use]
+    pub fn is_found(&self) -> bool {
+        PoolFiles::of(self.directory(), self.options()).is_ok_and(|files| files.are_there())
     }
 
     /// Its directory.
@@ -370,7 +379,7 @@ impl Pool {
 
     /// Adds a file for those who may use the pool: whoever made it has said who they are, and not
     /// who opened it.
-    fn add_file(&self, name: &str, bytes: u64) -> Result<OwnedFd, NodeError> {
+    pub(crate) fn add_file(&self, name: &str, bytes: u64) -> Result<OwnedFd, NodeError> {
         let make = |options: &PoolOptions| {
             self.forget_file(name);
             directory::make_file(&self.shared.directory, name, bytes, options)
@@ -412,7 +421,7 @@ impl Pool {
             .inspect_err(|_| self.forget_file(&name))
     }
 
-    fn forget_file(&self, name: &str) {
+    pub(crate) fn forget_file(&self, name: &str) {
         // Not there is what is hoped for.
         let _ = rustix::fs::unlinkat(&self.shared.directory, name, rustix::fs::AtFlags::empty());
     }

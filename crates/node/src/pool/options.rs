@@ -211,8 +211,13 @@ impl PoolOptions {
     /// Permissions of a file of the pool: who may read slots writes its records in the control
     /// file.
     pub(crate) fn file_mode(&self, name: &str) -> u32 {
-        let control = u32::from(matches!(name, "control" | "objects")) * ((self.mode & 0o044) >> 1);
-        self.mode | control
+        let is_for_all = name == "control" || name.starts_with("objects");
+        let writing = if is_for_all {
+            (self.mode & 0o044) >> 1
+        } else {
+            0
+        };
+        self.mode | writing
     }
 
     /// Permissions of the pool's directory: only the owner makes and removes what is in it.

@@ -17,7 +17,7 @@ use super::area::{Area, Pages};
 use super::error::system;
 use super::lock::Locked;
 use super::table::{Process, Record, State, Table};
-use super::{Board, SegmentError, Segments, Wish, own_namespace};
+use super::{Board, SegmentError, Segments, Wish};
 
 /// Zeroes are written in pieces of so many bytes.
 static ZEROES: [u8; 65536] = [0; 65536];
@@ -50,7 +50,7 @@ pub(super) fn make(
     } = wish;
     let (index, mut record) = plan(board, table, wish)?;
     table.next_order = record.order + 1;
-    table.namespace = own_namespace();
+    table.namespace = system_v::namespace();
     table.write_header(&locked.file, &path)?;
     step_done();
     table.write(&locked.file, &path, index, Some(record.clone()))?;

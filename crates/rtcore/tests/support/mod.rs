@@ -146,6 +146,8 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        // With the kernel's segments of those that a test left; its directory, wherever that got.
+        let _ = Pool::remove_by_force(&self.options);
         let _ = std::fs::remove_dir_all(&self.root);
     }
 }

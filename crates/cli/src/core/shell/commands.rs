@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hythe::core::control::{self, AgentStatus};
 use hythe::core::tasks::{CoreRegisters, TaskError, Tasks};
-use hythe::core::{Board, Core, CoreError, CoreOptions, CoreState, LinkStatus};
+use hythe::core::{Board, Core, CoreError, CoreOptions, CoreState};
 use hythe::inspect::Direction;
 use hythe::{NodeError, Pool};
 use hythe_terminal::escaped;
@@ -256,7 +256,7 @@ impl<'a> Session<'a> {
         loop {
             let status = control::status(self.pool()?, self.board())?;
             let met = match echo(&status) {
-                _ if !is_whole(&status) => None,
+                _ if !status.is_up() => None,
                 None => Some(Ok(None)),
                 Some((ping, pong, _)) => match Ports::open(self.pool()?, &ping, &pong) {
                     // It died before its agent saw that.
@@ -456,21 +456,11 @@ fn is_up(core: Option<&Core>, pool: Option<&Pool>, board: &str) -> Result<(), Co
         };
     }
     let status = control::status(pool.ok_or_else(gone)?, board)?;
-    if is_linked(&status) {
+    if status.is_linked() {
         Ok(())
     } else {
         Err(gone())
     }
-}
-
-/// Are all its endpoints behind their channels?
-fn is_whole(status: &AgentStatus) -> bool {
-    let named = status.link.as_ref().map(|link| link.endpoints.len());
-    is_linked(status) && named == Some(status.endpoints.len())
-}
-
-fn is_linked(status: &AgentStatus) -> bool {
-    status.core_pid != 0 && status.link.as_ref().is_some_and(LinkStatus::is_up)
 }
 
 impl Outcome {
