@@ -119,11 +119,28 @@ struct hythe_tasks {
     uint32_t untracked;
 };
 
+/* What hythe_service_start() needs. */
+struct hythe_service_config {
+    struct hythe_tasks *tasks;
+    /* Direction HYTHE_TO_CORE, kind HYTHE_KIND_REQUESTS, `max_bytes` HYTHE_CONTROL_BYTES. */
+    struct hythe_endpoint *endpoint;
+    /* The area of segments under this core's address, as its board has it; NULL and 0: none. */
+    void *segments;
+    size_t segments_bytes;
+    /*
+     * Makes a segment that Linux wants made by this core (HYTHE_SHM_ON_CORE), as hythe_shmget()
+     * does, in the service task: its id, or a negative error number, also to refuse it
+     * (-HYTHE_EACCES). The service waits for nothing else meanwhile, `timeout_ms` at most. NULL:
+     * this program makes none.
+     */
+    int (*make_segment)(void *context, int32_t key, uint32_t size, uint32_t flags,
+                        uint32_t timeout_ms);
+    void *context;
+};
+
 /* The service of `core/control`. Private. */
 struct hythe_service {
-    struct hythe_tasks *tasks;
-    struct hythe_endpoint *endpoint;
-    void *segments;
+    struct hythe_service_config config;
 };
 
 /*
@@ -150,20 +167,21 @@ void hythe_buffer_adopt(struct hythe_buffer *buffer);
  */
 void hythe_task_main(struct hythe_task *task);
 
-/*
- * Prepares the service of `endpoint`, which has direction HYTHE_TO_CORE, kind HYTHE_KIND_REQUESTS
- * and a `max_bytes` of HYTHE_CONTROL_BYTES. `segments` is where this core sees them, NULL: nowhere.
- *
- * HYTHE_OK; HYTHE_E_ARGUMENT.
- */
+/* The largest request and reply of `core/control`. */
 #define HYTHE_CONTROL_BYTES 3840u
-int hythe_service_start(struct hythe_service *service, struct hythe_tasks *tasks,
-                        struct hythe_endpoint *endpoint, void *segments);
+
+/*
+ * Prepares the service; `config` may be dropped after the call.
+ *
+ * HYTHE_OK; HYTHE_E_ARGUMENT: tasks or endpoint are missing, or it is another kind of endpoint.
+ */
+int hythe_service_start(struct hythe_service *service, const struct hythe_service_config *config);
 
 /*
  * Serves one request that comes over the endpoint, after what tasks that have returned had was
  * taken back. Called in a loop by the service task. Blocks up to `timeout_ms` until a request
- * comes; then, where it starts a task, up to a second until that has run its first instruction.
+ * comes; then, where it starts a task, up to a second until that has run its first instruction,
+ * and where it makes a segment, up to 5 seconds for the agent.
  *
  * Results as hythe_rpc_serve().
  */

@@ -1,5 +1,5 @@
 //! What travels over `core/control` (`spec/control.md`): the methods with which Linux looks after
-//! the tasks of a core, their results, and the rows of their replies.
+//! the tasks of a core and has it make segments, their results, and the rows of their replies.
 
 /// The version of the page.
 pub const VERSION: u32 = 1;
@@ -19,6 +19,8 @@ pub mod method {
     pub const OF_HYTHE: u32 = 0x8000_0000;
     /// Version, and where this core sees segments.
     pub const HELLO: u32 = OF_HYTHE | 64;
+    /// Has the core make a segment.
+    pub const MAKE: u32 = OF_HYTHE | 65;
     /// Lists the tasks.
     pub const TASKS: u32 = OF_HYTHE | 66;
     /// Starts one.
@@ -29,6 +31,8 @@ pub mod method {
     pub const KILL: u32 = OF_HYTHE | 69;
     /// The registers of the link, as the core sees them.
     pub const STATE: u32 = OF_HYTHE | 70;
+    /// One byte of the area of segments, and where the core has it.
+    pub const PEEK: u32 = OF_HYTHE | 71;
     /// Asks all tasks to stop that were started by name.
     pub const SHUTDOWN: u32 = OF_HYTHE | 74;
 }

@@ -101,7 +101,6 @@ void app_start(const struct board *board)
     work.client = &methods.client;
     work.segments = &segments;
     must(tasks_start(&core_link, &freertos, &work, &methods,
-                     hythe_link_endpoint(&core_link, ENDPOINT_CONTROL),
-                     board->segments) == HYTHE_OK);
+                     hythe_link_endpoint(&core_link, ENDPOINT_CONTROL)) == HYTHE_OK);
     board_open_doorbell();
 }

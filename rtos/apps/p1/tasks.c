@@ -154,7 +154,7 @@ static void add(uint32_t number, const char *name, void (*run)(struct hythe_task
 }
 
 int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct work *work,
-                void *methods, struct hythe_endpoint *control, void *segments)
+                void *methods, struct hythe_endpoint *control)
 {
     const struct hythe_tasks_config config = {
         .link = link,
@@ -166,6 +166,14 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
         .held_count = HELD_MAX,
         .clients = clients,
         .client_count = 1,
+    };
+    const struct hythe_service_config served = {
+        .tasks = &tasks,
+        .endpoint = control,
+        .segments = work->segments->services.segments,
+        .segments_bytes = work->segments->services.segments_bytes,
+        .make_segment = segments_make,
+        .context = work->segments,
     };
     int result;
 
@@ -181,6 +189,6 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
     add(TASK_COUNTER, "counter", run_counter, work, PRIORITY_WORK, 0);
     add(TASK_SPINNER, "spinner", run_spinner, work, PRIORITY_LOWEST, 0);
     guests_configure(configs + TASKS_OWN, work, work->segments);
-    result = hythe_service_start(&service, &tasks, control, segments);
+    result = hythe_service_start(&service, &served);
     return result == HYTHE_OK ? hythe_tasks_start(&tasks, &config) : result;
 }

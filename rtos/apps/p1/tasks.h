@@ -12,11 +12,11 @@ struct work {
     struct hythe_endpoint *pong;
     struct hythe_endpoint *count;
     struct hythe_client *client;
-    const struct segments *segments;
+    struct segments *segments;
 };
 
 /* Registers all tasks and starts those that run from the start. `methods` is for methods_run(). */
 int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct work *work,
-                void *methods, struct hythe_endpoint *control, void *segments);
+                void *methods, struct hythe_endpoint *control);
 
 #endif

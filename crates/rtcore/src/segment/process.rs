@@ -4,7 +4,8 @@
 //! For the C functions of the system's names, and for the library that takes the system's place in
 //! programs that do not know of cores. What a call does with segments that no core sees is theirs.
 //! Kept between calls: what is attached, which a forked child has, too; and which cores there are,
-//! until a file of the pool is made or removed. No descriptor stays open.
+//! until a file of the pool is made or removed. No descriptor stays open. Only while a core is
+//! asked to make a segment does the process take part in the pool, with a thread and descriptors.
 
 use std::ptr::NonNull;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,7 +21,7 @@ use super::{Access, Attached, SegmentError, Segments};
 
 /// For the flags of [`get`]: bytes that a core sees, too. Free in Linux, which ignores it.
 pub const DUAL: i32 = 0x10000;
-/// The same, made by the core. Free in Linux, too.
+/// The same, and a new one is made by the core. Free in Linux, too.
 pub const ON_CORE: i32 = 0x20000;
 
 /// Times of files stand still for some milliseconds. What was looked at so shortly after a change
@@ -45,12 +46,16 @@ struct Known {
     segments: Segments,
 }
 
-/// As shmget(2), among the segments that a core sees. Flags of ours are left out.
+/// As shmget(2), among the segments that a core sees, made by a core with [`ON_CORE`].
 ///
 /// # Errors
 /// [`SegmentError::errno`] has the number.
 pub fn get(key: i32, bytes: usize, flags: i32) -> Result<i32, SegmentError> {
-    segments()?.get(key, bytes, flags & !(DUAL | ON_CORE))
+    let (segments, rest) = (segments()?, flags & !(DUAL | ON_CORE));
+    match flags & ON_CORE {
+        0 => segments.get(key, bytes, rest),
+        _ => segments.get_on_core(key, bytes, rest),
+    }
 }
 
 /// As shmat(2). `None`: no core sees the segment, or there is none.

@@ -170,6 +170,19 @@ pub enum TaskError {
         /// How long was waited.
         bound: Duration,
     },
+    /// The core has no such byte of segments.
+    #[error(
+        "core `{board}` has no byte {offset} behind page {page} of its area of segments",
+        board = escaped(board)
+    )]
+    OutsideArea {
+        /// The core.
+        board: String,
+        /// The page.
+        page: u64,
+        /// Counted from its start.
+        offset: u64,
+    },
     /// What the core replied makes no sense.
     #[error(
         "core `{board}` replied what makes no sense: {what}; is its image of another version?",

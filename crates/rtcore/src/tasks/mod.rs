@@ -1,5 +1,5 @@
 //! The tasks of a core: listed, started, stopped and killed by name, and what the core sees of its
-//! link.
+//! link and of segments.
 //!
 //! [`Tasks`] is a client of the core's endpoint `core/control` (`spec/control.md`), which the task
 //! of highest priority serves. Called by applications through the facade, and by `hythe core
@@ -11,6 +11,7 @@
 
 mod error;
 mod reply;
+mod segment;
 
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,7 @@ use hythe_node::{Client, ClientOptions, Direction, Node, NodeError, Pool};
 pub use self::error::TaskError;
 use self::reply::Reply;
 pub use self::reply::{CoreRegisters, FaultKind, PortRegisters, TaskFault, TaskInfo, TaskState};
+pub use self::segment::CoreByte;
 use crate::control::{self, AgentStatus};
 use crate::stopped::stopped_process;
 use crate::{LinkTimeouts, join_with};
@@ -268,11 +270,21 @@ impl Tasks {
     }
 
     fn call(&mut self, method: u32, argument: u32, bytes: &[u8]) -> Result<Reply, TaskError> {
-        let timeout_ms = u32::try_from(self.bound.as_millis()).unwrap_or(u32::MAX - 1);
+        self.call_with(method, [argument, 0, 0], self.bound, bytes)
+    }
+
+    /// The core is told that it has `core_bound` for it, where it waits for others.
+    fn call_with(
+        &mut self,
+        method: u32,
+        arguments: [u32; 3],
+        core_bound: Duration,
+        bytes: &[u8],
+    ) -> Result<Reply, TaskError> {
         let header = CallHeader {
             method,
-            timeout_ms,
-            arguments: [argument, 0, 0],
+            timeout_ms: u32::try_from(core_bound.as_millis()).unwrap_or(u32::MAX - 1),
+            arguments,
             // Fits: a name and an argument.
             bytes: bytes.len() as u32,
             ..CallHeader::default()
