@@ -30,6 +30,8 @@ enum hythe_task_flag {
     HYTHE_TASK_PERMANENT = 2
 };
 
+struct hythe_restriction;
+
 /* One task. Several may have the same name: then a start takes the first that does not run. */
 struct hythe_task_config {
     /* 1 to 32 bytes. One to three digits alone would be taken for a number. */
@@ -50,6 +52,11 @@ struct hythe_task_config {
     uint32_t flags;
     /* What the platform keeps of it; with FreeRTOS a StaticTask_t. */
     void *memory;
+    /*
+     * NULL: it may do what the program may. Else all that it may, where the platform can restrict
+     * tasks: its port says what this points to, and what `run` and `memory` are then.
+     */
+    const struct hythe_restriction *restriction;
 };
 
 struct hythe_tasks;
@@ -69,6 +76,8 @@ struct hythe_task {
     uint32_t sleeps;
     uint32_t starts;
     uint32_t kills;
+    /* Why the processor stopped it, since it was started last. */
+    struct hythe_fault fault;
     /* Buffers and requests that it had when it ended, of all its lives. */
     uint32_t buffers_returned;
     uint32_t requests_forgotten;
@@ -138,8 +147,8 @@ struct hythe_service {
  * Registers the tasks, and makes those that run from the start. Once, behind hythe_link_start(),
  * before any task runs. Never blocks.
  *
- * HYTHE_OK; HYTHE_E_ARGUMENT: a name is empty or too long, a pointer is missing, or the platform
- * could not make a task.
+ * HYTHE_OK; HYTHE_E_ARGUMENT: a name is empty or too long, a pointer is missing, a task is
+ * restricted and the platform cannot do that, or it could not make a task.
  */
 int hythe_tasks_start(struct hythe_tasks *tasks, const struct hythe_tasks_config *config);
 

@@ -52,6 +52,9 @@ enum {
     HYTHE_TASK_AT_HELD = 72,
     HYTHE_TASK_AT_RETURNED = 76,
     HYTHE_TASK_AT_FORGOTTEN = 80,
+    HYTHE_TASK_AT_FAULT = 84,
+    HYTHE_TASK_AT_FAULT_ADDRESS = 88,
+    HYTHE_TASK_AT_FAULT_PC = 92,
     HYTHE_TASK_ROW_BYTES = 96
 };
 
@@ -62,7 +65,8 @@ enum {
     HYTHE_TASK_IS_RUNNING = 2,
     HYTHE_TASK_IS_READY = 3,
     HYTHE_TASK_IS_BLOCKED = 4,
-    HYTHE_TASK_IS_KILLED = 5
+    HYTHE_TASK_IS_KILLED = 5,
+    HYTHE_TASK_IS_FAULTED = 6
 };
 
 /* Flags in a row: those of enum hythe_task_flag, and this. */

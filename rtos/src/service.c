@@ -156,6 +156,8 @@ static uint32_t state_of(const struct hythe_task *task)
         return HYTHE_TASK_IS_STARTING;
     case TASK_KILLED:
         return HYTHE_TASK_IS_KILLED;
+    case TASK_FAULTED:
+        return HYTHE_TASK_IS_FAULTED;
     default:
         return HYTHE_TASK_IS_RUNNING + port->state(port->context, task->identity);
     }
@@ -198,6 +200,11 @@ static int write_task(struct call *call, const struct hythe_task *task, uint32_t
     row[AT(HELD)] = hythe_held_count(task);
     row[AT(RETURNED)] = task->buffers_returned;
     row[AT(FORGOTTEN)] = task->requests_forgotten;
+    if (task->fault.kind != HYTHE_FAULT_NONE) {
+        row[AT(FAULT)] = task->fault.kind;
+        row[AT(FAULT_ADDRESS)] = task->fault.address;
+        row[AT(FAULT_PC)] = task->fault.pc;
+    }
     return put_words(call, row, sizeof row);
 }
 

@@ -23,7 +23,8 @@ static int is_valid(const struct hythe_tasks_config *config)
         return 0;
     }
     for (i = 0; i < config->count; i++) {
-        if (!is_name(config->configs[i].name) || config->configs[i].run == NULL) {
+        if (!is_name(config->configs[i].name) || config->configs[i].run == NULL ||
+            (config->configs[i].restriction != NULL && config->port->fault == NULL)) {
             return 0;
         }
     }
@@ -85,6 +86,7 @@ int hythe_task_begin(struct hythe_task *task, const volatile uint8_t *argument, 
     task->argument[bytes] = '\0';
     task->argument_bytes = bytes;
     task->asked_to_stop = 0;
+    task->fault.kind = HYTHE_FAULT_NONE;
     task->state = TASK_STARTING;
     task->identity = port->create(port->context, task);
     if (task->identity == NULL) {
@@ -142,6 +144,14 @@ void hythe_task_end(struct hythe_task *task, uint32_t state)
     settle(task);
 }
 
+static int has_faulted(struct hythe_task *task)
+{
+    const struct hythe_port_task *port = task->tasks->config.port;
+
+    return task->config->restriction != NULL && hythe_task_lives(task) &&
+           port->fault(port->context, task->identity, &task->fault);
+}
+
 void hythe_tasks_reap(struct hythe_tasks *tasks)
 {
     uint32_t i;
@@ -150,6 +160,8 @@ void hythe_tasks_reap(struct hythe_tasks *tasks)
         struct hythe_task *task = &tasks->config.tasks[i];
         if (hythe_load_acquire(&task->state) == TASK_RETURNED) {
             hythe_task_end(task, TASK_STOPPED);
+        } else if (has_faulted(task)) {
+            hythe_task_end(task, TASK_FAULTED);
         }
     }
 }

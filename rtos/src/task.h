@@ -12,7 +12,8 @@ enum {
     TASK_RUNNING = 2,
     /* It has returned, and is to be ended. */
     TASK_RETURNED = 3,
-    TASK_KILLED = 4
+    TASK_KILLED = 4,
+    TASK_FAULTED = 5
 };
 
 /* May it run now? */
@@ -29,7 +30,7 @@ int hythe_task_begin(struct hythe_task *task, const volatile uint8_t *argument, 
 /* Ends a task that lives, and takes back what it has. `state` is what it is then. */
 void hythe_task_end(struct hythe_task *task, uint32_t state);
 
-/* Ends those that have returned. */
+/* Ends those that have returned, and those that the processor has stopped. */
 void hythe_tasks_reap(struct hythe_tasks *tasks);
 
 /* ---- held.c ---- */

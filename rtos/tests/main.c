@@ -44,6 +44,7 @@ int main(int argc, char **argv)
     test_ports();
     test_lies();
     test_held();
+    test_gate();
     test_task();
     printf("%u passed, %u failed\n", test_sum.passed, test_sum.failed);
     return test_sum.failed != 0;

@@ -134,7 +134,7 @@ void tasks_make(struct tasks *tasks)
         hythe_client_start(&tasks->client, world_endpoint(world, OUT), tasks->open, TASKS_OPEN),
         HYTHE_OK);
     tasks->port = (struct hythe_port_task){
-        tasks, create, kill, state, stack_free, run_time_us, self,
+        tasks, create, kill, state, stack_free, run_time_us, self, NULL,
     };
     tasks->runs = 1;
     configure(tasks, TASK_SERVICE, "service", HYTHE_TASK_AT_START | HYTHE_TASK_PERMANENT);

@@ -58,6 +58,7 @@ void test_histogram(void);
 void test_ports(void);
 void test_lies(void);
 void test_held(void);
+void test_gate(void);
 void test_task(void);
 
 #endif

@@ -407,6 +407,10 @@ static void rows_are_those_of_the_page(void)
     CHECK_EQUAL(word_at(row, HYTHE_TASK_AT_STARTS), vectors_number(&vectors, group, "starts"));
     CHECK_EQUAL(word_at(row, HYTHE_TASK_AT_FORGOTTEN),
                 vectors_number(&vectors, group, "requests_forgotten"));
+    CHECK_EQUAL(word_at(row, HYTHE_TASK_AT_FAULT), vectors_number(&vectors, group, "fault"));
+    CHECK_EQUAL(word_at(row, HYTHE_TASK_AT_FAULT_ADDRESS),
+                vectors_number(&vectors, group, "fault_address"));
+    CHECK_EQUAL(word_at(row, HYTHE_TASK_AT_FAULT_PC), vectors_number(&vectors, group, "fault_pc"));
     group = "port.each_field";
     CHECK_EQUAL(vectors_bytes(vectors_text(&vectors, group, "hex"), row, HYTHE_PORT_ROW_BYTES),
                 HYTHE_PORT_ROW_BYTES);

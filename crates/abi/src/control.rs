@@ -74,6 +74,20 @@ pub mod flag {
     pub const ASKED_TO_STOP: u32 = 4;
 }
 
+/// Why a processor stopped a task.
+pub mod fault {
+    /// It read what it may not.
+    pub const READ: u32 = 1;
+    /// It wrote where it may not.
+    pub const WRITE: u32 = 2;
+    /// It went on where there is no code for it.
+    pub const EXECUTE: u32 = 3;
+    /// An interrupt found no stack to save its registers on.
+    pub const STACK: u32 = 4;
+    /// An instruction that makes no sense, or that it may not use.
+    pub const INSTRUCTION: u32 = 5;
+}
+
 /// A stack of which nobody knows how much was used.
 pub const STACK_UNKNOWN: u32 = u32::MAX;
 
@@ -84,7 +98,7 @@ pub struct TaskRow {
     pub name: [u8; NAME_BYTES],
     /// Its number, from 1 on.
     pub number: u32,
-    /// 0 stopped, 1 starting, 2 running, 3 ready, 4 blocked, 5 killed.
+    /// 0 stopped, 1 starting, 2 running, 3 ready, 4 blocked, 5 killed, 6 faulted.
     pub state: u32,
     /// By [`flag`].
     pub flags: u32,
@@ -106,6 +120,12 @@ pub struct TaskRow {
     pub buffers_returned: u32,
     /// Requests that it had open when it ended, over all its lives.
     pub requests_forgotten: u32,
+    /// Why the processor stopped it, by [`fault`]; 0: it has not since its last start.
+    pub fault: u32,
+    /// What it wanted to reach.
+    pub fault_address: u32,
+    /// Its instruction; 0: not known.
+    pub fault_pc: u32,
 }
 
 impl TaskRow {
@@ -130,6 +150,9 @@ impl TaskRow {
             self.held,
             self.buffers_returned,
             self.requests_forgotten,
+            self.fault,
+            self.fault_address,
+            self.fault_pc,
         ];
         for (place, value) in words.chunks_exact_mut(4).zip(values) {
             place.copy_from_slice(&value.to_le_bytes());
@@ -157,6 +180,9 @@ impl TaskRow {
             held: word(10),
             buffers_returned: word(11),
             requests_forgotten: word(12),
+            fault: word(13),
+            fault_address: word(14),
+            fault_pc: word(15),
         }
     }
 }

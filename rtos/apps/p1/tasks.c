@@ -9,7 +9,8 @@
 #include "FreeRTOS.h"
 #include "task.h"
 
-#include "hythe_freertos_task.h"
+#include "guest.h"
+#include "hythe_freertos_mpu.h"
 #include "methods.h"
 
 /* Bounds each wait of a task, so that it hears soon that it is to stop. */
@@ -33,10 +34,11 @@ enum {
     TASK_ECHO_3 = 4,
     TASK_COUNTER = 5,
     TASK_SPINNER = 6,
-    TASKS = 7
+    TASKS_OWN = 7,
+    TASKS = TASKS_OWN + GUESTS
 };
 
-/* Those that 7 tasks may have between two calls, and what 16 held calls have. */
+/* Those that all tasks may have between two calls, and what 16 held calls have. */
 #define HELD_MAX 32
 
 static struct hythe_port_task port;
@@ -46,8 +48,8 @@ static struct hythe_task_config configs[TASKS];
 static struct hythe_held held[HELD_MAX];
 static struct hythe_client *clients[1];
 static struct hythe_service service;
-static StackType_t stacks[TASKS][STACK_WORDS];
-static StaticTask_t kernel_memory[TASKS];
+static StackType_t stacks[TASKS_OWN][STACK_WORDS];
+static StaticTask_t kernel_memory[TASKS_OWN];
 
 static void run_service(struct hythe_task *task)
 {
@@ -176,7 +178,7 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
     int result;
 
     clients[0] = work->client;
-    hythe_freertos_task_start(freertos, &port);
+    hythe_freertos_mpu_start(freertos, &port);
     add(TASK_SERVICE, "service", run_service, &service, PRIORITY_SERVICE,
         HYTHE_TASK_AT_START | HYTHE_TASK_PERMANENT);
     add(TASK_METHODS, "methods", run_methods, methods, PRIORITY_WORK,
@@ -186,6 +188,7 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
     add(TASK_ECHO_3, "echo", run_echo, work, PRIORITY_WORK, HYTHE_TASK_AT_START);
     add(TASK_COUNTER, "counter", run_counter, work, PRIORITY_WORK, 0);
     add(TASK_SPINNER, "spinner", run_spinner, work, PRIORITY_LOWEST, 0);
+    guests_configure(configs + TASKS_OWN, work, work->segments);
     result = hythe_service_start(&service, &served);
     return result == HYTHE_OK ? hythe_tasks_start(&tasks, &config) : result;
 }

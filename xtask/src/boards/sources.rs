@@ -96,6 +96,13 @@ pub(super) fn library_flags(root: &Path, board: &Board) -> Vec<String> {
     flags
 }
 
+/// Flags for compiling a file of the port for FreeRTOS alone, as small as can be.
+pub(super) fn port_flags(root: &Path, vendor: &Vendor, board: &Board) -> Vec<String> {
+    let folder = root.join("boards").join(&board.name);
+    let app = board.build.apps.first().map_or("", String::as_str);
+    board_flags(root, vendor, &folder, board, app, &["-Os".into()])
+}
+
 /// Flags behind the objects when an image is linked.
 pub(super) fn board_link_flags(folder: &Path, board: &Board) -> Vec<String> {
     let mut flags = board.build.flags.clone();

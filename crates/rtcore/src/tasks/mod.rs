@@ -23,7 +23,7 @@ use hythe_node::{Client, ClientOptions, Direction, Node, NodeError, Pool};
 
 pub use self::error::TaskError;
 use self::reply::Reply;
-pub use self::reply::{CoreRegisters, PortRegisters, TaskInfo, TaskState};
+pub use self::reply::{CoreRegisters, FaultKind, PortRegisters, TaskFault, TaskInfo, TaskState};
 pub use self::segment::CoreByte;
 use crate::control::{self, AgentStatus, EndpointStatus};
 use crate::stopped::stopped_process;
