@@ -9,11 +9,13 @@ use hythe_pool::{MemberIndex, NewObject, ObjectKind, ObjectTable, Section};
 
 use super::messages::{settle_moving, stored};
 use super::open::{OpenPlan, Opened, unlink};
-use super::sleep::{Sleeper, wake};
+use super::sleep::{ChangeWait, ChangeWord, wake};
 use super::watch::{Callback, WatchPlace};
-use super::{Deadline, LONGEST_NAP, SyncError, lock, name};
+use super::{Deadline, SyncError, lock, name};
 use crate::buffer::{Lease, Reference, Sample};
 use crate::node::Node;
+use crate::spin::is_realtime;
+use crate::spinner::SharedSpinner;
 
 /// How to open a message queue.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +104,9 @@ pub struct MessageQueue {
     store: MemberIndex,
     receives: bool,
     sends: bool,
+    /// Its opener does not outrank the other side.
+    may_spin: bool,
+    spinner: SharedSpinner,
     watch: WatchPlace,
 }
 
@@ -168,6 +173,8 @@ impl MessageQueue {
             store,
             receives,
             sends,
+            may_spin: !is_realtime(),
+            spinner: SharedSpinner::default(),
             watch: WatchPlace::default(),
         })
     }
@@ -364,19 +371,20 @@ impl MessageQueue {
             };
             return Err(SyncError::WouldBlock(why));
         }
-        let sleeper = Sleeper::new(table, index);
+        let wait = ChangeWait {
+            word: ChangeWord::of(table, index),
+            gate: self.opened.shared.spin_gate(),
+            spinner: &self.spinner,
+            may_spin: self.may_spin,
+        };
         let _waiting = receives.then(|| Waiting::new(&self.opened, table));
         loop {
-            let seen = sleeper.changed();
+            let seen = wait.word.now();
             if let Some(found) = look()? {
                 return Ok(found);
             }
-            let left = deadline.left().ok_or(SyncError::TimedOut)?;
-            if sleeper.spin(seen, self.opened.shared.spin_gate().limit().min(left)) {
-                continue;
-            }
-            if sleeper.sleep(seen, left.min(LONGEST_NAP)) {
-                return Err(SyncError::Interrupted);
+            if let Some(found) = wait.until_change(seen, deadline, || Ok(None))? {
+                return Ok(found);
             }
         }
     }
