@@ -360,30 +360,35 @@ impl MessageQueue {
             }
             Ok(found)
         };
-        if let Some(found) = look()? {
-            return Ok(found);
-        }
-        if deadline == Deadline::Now {
-            let why = if receives {
-                "the queue is empty"
-            } else {
-                "the queue is full"
-            };
-            return Err(SyncError::WouldBlock(why));
-        }
         let wait = ChangeWait {
             word: ChangeWord::of(table, index),
             gate: self.opened.shared.spin_gate(),
             spinner: &self.spinner,
             may_spin: self.may_spin,
         };
-        let _waiting = receives.then(|| Waiting::new(&self.opened, table));
+        let mut waiting = None;
         loop {
             let seen = wait.word.now();
-            if let Some(found) = look()? {
+            // A look takes the lock, so that one that finds nothing keeps the sender waiting, too.
+            // Before a sleep there is one for certain: whoever sends may have died meanwhile.
+            let is_certain = deadline == Deadline::Now;
+            let seems_worth_it = !receives || !table.seems_without_message(index);
+            if (is_certain || seems_worth_it)
+                && let Some(found) = look()?
+            {
                 return Ok(found);
             }
-            if let Some(found) = wait.until_change(seen, deadline, || Ok(None))? {
+            if deadline == Deadline::Now {
+                return Err(SyncError::WouldBlock(if receives {
+                    "the queue is empty"
+                } else {
+                    "the queue is full"
+                }));
+            }
+            if receives && waiting.is_none() {
+                waiting = Some(Waiting::new(&self.opened, table));
+            }
+            if let Some(found) = wait.until_change(seen, deadline, &mut look)? {
                 return Ok(found);
             }
         }
@@ -405,9 +410,12 @@ impl MessageQueue {
     ) -> Result<(), SyncError> {
         let (shared, table) = (&self.opened.shared, self.opened.table()?);
         let pool = shared.pool();
-        let mut openers = table.openers(self.opened.info.index);
-        let is_awaited =
-            openers.any(|(party, receivers)| receivers > 0 && !lock::is_over(pool, party));
+        // Nobody of them is asked where nobody is to be notified.
+        let is_awaited = |pool| {
+            let mut openers = table.openers(self.opened.info.index);
+            openers.any(|(party, receivers)| receivers > 0 && !lock::is_over(pool, party))
+        };
+        let notifies = section.registrant().is_some() && !is_awaited(pool);
         let message = section.begin_insert(priority, reference.descriptor());
         let (control, slot) = (pool.control(), reference.slot());
         if let Err(error) = shared.act(|member| member.give(control, self.store, slot, 1)) {
@@ -415,7 +423,7 @@ impl MessageQueue {
             return Err(crate::NodeError::from(error).into());
         }
         reference.moved();
-        section.insert(message, !is_awaited)?;
+        section.insert(message, notifies)?;
         Ok(())
     }
 
