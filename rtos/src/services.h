@@ -38,10 +38,10 @@ struct hythe_services_call {
 };
 
 /*
- * Calls, and waits for the answer up to `timeout_ms`; a message that comes so is confirmed. Returns what it says: 0 or more, or a
- * negative error number, also of the call itself (hythe_services.h). -HYTHE_EMSGSIZE: the payload
- * does not fit the slot that the agent gave; -HYTHE_EPROTO: the answer has more than
- * `result_bytes` behind its header, or what is wrong in it.
+ * Calls, and waits for the answer up to `timeout_ms`; a message that comes so is confirmed. Returns
+ * what it says: 0 or more, or a negative error number, also of the call itself (hythe_services.h).
+ * -HYTHE_EMSGSIZE: the payload does not fit the slot that the agent gave; -HYTHE_EPROTO: the answer
+ * has more than `result_bytes` behind its header, or what is wrong in it.
  */
 int hythe_services_call(struct hythe_services *services, struct hythe_services_call *call,
                         uint32_t method, uint32_t first, uint32_t timeout_ms);
