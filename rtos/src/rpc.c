@@ -152,14 +152,10 @@ static void unskip_header(struct hythe_buffer *buffer)
 
 int hythe_rpc_lease(struct hythe_client *client, struct hythe_buffer *buffer, uint32_t timeout_ms)
 {
-    int result = hythe_request_lease(client, buffer, timeout_ms);
+    int result = hythe_call_lease(client, buffer, 0, timeout_ms);
 
     if (result != HYTHE_OK) {
         return result;
-    }
-    if (buffer->length < HYTHE_CALL_BYTES) {
-        (void)hythe_release(buffer);
-        return HYTHE_E_LENGTH;
     }
     skip_header(buffer);
     return HYTHE_OK;
