@@ -1,6 +1,7 @@
 /* The gate of a restricted task: what it reaches, what it asks for, and that faults end it. */
 #include "freertos/hythe_gate_call.h"
 #include "linux_side.h"
+#include "services.h"
 #include "task.h"
 #include "tasks.h"
 #include "test.h"
@@ -266,6 +267,42 @@ static void a_task_that_faults_is_ended_and_gives_back_what_it_had(void)
     world_free(&fixture.tasks.world);
 }
 
+static void the_agent_is_told_of_a_fault_when_it_can_be(void)
+{
+    static struct hythe_services services;
+    struct hythe_task *task = &fixture.tasks.memory[TASK_A];
+    uint32_t words[HYTHE_CALL_WORDS];
+    struct descriptor got;
+    const uint8_t *data;
+
+    make();
+    fixture.tasks.self = TASK_SERVICE;
+    services.client = fixture.tasks.client;
+    task->untold = (struct hythe_fault){HYTHE_FAULT_WRITE, 0x21300000u, 0x1234u};
+    hythe_tasks_tell_faults(&fixture.tasks.tasks, &services);
+    CHECK_EQUAL(task->untold.kind, HYTHE_FAULT_WRITE);
+    got = linux_slot(&fixture.tasks.world.side, 0, 1, WORLD_SLOT_BYTES - 256);
+    got.references = 1;
+    linux_push(&fixture.tasks.world.side, LINUX_FLOW(OUT, 0), got);
+    hythe_tasks_tell_faults(&fixture.tasks.tasks, &services);
+    CHECK_EQUAL(task->untold.kind, HYTHE_FAULT_NONE);
+    CHECK(linux_take(&fixture.tasks.world.side, LINUX_FLOW(OUT, 0), &got));
+    CHECK_EQUAL(got.length, HYTHE_CALL_BYTES + 1);
+    data = fixture.tasks.world.region_memory + WORLD_SLOT_BYTES + got.offset;
+    hythe_call_read(data, words);
+    CHECK_EQUAL(words[HYTHE_CALL_METHOD], HYTHE_METHOD_TASK_EVENT);
+    CHECK_EQUAL(words[HYTHE_CALL_TASK], TASK_A + 1);
+    CHECK_EQUAL(words[HYTHE_CALL_FLAGS], HYTHE_FAULT_WRITE);
+    CHECK_EQUAL(words[HYTHE_CALL_ARGUMENT], 0x21300000u);
+    CHECK_EQUAL(words[HYTHE_CALL_ARGUMENT + 1], 0x1234u);
+    CHECK_EQUAL(words[HYTHE_CALL_LENGTH], 1);
+    CHECK_EQUAL(data[HYTHE_CALL_BYTES], 'a');
+    /* Once. */
+    hythe_tasks_tell_faults(&fixture.tasks.tasks, &services);
+    CHECK(!linux_take(&fixture.tasks.world.side, LINUX_FLOW(OUT, 0), &got));
+    world_free(&fixture.tasks.world);
+}
+
 static void a_platform_that_cannot_restrict_tasks_refuses_them(void)
 {
     struct hythe_tasks_config config;
@@ -287,5 +324,6 @@ void test_gate(void)
     RUN(the_argument_goes_only_where_the_task_may_write);
     RUN(buffers_are_known_by_their_numbers_alone);
     RUN(a_task_that_faults_is_ended_and_gives_back_what_it_had);
+    RUN(the_agent_is_told_of_a_fault_when_it_can_be);
     RUN(a_platform_that_cannot_restrict_tasks_refuses_them);
 }

@@ -33,7 +33,16 @@ pub mod method {
     pub const SHM_SET: u32 = 0x8000_0005;
     /// Removes a segment; it goes with its last attachment.
     pub const SHM_REMOVE: u32 = 0x8000_0006;
+
+    /// The processor has stopped a task of the core.
+    pub const TASK_EVENT: u32 = 0x8000_0031;
 }
+
+/// The channel of events about a core, beside that of [`ENDPOINT`].
+pub const EVENTS: &str = "core/events";
+
+/// Event of [`EVENTS`]: a task was stopped by the processor.
+pub const EVENT_TASK_FAULTED: u8 = 0;
 
 /// Bytes of what is said of a segment.
 pub const SEGMENT_STATUS_BYTES: usize = 88;

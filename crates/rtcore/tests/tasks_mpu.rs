@@ -396,3 +396,28 @@ fn a_gate_does_nothing_that_its_task_could_not() {
     drop(counted);
     guests.finish();
 }
+
+#[test]
+fn linux_is_told_of_each_fault_by_line_and_event() {
+    let Some(mut guests) = Guests::start() else {
+        return;
+    };
+    let mut listener = guests.p1.node.listener("core/events").expect("a listener");
+    let link = guests.place(Place::Link);
+    for count in 1..=3 {
+        let fault = guests.fault("guest", &format!("write {link:x}"));
+        let events = listener.wait(LONG).expect("sound");
+        let events: Vec<u8> = events.iter().map(|event| event.number()).collect();
+        assert_eq!(events, [0]);
+        let pc = fault.pc.expect("known");
+        let line = format!(
+            "agent: task guest (8) was stopped: write at {link:#010x}, instruction at {pc:#010x}"
+        );
+        eventually("the log has a line for each", || {
+            let log = hythe_rtcore::control::log(&guests.p1.world.pool, BOARD).expect("a log");
+            log.lines().filter(|said| *said == line).count() == count
+        });
+    }
+    drop(listener);
+    guests.finish();
+}

@@ -1,13 +1,15 @@
 //! A call of a core to its agent, and the answer (`spec/services.md`).
 
 use hythe_abi::services::{BYTES, CallHeader, OWN_METHOD_MAX, ReplyHeader};
-use hythe_node::{NodeError, Request, Responder};
+use hythe_node::{NodeError, Request, Responder, Sample};
 use rustix::io::Errno;
 
 /// A call, to be answered at any time. If it is dropped unanswered, the core gets an error.
 #[derive(Debug)]
 pub(super) struct Call {
     header: CallHeader,
+    /// What is behind the header, if there is anything.
+    payload: Option<Sample>,
     responder: Responder,
 }
 
@@ -59,11 +61,21 @@ impl Call {
         sample.check_whole()?;
         let header = CallHeader::from_bytes(header)
             .filter(|header| header.method > OWN_METHOD_MAX && header.bytes as usize == behind);
-        Ok(header.map(|header| Self {
+        let Some(header) = header else {
+            return Ok(None);
+        };
+        let (sample, responder) = request.into_parts();
+        Ok(Some(Self {
             header,
-            // The slot goes back at once: what is behind the header, no method reads yet.
-            responder: request.into_parts().1,
+            // A slot without payload goes back at once: the call may wait.
+            payload: (behind != 0).then(|| sample.narrow(BYTES, behind)),
+            responder,
         }))
+    }
+
+    /// The payload, in the core's buffer; once.
+    pub(super) const fn take_payload(&mut self) -> Option<Sample> {
+        self.payload.take()
     }
 
     pub(super) const fn header(&self) -> &CallHeader {

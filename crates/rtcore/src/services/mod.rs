@@ -10,6 +10,7 @@
 //! violation and given up, anything else that is wrong is refused with an error number.
 
 mod call;
+mod events;
 mod notes;
 mod segments;
 
@@ -28,6 +29,7 @@ use crate::link::{Life, LinkMap, ViolatedWord};
 use crate::segment::CoreUser;
 use crate::{LinkTimeouts, join_with};
 use call::{Answer, Call};
+use events::TaskEvents;
 use notes::Notes;
 use segments::CoreSegments;
 
@@ -46,10 +48,16 @@ trait Kind: Send {
     fn has(&self, method: u32) -> bool;
 
     /// Does what is asked, and answers, now or later.
-    fn serve(&mut self, call: Call, notes: &mut Notes);
+    fn serve(&mut self, call: Call, at: &mut Serving<'_>);
 
     /// The core has begun anew, or is dead: it has nothing any more.
     fn forget(&mut self) -> Result<(), String>;
+}
+
+/// What the kinds of services need.
+struct Serving<'a> {
+    node: &'a Node,
+    notes: &'a mut Notes,
 }
 
 /// Whom the services are for.
@@ -111,7 +119,10 @@ impl Services {
             pool: pool.clone(),
             channel: customer.channel.to_owned(),
             row: customer.row,
-            kinds: vec![Box::new(CoreSegments::begin(pool, user))],
+            kinds: vec![
+                Box::new(CoreSegments::begin(pool, user)),
+                Box::new(TaskEvents::begin(customer.channel)),
+            ],
             notes,
         };
         Ok((services, lines))
@@ -155,7 +166,7 @@ impl Services {
             };
             self.follow(&mut life, link.life());
             match Call::of(request)? {
-                Some(call) => self.dispatch(call),
+                Some(call) => self.dispatch(call, node),
                 None => self.count_violation(),
             }
         }
@@ -172,10 +183,11 @@ impl Services {
         }
     }
 
-    fn dispatch(&mut self, call: Call) {
+    fn dispatch(&mut self, call: Call, node: &Node) {
         let method = call.header().method;
+        let notes = &mut self.notes;
         match self.kinds.iter_mut().find(|kind| kind.has(method)) {
-            Some(kind) => kind.serve(call, &mut self.notes),
+            Some(kind) => kind.serve(call, &mut Serving { node, notes }),
             None => call.answer(&Answer::refused(Errno::NOSYS)),
         }
     }

@@ -9,9 +9,8 @@ use hythe_node::Pool;
 use hythe_sys::system_v::{CREATE, EXCLUSIVE, NO_RESERVE, READ_ONLY};
 use rustix::io::Errno;
 
-use super::Kind;
 use super::call::{Answer, Call};
-use super::notes::Notes;
+use super::{Kind, Serving};
 use crate::segment::{Access, CoreAttachment, CoreUser, SegmentError, Segments};
 
 /// Bits of shmget(2) that a core may set: permissions, and these.
@@ -172,7 +171,7 @@ impl Kind for CoreSegments {
         (method::SHM_GET..=method::SHM_REMOVE).contains(&method)
     }
 
-    fn serve(&mut self, call: Call, notes: &mut Notes) {
+    fn serve(&mut self, call: Call, at: &mut Serving<'_>) {
         let answer = self.act(call.header()).unwrap_or_else(|refusal| {
             let number = match &refusal {
                 Refusal::Call(number) => *number,
@@ -181,7 +180,8 @@ impl Kind for CoreSegments {
             if let Refusal::Segment(error) = refusal
                 && is_worth_a_line(number)
             {
-                notes.add(&format!("a segment was refused to the core: {error}"));
+                at.notes
+                    .add(&format!("a segment was refused to the core: {error}"));
             }
             Answer::refused(number)
         });
