@@ -12,12 +12,11 @@
 /* 0: not now. */
 static int tell(struct hythe_client *client, const struct hythe_task *task, uint32_t number)
 {
-    const struct hythe_fault *fault = &task->untold;
+    const struct hythe_fault *fault = &task->fault_untold;
     const char *name = task->config->name;
     uint32_t name_bytes = hythe_name_bytes(name);
     uint32_t words[HYTHE_CALL_WORDS] = {0};
     struct hythe_buffer buffer;
-    uint64_t request;
     uint32_t i;
 
     if (hythe_request_lease(client, &buffer, 0) != HYTHE_OK) {
@@ -37,15 +36,8 @@ static int tell(struct hythe_client *client, const struct hythe_task *task, uint
     for (i = 0; i < name_bytes; i++) {
         buffer.data[HYTHE_CALL_BYTES + i] = (uint8_t)name[i];
     }
-    if (hythe_request_send(client, &buffer, HYTHE_CALL_BYTES + name_bytes, &request) == HYTHE_OK) {
-        /* Its answer says nothing. */
-        (void)hythe_request_forget(client, request);
-        return 1;
-    }
-    if (buffer.endpoint != NULL) {
-        (void)hythe_release(&buffer);
-    }
-    return 0;
+    hythe_request_tell(client, &buffer, HYTHE_CALL_BYTES + name_bytes);
+    return 1;
 }
 
 void hythe_tasks_tell_faults(struct hythe_tasks *tasks, struct hythe_services *services)
@@ -54,8 +46,8 @@ void hythe_tasks_tell_faults(struct hythe_tasks *tasks, struct hythe_services *s
 
     for (i = 0; i < tasks->config.count; i++) {
         struct hythe_task *task = &tasks->config.tasks[i];
-        if (task->untold.kind != HYTHE_FAULT_NONE && tell(&services->client, task, i + 1)) {
-            task->untold.kind = HYTHE_FAULT_NONE;
+        if (task->fault_untold.kind != HYTHE_FAULT_NONE && tell(&services->client, task, i + 1)) {
+            task->fault_untold.kind = HYTHE_FAULT_NONE;
         }
     }
 }

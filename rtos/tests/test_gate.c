@@ -278,14 +278,14 @@ static void the_agent_is_told_of_a_fault_when_it_can_be(void)
     make();
     fixture.tasks.self = TASK_SERVICE;
     services.client = fixture.tasks.client;
-    task->untold = (struct hythe_fault){HYTHE_FAULT_WRITE, 0x21300000u, 0x1234u};
+    task->fault_untold = (struct hythe_fault){HYTHE_FAULT_WRITE, 0x21300000u, 0x1234u};
     hythe_tasks_tell_faults(&fixture.tasks.tasks, &services);
-    CHECK_EQUAL(task->untold.kind, HYTHE_FAULT_WRITE);
+    CHECK_EQUAL(task->fault_untold.kind, HYTHE_FAULT_WRITE);
     got = linux_slot(&fixture.tasks.world.side, 0, 1, WORLD_SLOT_BYTES - 256);
     got.references = 1;
     linux_push(&fixture.tasks.world.side, LINUX_FLOW(OUT, 0), got);
     hythe_tasks_tell_faults(&fixture.tasks.tasks, &services);
-    CHECK_EQUAL(task->untold.kind, HYTHE_FAULT_NONE);
+    CHECK_EQUAL(task->fault_untold.kind, HYTHE_FAULT_NONE);
     CHECK(linux_take(&fixture.tasks.world.side, LINUX_FLOW(OUT, 0), &got));
     CHECK_EQUAL(got.length, HYTHE_CALL_BYTES + 1);
     data = fixture.tasks.world.region_memory + WORLD_SLOT_BYTES + got.offset;

@@ -409,9 +409,10 @@ fn linux_is_told_of_each_fault_by_line_and_event() {
         let events = listener.wait(LONG).expect("sound");
         let events: Vec<u8> = events.iter().map(|event| event.number()).collect();
         assert_eq!(events, [0]);
-        let pc = fault.pc.expect("known");
+        let (number, pc) = (guests.p1.one("guest").number, fault.pc.expect("known"));
         let line = format!(
-            "agent: task guest (8) was stopped: write at {link:#010x}, instruction at {pc:#010x}"
+            "agent: task guest ({number}) was stopped: write at {link:#010x}, \
+             instruction at {pc:#010x}"
         );
         eventually("the log has a line for each", || {
             let log = hythe_rtcore::control::log(&guests.p1.world.pool, BOARD).expect("a log");

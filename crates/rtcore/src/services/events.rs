@@ -8,9 +8,8 @@ use hythe_abi::control::NAME_BYTES;
 use hythe_abi::core_services::{ENDPOINT, EVENT_TASK_FAULTED, EVENTS, method};
 use hythe_abi::services::CallHeader;
 use hythe_node::{EventId, Node, NodeError, Notifier, Sample};
-use rustix::io::Errno;
 
-use super::call::{Answer, Call};
+use super::call::Call;
 use super::{Kind, Serving};
 use crate::tasks::TaskFault;
 
@@ -48,15 +47,19 @@ impl Kind for TaskEvents {
     fn serve(&mut self, mut call: Call, at: &mut Serving<'_>) {
         let name = call.take_payload().as_ref().and_then(name_of);
         let told = name.and_then(|name| line(call.header(), &name));
+        call.end_silently();
         let (Some(line), Some(event)) = (told, EventId::new(EVENT_TASK_FAULTED)) else {
-            return call.answer(&Answer::refused(Errno::INVAL));
+            return at.notes.add("what it told of a task makes no sense");
         };
         at.notes.add(&line);
         if let Err(error) = self.raise(at.node, event) {
             at.notes
                 .add(&format!("no event on {}: {error}", self.channel));
         }
-        call.answer(&Answer::default());
+    }
+
+    fn task_ended(&mut self, _: u32) -> String {
+        String::new()
     }
 
     fn forget(&mut self) -> Result<(), String> {
