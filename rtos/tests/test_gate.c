@@ -213,6 +213,53 @@ static void buffers_are_known_by_their_numbers_alone(void)
     world_free(&fixture.tasks.world);
 }
 
+static int message_call(uint32_t operation, uint32_t target, const uint8_t *at, uint32_t bytes)
+{
+    struct hythe_gate_call *call = call_at(BYTES);
+
+    memset(call, 0, sizeof *call);
+    call->operation = operation;
+    call->target = target;
+    call->at = (uint8_t *)(uintptr_t)at;
+    call->bytes = bytes;
+    return ask(call);
+}
+
+static void messages_stand_only_where_the_task_reaches(void)
+{
+    static const char *const names[] = {"q", "q", "q"};
+    static struct hythe_services services;
+    const uint8_t *end = fixture.segment + 2 * BYTES;
+    uint32_t place;
+
+    make();
+    fixture.restriction.queues = names;
+    fixture.restriction.queue_count = 3;
+    fixture.restriction.semaphores = names;
+    fixture.restriction.semaphore_count = 1;
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_SEND, 0, end - 8, 8), -HYTHE_EBADF);
+    fixture.tasks.tasks.config.services = &services;
+    services.client.endpoint = world_endpoint(&fixture.tasks.world, OUT);
+    services.client.requests = fixture.tasks.open;
+    services.client.request_count = TASKS_OPEN;
+    for (place = HYTHE_GATE_OBJECTS; place < 5; place++) {
+        CHECK_EQUAL(message_call(HYTHE_GATE_MQ_SEND, place, end - 8, 8), -HYTHE_EBADF);
+        CHECK_EQUAL(message_call(HYTHE_GATE_SEM_WAIT, place - 1, NULL, 0), -HYTHE_EBADF);
+        CHECK_EQUAL(message_call(HYTHE_GATE_SEM_POST, place - 1, NULL, 0), -HYTHE_EBADF);
+    }
+    /* Within, it is the agent who is asked, and there is none. */
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_SEND, 0, end - 8, 8), -HYTHE_ETIMEDOUT);
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_SEND, 0, end - 8, 9), -HYTHE_EFAULT);
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_SEND, 0, end - 8, UINT32_MAX), -HYTHE_EFAULT);
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_SEND, 0, NULL, 8), -HYTHE_EFAULT);
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_RECEIVE, 0, end - 8, 8), -HYTHE_EFAULT);
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_RECEIVE, 0, fixture.stack.bytes + BYTES, BYTES),
+                -HYTHE_ETIMEDOUT);
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_RECEIVE, 0, fixture.stack.bytes + BYTES, BYTES + 1),
+                -HYTHE_EFAULT);
+    world_free(&fixture.tasks.world);
+}
+
 /* ---- A fault, as the platform tells it ---- */
 
 static int has_faulted(void *context, const void *identity, struct hythe_fault *fault)
@@ -323,6 +370,7 @@ void test_gate(void)
     RUN(a_call_that_the_task_does_not_reach_is_left_alone);
     RUN(the_argument_goes_only_where_the_task_may_write);
     RUN(buffers_are_known_by_their_numbers_alone);
+    RUN(messages_stand_only_where_the_task_reaches);
     RUN(a_task_that_faults_is_ended_and_gives_back_what_it_had);
     RUN(the_agent_is_told_of_a_fault_when_it_can_be);
     RUN(a_platform_that_cannot_restrict_tasks_refuses_them);
