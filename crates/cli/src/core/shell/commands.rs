@@ -559,9 +559,11 @@ impl Runs {
 
 fn tested_text(tested: &Tested) -> String {
     format!(
-        "{} of {} bytes came back unchanged: {:.0} a second, p50 {} us, p99 {} us, by {} (seed {})",
+        "{} of {} bytes came back unchanged, {} in place: {:.0} a second, p50 {} us, p99 {} us, by \
+         {} (seed {})",
         units::counted(tested.messages, "message"),
         tested.size_bytes,
+        tested.in_place,
         tested.messages_per_second,
         tested.p50_ns / 1000,
         tested.p99_ns / 1000,
