@@ -17,7 +17,7 @@ pub(crate) struct Row {
 pub(crate) enum Kind {
     /// Commands, and what is seen; or what was expected in vain.
     Test(Look),
-    /// The same, which another stage of continuous integration does for itself: only in a whole run.
+    /// The same, which `make check` does for itself: only in a whole run.
     Slow(Look),
     /// Why this project has no such test.
     NotApplicable(&'static str),
