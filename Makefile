@@ -17,7 +17,7 @@ install = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' packaging/i
 c_files = $(shell find crates rtos preload-init bindings bench examples tests -name '*.[ch]' 2>/dev/null)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing, encode the demo's recording, build the board images
 	@scripts/setup.sh
