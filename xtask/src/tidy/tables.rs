@@ -163,9 +163,10 @@ fn target(rule: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const ROWS: &str = "| `make test` | all |\n| `make test-p1` | one |\n| `make install`, `make uninstall` | both |\n";
-    const MAKEFILE: &str = "help: ## this list\ntest: setup ## all tests\ntest-p1: ## one\ninstall: ## in\n\
-                            uninstall: ## out\nhidden:\n";
+    const ROWS: &str = "| `make test` | all |\n| `make test-p1` | one |\n\
+                        | `make install`, `make uninstall` | both |\n";
+    const MAKEFILE: &str = "help: ## this list\ntest: setup ## all tests\ntest-p1: ## one\n\
+                            install: ## in\nuninstall: ## out\nhidden:\n";
     const LINKS: &str = "[a](docs/guide/a.md)\n";
 
     fn said(pages: &[(&str, &str)]) -> Vec<String> {
