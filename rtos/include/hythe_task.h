@@ -2,13 +2,15 @@
  * Tasks that Linux lists, starts, stops and kills by name (spec/control.md).
  *
  * A program registers its tasks in a table, and one more task, the service task, serves the
- * endpoint `core/control`. It has the highest priority of the program, and no other task has it: so
- * whenever it runs, no other task is inside the library, and it may end any of them.
+ * endpoint `core/control`. It has the highest priority of the program, and no other task has it:
+ * so whenever it runs, no other task is inside the library, and it may end any of them.
  *
- * What a registered task has of the library is known to the table: buffers, open requests, and that
- * it sleeps. When the task ends, by returning or by a kill, all of it goes back at once and is
- * counted. What else it has, such as a mutex of the program, is the program's own business: a task
- * that may be killed has nothing of others between two calls.
+ * What a registered task has of the library is known to the table: buffers, open requests, and
+ * that it sleeps. When the task ends, by returning or by a kill, all of it goes back at once and
+ * is counted. What it has of the agent's services goes back, too: attached segments, open
+ * semaphores and queues; what it took from a semaphore is a dead holder's (hythe_sem.h). What else
+ * it has, such as a mutex of the program, is the program's own business: a task that may be killed
+ * has nothing of others between two calls.
  *
  * All memory is the caller's. Linked only into programs that use it; without it the library tells
  * tasks apart nowhere. Results are those of hythe_rt.h unless a function says otherwise.
@@ -59,6 +61,7 @@ struct hythe_task_config {
     const struct hythe_restriction *restriction;
 };
 
+struct hythe_services;
 struct hythe_tasks;
 
 /* Caller-owned; only the library writes it. */
@@ -74,6 +77,8 @@ struct hythe_task {
     volatile uint32_t asked_to_stop;
     /* It is one of the link's sleepers. */
     uint32_t sleeps;
+    /* The agent does not know yet that it has ended. */
+    uint32_t untold;
     uint32_t starts;
     uint32_t kills;
     /* Why the processor stopped it, since it was started last. */
@@ -109,6 +114,8 @@ struct hythe_tasks_config {
     /* All clients with which registered tasks ask; started before. */
     struct hythe_client *const *clients;
     uint32_t client_count;
+    /* The services that they use; NULL: none. Their clients are among `clients`. */
+    struct hythe_services *services;
 };
 
 /* The registered tasks of a program. Private. */

@@ -36,6 +36,8 @@ int main(int argc, char **argv)
     test_client();
     test_rpc();
     test_shm();
+    test_sem();
+    test_mq();
     test_hostile();
     test_sessions();
     test_random();

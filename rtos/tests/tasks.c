@@ -114,9 +114,16 @@ static void configure(struct tasks *tasks, uint32_t number, const char *name, ui
 void tasks_make(struct tasks *tasks)
 {
     const struct hythe_tasks_config config = {
-        &tasks->world.link, &tasks->port,   tasks->configs,
-        tasks->memory,      TASKS,          tasks->held,
-        TASKS_HELD,         tasks->clients, 1,
+        &tasks->world.link,
+        &tasks->port,
+        tasks->configs,
+        tasks->memory,
+        TASKS,
+        tasks->held,
+        TASKS_HELD,
+        tasks->clients,
+        1,
+        NULL,
     };
     struct hythe_service_config served;
     struct world *world = &tasks->world;

@@ -48,6 +48,8 @@ void test_requests(void);
 void test_client(void);
 void test_rpc(void);
 void test_shm(void);
+void test_sem(void);
+void test_mq(void);
 void test_flows(void);
 void test_stopped(void);
 void test_hostile(void);

@@ -72,7 +72,8 @@ fn tasks_are_listed_for_people_and_for_machines() {
     assert_eq!(
         names,
         [
-            "service", "methods", "echo", "echo", "echo", "counter", "spinner"
+            "service", "methods", "echo", "echo", "echo", "counter", "spinner", "worker", "worker",
+            "worker", "worker"
         ]
     );
     let service = &tasks[0];
@@ -164,7 +165,7 @@ fn each_refusal_names_value_and_remedy() {
             1,
             &[
                 "no task `nothing`",
-                "service, methods, echo, counter, spinner",
+                "service, methods, echo, counter, spinner, worker",
             ],
         ),
         (

@@ -7,12 +7,14 @@
 
 /* Attached at once. */
 #define SEGMENTS_ATTACHED_MAX 64
-#define SEGMENTS_CALLS_MAX 4
+/* For each task that calls. */
+#define SEGMENTS_CALLS_MAX 8
 #define SEGMENTS_METHODS 8
 
 struct segments {
     struct hythe_services services;
     struct hythe_open_request requests[SEGMENTS_CALLS_MAX];
+    struct hythe_open_request message_requests[SEGMENTS_CALLS_MAX];
     struct hythe_shm attached[SEGMENTS_ATTACHED_MAX];
     /* None are made for Linux. */
     volatile uint32_t refuses;

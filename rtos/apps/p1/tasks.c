@@ -34,7 +34,9 @@ enum {
     TASK_ECHO_3 = 4,
     TASK_COUNTER = 5,
     TASK_SPINNER = 6,
-    TASKS_OWN = 7,
+    TASK_WORKER = 7,
+    WORKERS = 4,
+    TASKS_OWN = TASK_WORKER + WORKERS,
     TASKS = TASKS_OWN + GUESTS
 };
 
@@ -46,7 +48,7 @@ static struct hythe_tasks tasks;
 static struct hythe_task task_memory[TASKS];
 static struct hythe_task_config configs[TASKS];
 static struct hythe_held held[HELD_MAX];
-static struct hythe_client *clients[1];
+static struct hythe_client *clients[3];
 static struct hythe_service service;
 static StackType_t stacks[TASKS_OWN][STACK_WORDS];
 static StaticTask_t kernel_memory[TASKS_OWN];
@@ -165,7 +167,8 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
         .held = held,
         .held_count = HELD_MAX,
         .clients = clients,
-        .client_count = 1,
+        .client_count = 3,
+        .services = &work->segments->services,
     };
     const struct hythe_service_config served = {
         .tasks = &tasks,
@@ -175,9 +178,12 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
         .make_segment = segments_make,
         .context = work->segments,
     };
+    uint32_t i;
     int result;
 
     clients[0] = work->client;
+    clients[1] = &work->segments->services.client;
+    clients[2] = &work->segments->services.messages;
     hythe_freertos_mpu_start(freertos, &port);
     add(TASK_SERVICE, "service", run_service, &service, PRIORITY_SERVICE,
         HYTHE_TASK_AT_START | HYTHE_TASK_PERMANENT);
@@ -188,6 +194,9 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
     add(TASK_ECHO_3, "echo", run_echo, work, PRIORITY_WORK, HYTHE_TASK_AT_START);
     add(TASK_COUNTER, "counter", run_counter, work, PRIORITY_WORK, 0);
     add(TASK_SPINNER, "spinner", run_spinner, work, PRIORITY_LOWEST, 0);
+    for (i = 0; i < WORKERS; i++) {
+        add(TASK_WORKER + i, "worker", objects_run_worker, work->objects, PRIORITY_WORK, 0);
+    }
     guests_configure(configs + TASKS_OWN, work, work->segments);
     result = hythe_service_start(&service, &served);
     return result == HYTHE_OK ? hythe_tasks_start(&tasks, &config) : result;

@@ -4,6 +4,7 @@
 
 #include "hythe_freertos.h"
 #include "hythe_task.h"
+#include "objects.h"
 #include "segments.h"
 
 /* What the tasks use. */
@@ -13,6 +14,7 @@ struct work {
     struct hythe_endpoint *count;
     struct hythe_client *client;
     struct segments *segments;
+    struct objects *objects;
 };
 
 /* Registers all tasks and starts those that run from the start. `methods` is for methods_run(). */
