@@ -11,15 +11,6 @@
 /* Error numbers of Linux have 12 bits. */
 #define ERRNO_MAX 4095
 
-static void copy(uint8_t *to, const volatile uint8_t *from, uint32_t bytes)
-{
-    uint32_t i;
-
-    for (i = 0; i < bytes; i++) {
-        to[i] = from[i];
-    }
-}
-
 /* What the link says, as an error number of Linux. */
 static int error_of(int result)
 {
@@ -48,11 +39,7 @@ static int error_of(int result)
 
 int hythe_services_lie(struct hythe_services *services)
 {
-    struct hythe_endpoint *endpoint = services->client.endpoint;
-
-    hythe_link_lock(endpoint->link);
-    hythe_violation(endpoint);
-    hythe_link_unlock(endpoint->link);
+    hythe_call_lied(services->client.endpoint);
     return -HYTHE_EPROTO;
 }
 
@@ -62,35 +49,6 @@ static uint32_t own_number(const struct hythe_client *client)
     const struct hythe_tracker *tracker = client->endpoint->link->tracker;
 
     return tracker == NULL ? 0 : tracker->number(tracker);
-}
-
-/* Leases, fills, sends, and waits for the answer: HYTHE_OK, or why there is none. */
-static int ask(struct hythe_client *client, const struct hythe_services_call *call,
-               struct hythe_buffer *answer, uint32_t timeout_ms)
-{
-    const struct hythe_port *port = client->endpoint->link->port;
-    uint32_t start_ms = port->now_ms(port->context);
-    struct hythe_buffer buffer;
-    uint32_t spent_ms;
-    int result = hythe_request_lease(client, &buffer, timeout_ms);
-
-    if (result != HYTHE_OK) {
-        return result;
-    }
-    if (buffer.length < HYTHE_CALL_BYTES ||
-        buffer.length - HYTHE_CALL_BYTES < call->payload_bytes) {
-        result = HYTHE_E_LENGTH;
-    } else {
-        hythe_call_write(buffer.data, call->words);
-        copy(buffer.data + HYTHE_CALL_BYTES, call->payload, call->payload_bytes);
-        spent_ms = port->now_ms(port->context) - start_ms;
-        result = hythe_call(client, &buffer, HYTHE_CALL_BYTES + call->payload_bytes, answer,
-                            spent_ms < timeout_ms ? timeout_ms - spent_ms : 0);
-    }
-    if (buffer.endpoint != NULL) {
-        (void)hythe_release(&buffer);
-    }
-    return result;
 }
 
 /* What the answer says; 0 in `good`: it is none. */
@@ -111,7 +69,7 @@ static int read_answer(struct hythe_services_call *call, const struct hythe_buff
             result >= -ERRNO_MAX && bytes <= (result < 0 ? 0 : call->result_bytes);
     if (*good) {
         call->result_bytes = bytes;
-        copy(call->result, answer->data + HYTHE_CALL_BYTES, bytes);
+        hythe_bytes_copy(call->result, answer->data + HYTHE_CALL_BYTES, bytes);
     }
     return result;
 }
@@ -140,7 +98,8 @@ int hythe_services_call(struct hythe_services *services, struct hythe_services_c
     words[HYTHE_CALL_TIMEOUT] = timeout_ms;
     words[HYTHE_CALL_ARGUMENT] = first;
     words[HYTHE_CALL_LENGTH] = call->payload_bytes;
-    result = ask(client, call, &answer, all_ms < timeout_ms ? HYTHE_FOREVER : all_ms);
+    result = hythe_call_ask(client, words, call->payload, &answer,
+                            all_ms < timeout_ms ? HYTHE_FOREVER : all_ms);
     if (result != HYTHE_OK) {
         return error_of(result);
     }
