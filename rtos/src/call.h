@@ -1,6 +1,7 @@
 /*
  * The 32 bytes that the payload of a call and of its reply begins with (spec/services.md), as eight
- * words. Used by rpc.c and the tests. The bytes may stand at any alignment: what a process forwards
+ * words. Used by rpc.c, services.c, service.c and the
+ * tests. The bytes may stand at any alignment: what a process forwards
  * begins where it likes.
  */
 #ifndef HYTHE_CALL_H
@@ -32,25 +33,11 @@ enum {
 };
 
 /* Reads each byte once. */
-static inline void hythe_call_read(const volatile uint8_t *from, uint32_t words[HYTHE_CALL_WORDS])
-{
-    uint32_t i;
+void hythe_call_read(const volatile uint8_t *from, uint32_t words[HYTHE_CALL_WORDS]);
 
-    for (i = 0; i < HYTHE_CALL_WORDS; i++, from += 4) {
-        words[i] = from[0];
-        words[i] |= (uint32_t)from[1] << 8;
-        words[i] |= (uint32_t)from[2] << 16;
-        words[i] |= (uint32_t)from[3] << 24;
-    }
-}
+/* Writes so many bytes of words, little endian, at any alignment. */
+void hythe_words_write(volatile uint8_t *to, const uint32_t *words, uint32_t bytes);
 
-static inline void hythe_call_write(volatile uint8_t *to, const uint32_t words[HYTHE_CALL_WORDS])
-{
-    uint32_t i;
-
-    for (i = 0; i < HYTHE_CALL_BYTES; i++) {
-        to[i] = (uint8_t)(words[i / 4] >> i % 4 * 8);
-    }
-}
+void hythe_call_write(volatile uint8_t *to, const uint32_t words[HYTHE_CALL_WORDS]);
 
 #endif

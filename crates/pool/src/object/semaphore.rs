@@ -132,11 +132,11 @@ impl<M: Memory> Section<'_, M> {
     /// [`ObjectError::Damaged`].
     pub fn settle_holders(
         &mut self,
-        is_dead: &mut dyn FnMut(Party) -> bool,
+        is_dead: &mut dyn FnMut(Who) -> bool,
     ) -> Result<u32, ObjectError> {
         let mut died = 0;
         for index in 0..HOLDERS_MAX {
-            if let Some(hold) = self.hold(index)?.filter(|hold| is_dead(hold.who.party)) {
+            if let Some(hold) = self.hold(index)?.filter(|hold| is_dead(hold.who)) {
                 self.abandon(hold)?;
                 died += 1;
             }
