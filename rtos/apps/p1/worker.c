@@ -4,6 +4,7 @@
  * `take SEM`: takes one count, and has it until it ends.
  * `churn SEM`: takes a count and posts it, over and over.
  * `pump FROM TO`: sends what comes out of one queue, as it is, into another.
+ * `hand FROM TO`: takes a count from one semaphore and posts another, over and over.
  */
 #include "FreeRTOS.h"
 #include "task.h"
@@ -12,7 +13,15 @@
 
 /* A kill meets it in such a wait. */
 #define WAIT_MS 500u
-#define PUMP_BYTES 256u
+#define PUMP_BYTES 4096u
+/* Tasks that pump: all workers. */
+#define PUMPS 4
+
+/* Too much for a stack. A task that was killed has its own again when it is started anew. */
+static struct pumped {
+    const struct hythe_task *owner;
+    uint8_t message[PUMP_BYTES];
+} pumped[PUMPS];
 
 /* Cuts the next word out of a text. */
 static char *cut(char **text)
@@ -46,13 +55,35 @@ static void have(struct hythe_task *task, struct hythe_sem *sem, int gives_back)
     }
 }
 
+static void hand(struct hythe_task *task, struct hythe_sem *from, struct hythe_sem *to)
+{
+    while (!hythe_task_should_stop(task)) {
+        if (hythe_sem_timedwait(from, WAIT_MS) == 0) {
+            (void)hythe_sem_post(to);
+        }
+    }
+}
+
+static uint8_t *message_of(const struct hythe_task *task)
+{
+    struct pumped *own = pumped;
+
+    taskENTER_CRITICAL();
+    while (own->owner != NULL && own->owner != task && own < pumped + PUMPS - 1) {
+        own++;
+    }
+    own->owner = task;
+    taskEXIT_CRITICAL();
+    return own->message;
+}
+
 static void pump(struct hythe_task *task, struct hythe_mq *from, struct hythe_mq *to)
 {
-    uint8_t message[PUMP_BYTES];
+    uint8_t *message = message_of(task);
     uint32_t priority;
 
     while (!hythe_task_should_stop(task)) {
-        int bytes = hythe_mq_timedreceive(from, message, sizeof message, &priority, WAIT_MS);
+        int bytes = hythe_mq_timedreceive(from, message, PUMP_BYTES, &priority, WAIT_MS);
         if (bytes >= 0) {
             while (hythe_mq_timedsend(to, message, (uint32_t)bytes, priority, WAIT_MS) != 0 &&
                    !hythe_task_should_stop(task)) {
@@ -68,6 +99,7 @@ void objects_run_worker(struct hythe_task *task)
     const char *what = cut(&argument);
     const char *first = cut(&argument);
     struct hythe_sem sem;
+    struct hythe_sem next;
     struct hythe_mq from;
     struct hythe_mq to;
 
@@ -77,7 +109,11 @@ void objects_run_worker(struct hythe_task *task)
             pump(task, &from, &to);
         }
     } else if (hythe_sem_open(objects->services, first, 0, 0, 0, &sem) == 0) {
-        have(task, &sem, what[0] == 'c');
+        if (what[0] != 'h') {
+            have(task, &sem, what[0] == 'c');
+        } else if (hythe_sem_open(objects->services, cut(&argument), 0, 0, 0, &next) == 0) {
+            hand(task, &sem, &next);
+        }
     }
     /* What is open is closed with this task. */
 }

@@ -16,6 +16,11 @@ pub(super) trait End: fmt::Debug {
 
     /// Waits for message `number` and reads it.
     fn receive(&mut self, number: u64, lookout: &Lookout) -> Result<(), BenchError>;
+
+    /// Nothing comes any more.
+    fn finish(&mut self) -> Result<(), BenchError> {
+        Ok(())
+    }
 }
 
 /// Which of the two.

@@ -128,11 +128,13 @@ fn measure(
             sample(budget, lookout, |_| segment::make_the_kernels(size))
         }
         (System::Core, _) => {
-            let mut end = core::open(case, running.node(super::case::System::Hythe))?;
-            sample(budget, lookout, |number| {
+            let mut end = core::open(case, running)?;
+            let measured = sample(budget, lookout, |number| {
                 end.send(number)?;
                 end.receive(number, lookout)
-            })
+            })?;
+            end.finish()?;
+            Ok(measured)
         }
         _ => between_processes(case, budget, far_cpu, (running, lookout)),
     }?;
