@@ -5,11 +5,13 @@
  * `churn SEM`: takes a count and posts it, over and over.
  * `pump FROM TO`: sends what comes out of one queue, as it is, into another.
  * `hand FROM TO`: takes a count from one semaphore and posts another, over and over.
+ * `write ID BYTES stored|computed FROM TO`, `read ...`: one of a pair (pair.c).
  */
 #include "FreeRTOS.h"
 #include "task.h"
 
 #include "objects.h"
+#include "pair.h"
 
 /* A kill meets it in such a wait. */
 #define WAIT_MS 500u
@@ -23,8 +25,7 @@ static struct pumped {
     uint8_t message[PUMP_BYTES];
 } pumped[PUMPS];
 
-/* Cuts the next word out of a text. */
-static char *cut(char **text)
+char *objects_cut(char **text)
 {
     char *word = *text;
     char *end = word;
@@ -96,22 +97,28 @@ void objects_run_worker(struct hythe_task *task)
 {
     struct objects *objects = task->config->context;
     char *argument = task->argument;
-    const char *what = cut(&argument);
-    const char *first = cut(&argument);
+    const char *what = objects_cut(&argument);
+    const char *first;
     struct hythe_sem sem;
     struct hythe_sem next;
     struct hythe_mq from;
     struct hythe_mq to;
 
+    if (what[0] == 'w' || what[0] == 'r') {
+        pair_run(task, objects->services, what[0] == 'w', argument);
+        return;
+    }
+    first = objects_cut(&argument);
     if (what[0] == 'p') {
         if (hythe_mq_open(objects->services, first, HYTHE_O_RDONLY, 0, NULL, &from) == 0 &&
-            hythe_mq_open(objects->services, cut(&argument), HYTHE_O_WRONLY, 0, NULL, &to) == 0) {
+            hythe_mq_open(objects->services, objects_cut(&argument), HYTHE_O_WRONLY, 0, NULL,
+                          &to) == 0) {
             pump(task, &from, &to);
         }
     } else if (hythe_sem_open(objects->services, first, 0, 0, 0, &sem) == 0) {
         if (what[0] != 'h') {
             have(task, &sem, what[0] == 'c');
-        } else if (hythe_sem_open(objects->services, cut(&argument), 0, 0, 0, &next) == 0) {
+        } else if (hythe_sem_open(objects->services, objects_cut(&argument), 0, 0, 0, &next) == 0) {
             hand(task, &sem, &next);
         }
     }
