@@ -93,12 +93,15 @@ bench: setup ## benchmarks, with baselines and peers in the same run
 	cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench ipc
 
-bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside copying as RPMsg does it (under ten minutes, on an idle machine); kept in bench/results
+bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside copying as RPMsg does it; what each service costs; a pair of processes on one CPU and on two (under twenty minutes, on an idle machine); kept in bench/results
 	cargo build --release -p hythe-cli -p hythe-bench
 	for board in mps2-an386 hosted; do \
-	  $(target)/release/hythe bench core --shared --board $$board --json \
-	    >$(target)/core-$$board.json && \
-	  mv $(target)/core-$$board.json bench/results/core-$$(date +%F)-$$board.json || exit 1; \
+	  for part in shared services pair; do \
+	    case $$part in shared) name=core ;; *) name=core-$$part ;; esac; \
+	    $(target)/release/hythe bench core --$$part --board $$board --json \
+	      >$(target)/core.json && \
+	    mv $(target)/core.json bench/results/$$name-$$(date +%F)-$$board.json || exit 1; \
+	  done; \
 	done
 
 bench-media: setup ## RTP sending by every method, ffmpeg and GStreamer beside it, 100 times, paced calls, a way that loses (over half an hour, as root, on an idle machine); kept in bench/results

@@ -41,4 +41,7 @@ pub use deadline::Deadline;
 pub(crate) const LOCK_BOUND: Duration = Duration::from_secs(2);
 
 /// A wait looks again after so long, whether or not somebody woke it: who should have may be dead.
-const LONGEST_NAP: Duration = Duration::from_millis(100);
+///
+/// No part of a second: between two naps a signal interrupts nothing, and programs like to send
+/// one some seconds after they have started.
+const LONGEST_NAP: Duration = Duration::from_millis(97);
