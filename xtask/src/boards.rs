@@ -8,6 +8,7 @@
 
 mod codecs;
 mod compile;
+mod files;
 mod manifest;
 pub(crate) mod sizes;
 mod sources;

@@ -1,5 +1,6 @@
 //! What a command with a pool of its own makes outside its memory: that pool, and a directory for
-//! temporary files. Both go when it ends. Used by `hythe demo`, `hythe play` and `hythe latency board`.
+//! temporary files. Both go when it ends. Used by `hythe demo`, `hythe play` and `hythe latency
+//! board`.
 
 use std::io;
 use std::path::Path;

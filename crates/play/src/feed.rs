@@ -1,8 +1,8 @@
 //! The way to the core: reads each sample of the movie straight into a slot, and publishes it.
 //!
-//! A sample goes to the core [`LEAD_NS`] before its time, which hides what decoding takes and bounds
-//! what is decoded ahead. One that cannot be sent in time is dropped and counted, and so is what
-//! cannot be decoded without it.
+//! A sample goes to the core [`LEAD_NS`] before its time, which hides what decoding takes and
+//! bounds what is decoded ahead. One that cannot be sent in time is dropped and counted, and so is
+//! what cannot be decoded without it.
 
 use std::fs::File;
 use std::path::Path;
@@ -20,8 +20,6 @@ use crate::stage::{LOOK, Stage, locked};
 const LEAD_NS: i64 = 200_000_000;
 /// In front of each NAL unit; as long as the length that it takes the place of.
 const START_CODE: [u8; 4] = [0, 0, 0, 1];
-/// How long the last sample may take to be sent.
-const LAST_NS: i64 = i64::MAX;
 
 /// A slot that a sample was read into.
 struct Filled {
@@ -49,7 +47,7 @@ impl Feeder<'_> {
     pub(crate) fn feed_sound(mut self, track: &AudioTrack) -> Result<(), PlayError> {
         for (number, frame) in track.frames.iter().enumerate() {
             self.stage_before(frame)?;
-            self.deliver(number as u32, frame, |feeder| {
+            self.deliver(number as u32, frame.time_ns, |feeder| {
                 let bytes = frame.bytes as usize;
                 let mut lease = feeder.to_core.lease(bytes)?;
                 let read_ns = monotonic_ns();
@@ -73,17 +71,13 @@ impl Feeder<'_> {
                 continue;
             }
             let number = number as u32;
-            let sent = self.deliver(number, unit, |feeder| feeder.unit(track, unit, number))?;
+            let sent = self.deliver(number, unit.time_ns, |feeder| {
+                feeder.unit(track, unit, number)
+            })?;
             is_broken = !sent;
         }
-        let last = PlacedSample {
-            offset: 0,
-            bytes: 0,
-            time_ns: LAST_NS,
-            duration_ns: 0,
-            is_key: true,
-        };
-        self.deliver(LAST_NUMBER, &last, |feeder| {
+        let end_ns = track.units.last().map_or(0, PlacedSample::end_ns);
+        self.deliver(LAST_NUMBER, end_ns, |feeder| {
             let mut lease = feeder.to_core.lease(NUMBER_BYTES)?;
             lease.write(0, &LAST_NUMBER.to_le_bytes());
             Ok(Some(Filled {
@@ -108,10 +102,10 @@ impl Feeder<'_> {
     fn deliver(
         &mut self,
         number: u32,
-        sample: &PlacedSample,
+        time_ns: i64,
         make: impl Fn(&Self) -> Result<Option<Filled>, PlayError>,
     ) -> Result<bool, PlayError> {
-        let too_late = sample.time_ns.saturating_add(self.stall_ns);
+        let too_late = time_ns.saturating_add(self.stall_ns);
         while self.stage.at().is_none_or(|at| at < too_late) {
             self.stage.go_on()?;
             let refusal = match make(self) {

@@ -10,13 +10,14 @@
 //! ([`sound`]), which is what the [`clock`] follows, and pictures when that clock says so
 //! ([`show`]). One process; each of the four has a thread.
 //!
-//! Every wait ends within the stall limit, when the core ends, or when the caller asks to stop. Where
-//! sound or picture stay away longer, the other goes on. Never prints, never reads arguments; the
-//! pool belongs to the caller.
+//! Every wait ends within the stall limit, when the core ends, or when the caller asks to stop.
+//! Where sound or picture stay away longer, the other goes on. Never prints, never reads arguments;
+//! the pool belongs to the caller.
 
 mod clock;
 mod error;
 mod feed;
+mod pair;
 mod player;
 mod ports;
 mod report;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::thread::ScopedJoinHandle;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hythe::core::{Board, Core, CoreOptions, CoreState};
@@ -15,6 +15,7 @@ use hythe::{Node, Pool, Publisher};
 
 use crate::error::PlayError;
 use crate::feed::Feeder;
+use crate::pair::Pair;
 use crate::ports::{CHANNEL_H264, CHANNEL_MP3, CHANNEL_PCM, CHANNEL_PICTURE, PROGRAM, Ports, join};
 use crate::report::{Hop, Percentiles, Played, Sent, Sound};
 use crate::show::{PicturePlayer, Shown};
@@ -152,30 +153,25 @@ impl Player {
         let sounds = audio.map(|track| self.sound_player(run, track));
         let (pictures, sounds) = (pictures.transpose()?, sounds.transpose()?);
         let stage = run.stage;
+        let (has_units, has_frames) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let pictures = pictures.map(|(feeder, player, track)| {
-                let feeding = scope.spawn(move || stage.run(|| feeder.feed_picture(track)));
-                let playing = scope.spawn(move || stage.run(|| player.play()));
-                (feeding, playing)
+                let feed = move || feeder.feed_picture(track);
+                Pair::start(scope, stage, &has_units, feed, player)
             });
             let sounds = sounds.map(|(feeder, player, track)| {
-                let feeding = scope.spawn(move || stage.run(|| feeder.feed_sound(track)));
-                let playing = scope.spawn(move || stage.run(|| player.play()));
-                (feeding, playing)
+                let feed = move || feeder.feed_sound(track);
+                Pair::start(scope, stage, &has_frames, feed, player)
             });
             let is_done = || {
-                let pictures = pictures.as_ref().is_none_or(|(feeding, playing)| {
-                    feeding.is_finished() && playing.is_finished()
-                });
-                let sounds = sounds.as_ref().is_none_or(|(feeding, playing)| {
-                    feeding.is_finished() && playing.is_finished()
-                });
-                pictures && sounds
+                pictures.as_ref().is_none_or(Pair::is_finished)
+                    && sounds.as_ref().is_none_or(Pair::is_finished)
             };
             stage.run(|| self.watch(run, is_done));
-            let shown = pictures.and_then(|(_, playing)| joined(playing));
-            let sound = sounds.and_then(|(_, playing)| joined(playing));
-            Ok(Outcome { shown, sound })
+            Ok(Outcome {
+                shown: pictures.and_then(Pair::join),
+                sound: sounds.and_then(Pair::join),
+            })
         })
     }
 
@@ -339,14 +335,6 @@ impl Player {
             }
         }
         hops
-    }
-}
-
-/// The result of a thread that has ended; its panic goes on here.
-fn joined<T>(thread: ScopedJoinHandle<'_, Option<T>>) -> Option<T> {
-    match thread.join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
     }
 }
 

@@ -7,6 +7,7 @@ use hythe::media::source::mp4::movie::{PlacedSample, VideoTrack};
 use hythe::{Sample, Subscriber, TrustPeers, monotonic_ns};
 
 use crate::error::PlayError;
+use crate::pair::TrackPlayer;
 use crate::ports::{LAST_NUMBER, PictureInfo};
 use crate::report::{Frame, Sent};
 use crate::stage::{LOOK, Stage, locked};
@@ -49,9 +50,10 @@ struct Arrivals {
     is_ended: bool,
 }
 
-impl PicturePlayer<'_> {
-    /// Shows the track to its end.
-    pub(crate) fn play(mut self) -> Result<Shown, PlayError> {
+impl TrackPlayer for PicturePlayer<'_> {
+    type Played = Shown;
+
+    fn play(&mut self) -> Result<Shown, PlayError> {
         let mut shown = Shown::default();
         let mut arrivals = Arrivals::default();
         // Stands in for what is missing; and how many were missing before it.
@@ -83,18 +85,25 @@ impl PicturePlayer<'_> {
             }
         }
         shown.wakes = self.from_core.sleeps();
-        if last.is_none() {
+        // With sound it was worth playing.
+        if last.is_none() && self.starts_clock {
             return Err(PlayError::NothingDecoded {
                 what: "picture",
                 waited: self.start,
             });
         }
-        if let Some(output) = self.output {
+        if let Some(output) = &mut self.output {
             output.finish()?;
         }
         Ok(shown)
     }
 
+    fn decoded(&mut self) -> &mut Subscriber {
+        &mut self.from_core
+    }
+}
+
+impl PicturePlayer<'_> {
     /// Waits for the picture of `number`, no longer than it is worth.
     fn turn(
         &mut self,

@@ -9,6 +9,7 @@ use hythe::rtp::unit::Unit;
 use hythe::{Sample, Subscriber, TrustPeers};
 
 use crate::error::PlayError;
+use crate::pair::TrackPlayer;
 use crate::ports::SoundInfo;
 use crate::report::{Sent, Sound};
 use crate::stage::{LOOK, Stage, locked};
@@ -29,35 +30,28 @@ pub(crate) struct SoundPlayer<'a> {
     pub(crate) waits_for_picture: bool,
 }
 
-/// What came of waiting for a block.
-enum Block {
-    Came(u32, Sample),
-    Away,
-}
+impl TrackPlayer for SoundPlayer<'_> {
+    type Played = Sound;
 
-impl SoundPlayer<'_> {
-    /// Plays to the end of the track.
-    pub(crate) fn play(mut self) -> Result<Sound, PlayError> {
+    fn play(&mut self) -> Result<Sound, PlayError> {
         let mut sound = Sound::new(self.track.header);
-        let Block::Came(mut number, mut block) = self.take(self.start)? else {
+        let first = self.take(self.start)?;
+        if first.is_none() && !self.waits_for_picture {
             return Err(PlayError::NothingDecoded {
                 what: "sound",
                 waited: self.start,
             });
-        };
+        }
         self.start_clock()?;
-        loop {
+        let mut next = match first {
+            Some(block) => Some(block),
+            None => self.take_or_end(0)?,
+        };
+        while let Some((number, block)) = next {
             let frame = self.frame(number)?;
             self.play_block(&frame, &block, &mut sound)?;
-            let next = number + 1;
-            if next as usize >= self.track.frames.len() {
-                break;
-            }
-            let deadline = self.end_of(next);
-            match self.take_or_end(deadline)? {
-                Some((came, sample)) => (number, block) = (came, sample),
-                None => break,
-            }
+            drop(block);
+            next = self.take_or_end(number + 1)?;
         }
         self.stage.with_clock(|clock, now_ns| {
             clock.let_go(now_ns);
@@ -71,6 +65,12 @@ impl SoundPlayer<'_> {
         Ok(sound)
     }
 
+    fn decoded(&mut self) -> &mut Subscriber {
+        &mut self.from_core
+    }
+}
+
+impl SoundPlayer<'_> {
     /// Waits until there is a picture, too, as long as one may take.
     fn start_clock(&self) -> Result<(), PlayError> {
         let begun = Instant::now();
@@ -82,34 +82,31 @@ impl SoundPlayer<'_> {
         Ok(())
     }
 
-    /// Until when the movie goes, if no other block comes.
-    fn end_of(&self, number: u32) -> i64 {
-        let rest = &self.track.frames[number as usize..];
-        rest.last().map_or(0, end_ns)
+    /// The next block, of `number` or behind it. The clock goes on without while none comes;
+    /// `None`: none is left, or none came up to the end.
+    fn take_or_end(&mut self, number: u32) -> Result<Option<(u32, Sample)>, PlayError> {
+        let rest = self.track.frames.get(number as usize..).unwrap_or_default();
+        let Some(end_ns) = rest.last().map(PlacedSample::end_ns) else {
+            return Ok(None);
+        };
+        let mut next = self.take(self.stall)?;
+        if next.is_none() {
+            self.stage.with_clock(|clock, now_ns| clock.let_go(now_ns));
+        }
+        while next.is_none() && self.stage.at().is_none_or(|at| at < end_ns) {
+            next = self.take(LOOK)?;
+        }
+        Ok(next)
     }
 
-    /// The next block. The clock goes on without while none comes; `None`: none did up to the end.
-    fn take_or_end(&mut self, end_ns: i64) -> Result<Option<(u32, Sample)>, PlayError> {
-        if let Block::Came(number, sample) = self.take(self.stall)? {
-            return Ok(Some((number, sample)));
-        }
-        self.stage.with_clock(|clock, now_ns| clock.let_go(now_ns));
-        while self.stage.at().is_none_or(|at| at < end_ns) {
-            if let Block::Came(number, sample) = self.take(LOOK)? {
-                return Ok(Some((number, sample)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Waits for a block of samples.
-    fn take(&mut self, bound: Duration) -> Result<Block, PlayError> {
+    /// Waits for a block of samples, and says of which frame it is.
+    fn take(&mut self, bound: Duration) -> Result<Option<(u32, Sample)>, PlayError> {
         let begun = Instant::now();
         loop {
             self.stage.go_on()?;
             let Some(sample) = self.from_core.take(LOOK)? else {
                 if begun.elapsed() >= bound {
-                    return Ok(Block::Away);
+                    return Ok(None);
                 }
                 continue;
             };
@@ -120,7 +117,7 @@ impl SoundPlayer<'_> {
                 return Err(PlayError::Mismatch { decoded, expected });
             };
             self.check(info, &sample)?;
-            return Ok(Block::Came(number, sample));
+            return Ok(Some((number, sample)));
         }
     }
 
@@ -158,7 +155,7 @@ impl SoundPlayer<'_> {
         block: &Sample,
         sound: &mut Sound,
     ) -> Result<(), PlayError> {
-        let end_ns = end_ns(frame);
+        let end_ns = frame.end_ns();
         if self.stage.at().is_some_and(|at| at > end_ns) && self.is_free() {
             sound.late += 1;
             return Ok(());
@@ -200,11 +197,6 @@ impl SoundPlayer<'_> {
         };
         Ok(sink.take(&unit, false)?)
     }
-}
-
-fn end_ns(frame: &PlacedSample) -> i64 {
-    let duration = i64::try_from(frame.duration_ns).unwrap_or(i64::MAX);
-    frame.time_ns.saturating_add(duration)
 }
 
 /// The nearest sample.

@@ -47,7 +47,7 @@ impl Y4m {
     }
 
     /// Hands everything to the kernel.
-    pub(crate) fn finish(mut self) -> Result<(), PlayError> {
+    pub(crate) fn finish(&mut self) -> Result<(), PlayError> {
         let flushed = self.file.flush();
         flushed.map_err(|source| self.failed(source))
     }

@@ -1,7 +1,7 @@
 //! The decoders of `rtos/codecs`, and which programs are built with them.
 
 use super::compile::Unit;
-use super::sources::{c_paths, include, system_include};
+use super::files::{c_paths, folder_of, include, system_include};
 use crate::metadata::Metadata;
 use std::path::{Path, PathBuf};
 
@@ -41,8 +41,7 @@ impl Codecs {
     /// Finds the third-party sources among the packages of `rtos/vendor`.
     pub(super) fn find(metadata: &Metadata) -> Result<Self, String> {
         let found = CODECS.iter().map(|codec| {
-            super::sources::folder_of(metadata, codec.package, codec.sources)
-                .map(|path| (codec, path))
+            folder_of(metadata, codec.package, codec.sources).map(|path| (codec, path))
         });
         Ok(Self {
             sources: found.collect::<Result<_, _>>()?,

@@ -7,7 +7,7 @@
 //! core.
 
 use super::manifest::Board;
-use super::{board_names, compile::Compiler, sources};
+use super::{board_names, compile::Compiler, files, sources};
 use callgraph::Graph;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -106,7 +106,7 @@ fn measure_board(root: &Path, board: &Board) -> Result<Costs, String> {
     let mut costs = Costs::new();
     let mut graph = Graph::default();
     let mut together = Cost::default();
-    for source in sources::c_paths(&root.join("src"))? {
+    for source in files::c_paths(&root.join("src"))? {
         let module = source.file_stem().unwrap_or_default().to_string_lossy();
         let object = out.join(format!("{module}.o"));
         compiler.measure(&sources::library_flags(root, board), &source, &object)?;

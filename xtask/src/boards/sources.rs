@@ -5,9 +5,9 @@
 
 use super::codecs::Codecs;
 use super::compile::{LINK_TIME, Unit};
+use super::files::{c_paths, folder_of, include, system_include, text};
 use super::manifest::Board;
 use crate::metadata::Metadata;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files of the FreeRTOS kernel that every image needs; mutexes are in `queue.c`.
@@ -33,29 +33,6 @@ impl Vendor {
             kernel: folder_of(metadata, "freertos-next", "FreeRTOS-Kernel")?,
             codecs: Codecs::find(metadata)?,
         })
-    }
-}
-
-/// A folder of an unpacked crate.
-pub(super) fn folder_of(
-    metadata: &Metadata,
-    package: &str,
-    folder: &str,
-) -> Result<PathBuf, String> {
-    let found = metadata
-        .packages
-        .iter()
-        .find(|candidate| candidate.name == package)
-        .ok_or_else(|| format!("rtos/vendor/Cargo.toml does not resolve {package}"))?;
-    let path = found.manifest_path.with_file_name(folder);
-    if path.is_dir() {
-        Ok(path)
-    } else {
-        Err(format!(
-            "{package} {} has no folder {}",
-            found.version,
-            path.display()
-        ))
     }
 }
 
@@ -168,28 +145,4 @@ pub(super) fn reference_units(root: &Path) -> Result<Vec<Unit>, String> {
 /// The C files of a folder.
 fn c_files(folder: &Path) -> Result<Vec<Unit>, String> {
     Ok(c_paths(folder)?.into_iter().map(Unit::ours).collect())
-}
-
-/// The C files of a folder, sorted, so that every build links in the same order.
-pub(super) fn c_paths(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(Result::ok)
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
-        .collect();
-    files.sort();
-    Ok(files)
-}
-
-pub(super) fn include(folder: &Path) -> [String; 2] {
-    ["-I".into(), text(folder)]
-}
-
-pub(super) fn system_include(folder: &Path) -> [String; 2] {
-    ["-isystem".into(), text(folder)]
-}
-
-fn text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
 }

@@ -12,7 +12,7 @@ fn other_codecs_are_named_with_what_converts_them() {
     let world = World::new();
     let convert = "ffmpeg -i FILE -c:v libx264 -profile:v baseline";
     for (name, options, named) in [
-        ("mpeg4", &["-c:v", "mpeg4"][..], "mp4v"),
+        ("mpeg4", &["-c:v", "mpeg4", "-profile:v", "0"][..], "mp4v"),
         ("aac", &["-c:a", "aac"], "AAC"),
         ("high", &["-profile:v", "high"], "H.264 of profile 100"),
         ("opus", &["-c:a", "libopus", "-ar", "48000"], "Opus"),

@@ -1,4 +1,5 @@
-//! A task of the core is stopped or killed while it plays: the other goes on, and so does the movie.
+//! A task of the core is stopped or killed while it plays: the other goes on, and so does the
+//! movie.
 
 use std::process::Child;
 

@@ -1,8 +1,8 @@
 //! A movie for a player: the places and times of all samples of its H.264 picture and MP3 sound.
 //!
-//! [`Mp4`](super::Mp4) is what is sent: one track, units read into memory of its own. A player reads
-//! both tracks straight into slots, so it is told where samples lie and reads them itself. Edit
-//! lists are followed as far as they shift a track's start: an encoder's delay in front of the
+//! [`Mp4`](super::Mp4) is what is sent: one track, units read into memory of its own. A player
+//! reads both tracks straight into slots, so it is told where samples lie and reads them itself.
+//! Edit lists are followed as far as they shift a track's start: an encoder's delay in front of the
 //! sound would move it against the picture. Movies in fragments are refused.
 
 use std::fs::File;
@@ -82,14 +82,23 @@ pub struct PlacedSample {
     pub is_key: bool,
 }
 
+impl PlacedSample {
+    /// When it is over, from the movie's start, in nanoseconds.
+    #[must_use]
+    pub fn end_ns(&self) -> i64 {
+        let duration = i64::try_from(self.duration_ns).unwrap_or(i64::MAX);
+        self.time_ns.saturating_add(duration)
+    }
+}
+
 impl Movie {
     /// Opens a movie and reads its index.
     ///
     /// # Errors
     ///
-    /// [`MediaError::File`], also if it is no regular file; [`MediaError::Input`] if it is no movie,
-    /// was cut short, or has picture or sound of another codec, which is named with what converts
-    /// it.
+    /// [`MediaError::File`], also if it is no regular file; [`MediaError::Input`] if it is no
+    /// movie, was cut short, or has picture or sound of another codec, which is named with what
+    /// converts it.
     pub fn open(path: &Path) -> Result<Self, MediaError> {
         let failed = |source| file_error("open", path, source);
         let file = open_regular(path).map_err(failed)?;
