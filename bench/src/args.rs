@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 
 use crate::core::args::CoreArguments;
 use crate::core::pair::WriterArguments;
+use crate::core::services::ServiceArguments;
 use crate::ipc::args::{EchoArguments, IpcArguments};
 use crate::media::args::{MediaArguments, MediaEndArguments};
 use crate::preload::args::PreloadArguments;
@@ -56,6 +57,9 @@ pub(crate) enum Command {
     /// The other process of a pair.
     #[command(hide = true)]
     PairWriter(WriterArguments),
+    /// The other process of a service.
+    #[command(hide = true)]
+    ServicePeer(ServiceArguments),
     /// Random joins, kills and traffic, audited; prints one `hythe.result/1` document
     #[command(
         after_help = "Example:\n  hythe-bench soak --minutes 30 > bench/results/soak.json\n\nExit codes: 0 nothing was lost, 1 failed or not valid, 2 wrong use."

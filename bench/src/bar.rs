@@ -24,6 +24,15 @@ impl Bar {
     }
 }
 
+/// For people, behind a figure: what was wanted of it, and whether it fell short.
+pub(crate) fn verdict(wanted: Option<Bar>, figure: f64) -> String {
+    match wanted {
+        None => String::new(),
+        Some(bar) if bar.is_met_by(figure) => format!("  {bar}"),
+        Some(bar) => format!("  {bar}: MISSED"),
+    }
+}
+
 impl fmt::Display for Bar {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

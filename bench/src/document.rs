@@ -28,7 +28,7 @@ pub(crate) struct Machine {
 
 /// One case at one size.
 #[derive(Debug, Serialize)]
-pub(crate) struct Measurement {
+pub(crate) struct Measurement<C = Pinned> {
     pub(crate) case: String,
     pub(crate) size_bytes: usize,
     pub(crate) metric: &'static str,
@@ -37,7 +37,7 @@ pub(crate) struct Measurement {
     pub(crate) count: u64,
     #[serde(flatten)]
     pub(crate) figures: Figures,
-    pub(crate) conditions: Pinned,
+    pub(crate) conditions: C,
 }
 
 /// What was found.

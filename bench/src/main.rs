@@ -19,6 +19,7 @@ mod media;
 mod others;
 mod payload;
 mod pool;
+mod posix_queue;
 mod preload;
 mod soak;
 mod statistics;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::MediaEnd(arguments) => media::run_end(&arguments),
         Command::Echo(arguments) => ipc::echo(&arguments),
         Command::PairWriter(arguments) => core::pair::write(&arguments),
+        Command::ServicePeer(arguments) => core::services::answer(&arguments),
         Command::Soak(arguments) => run_soak(&arguments),
         Command::SoakWorker(arguments) => soak::work(&arguments),
     };
@@ -74,9 +76,14 @@ fn show(document: Document, as_json: bool) -> Result<(), BenchError> {
 
 /// A core that is lost and an audit that fails are errors: then there is no document.
 fn run_core(arguments: &CoreArguments) -> Result<(), BenchError> {
-    if arguments.pair {
-        let report = core::pair::run(arguments)?;
-        print(&report, arguments.json, core::pair::render)?;
+    let measure = match (arguments.pair, arguments.services) {
+        (true, _) => Some(core::pair::run as fn(&CoreArguments) -> _),
+        (_, true) => Some(core::services::run as _),
+        _ => None,
+    };
+    if let Some(measure) = measure {
+        let report = measure(arguments)?;
+        print(&report, arguments.json, core::times::render)?;
         return verdict(report.conditions.invalid);
     }
     let report = core::run(arguments)?;

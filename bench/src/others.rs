@@ -16,17 +16,21 @@ pub(crate) struct Others {
     cpus: Vec<usize>,
     busy: u64,
     own: u64,
+    /// Processes of ours that are no children.
+    beside: Vec<u32>,
     since: Instant,
 }
 
 impl Others {
-    /// From now on, on these CPUs.
-    pub(crate) fn watch(cpus: &[usize]) -> Result<Self, BenchError> {
+    /// From now on, on these CPUs. The processes `beside` this one, which live as long, are no
+    /// others, either.
+    pub(crate) fn watch(cpus: &[usize], beside: &[u32]) -> Result<Self, BenchError> {
         let stat = std::fs::read_to_string("/proc/stat")?;
         Ok(Self {
             cpus: cpus.to_vec(),
             busy: busy(&stat, cpus),
-            own: own()?,
+            own: own(beside)?,
+            beside: beside.to_vec(),
             since: Instant::now(),
         })
     }
@@ -35,15 +39,23 @@ impl Others {
     pub(crate) fn share(&self) -> Result<f64, BenchError> {
         let stat = std::fs::read_to_string("/proc/stat")?;
         let busy = busy(&stat, &self.cpus).saturating_sub(self.busy);
-        let ours = own()?.saturating_sub(self.own);
+        let ours = own(&self.beside)?.saturating_sub(self.own);
         let all = self.since.elapsed().as_secs_f64() * TICKS_PER_SECOND * self.cpus.len() as f64;
         Ok(busy.saturating_sub(ours) as f64 / all)
     }
 }
 
-/// Ticks that this process and its children have used.
-fn own() -> Result<u64, BenchError> {
-    Ok(used(&std::fs::read_to_string("/proc/self/stat")?))
+/// Ticks that this process, those beside it and their children have used.
+fn own(beside: &[u32]) -> Result<u64, BenchError> {
+    let beside = beside.iter().map(u32::to_string);
+    let processes = beside.chain(["self".to_owned()]);
+    processes
+        .map(|process| {
+            Ok(used(&std::fs::read_to_string(format!(
+                "/proc/{process}/stat"
+            ))?))
+        })
+        .sum()
 }
 
 /// Fields 14 to 17 of proc(5), behind the name, which may have spaces and brackets in it.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::bar::Bar;
+use crate::bar;
 use crate::document::{Document, Figures, Measurement};
 use crate::ipc::bars;
 
@@ -49,14 +49,11 @@ fn write_all(out: &mut String, document: &Document) -> std::fmt::Result {
     }
     writeln!(out, "\n{:<52}{:>9}{:>9}", "ratio", "bytes", "value")?;
     for ratio in &document.ratios {
-        let wanted = bars::of_ratio(ratio).map(|bar| (bar, ratio.value));
+        let wanted = bar::verdict(bars::of_ratio(ratio), ratio.value);
         writeln!(
             out,
-            "{:<52}{:>9}{:>9.2}{}",
-            ratio.name,
-            ratio.size_bytes,
-            ratio.value,
-            verdict(wanted)
+            "{:<52}{:>9}{:>9.2}{wanted}",
+            ratio.name, ratio.size_bytes, ratio.value
         )?;
     }
     Ok(())
@@ -71,7 +68,8 @@ fn write_row(out: &mut String, measurement: &Measurement) -> std::fmt::Result {
         ..
     } = measurement;
     let case = label(measurement);
-    let wanted = verdict(bars::of_measurement(measurement));
+    let wanted = bars::of_measurement(measurement)
+        .map_or_else(String::new, |(bar, figure)| bar::verdict(Some(bar), figure));
     match &measurement.figures {
         Figures::Times { percentiles, .. } => writeln!(
             out,
@@ -84,15 +82,6 @@ fn write_row(out: &mut String, measurement: &Measurement) -> std::fmt::Result {
                 "{case:<34}{metric:<11}{size_bytes:>9}{value:>22.0} {unit:<33}{count:>10}{wanted}"
             )
         }
-    }
-}
-
-/// What was wanted of a figure, and whether it fell short.
-fn verdict(wanted: Option<(Bar, f64)>) -> String {
-    match wanted {
-        None => String::new(),
-        Some((bar, figure)) if bar.is_met_by(figure) => format!("  {bar}"),
-        Some((bar, _)) => format!("  {bar}: MISSED"),
     }
 }
 

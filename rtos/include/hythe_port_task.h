@@ -19,6 +19,28 @@ enum hythe_port_task_state {
     HYTHE_PORT_TASK_BLOCKED = 2
 };
 
+/* Why the processor stopped a restricted task. */
+enum hythe_fault_kind {
+    HYTHE_FAULT_NONE = 0,
+    /* It read or wrote where it may not; `address` is where. */
+    HYTHE_FAULT_READ = 1,
+    HYTHE_FAULT_WRITE = 2,
+    /* It went on where there is no code for it. */
+    HYTHE_FAULT_EXECUTE = 3,
+    /* An interrupt found no stack to save its registers on; `address` is its stack pointer. */
+    HYTHE_FAULT_STACK = 4,
+    /* An instruction that makes no sense, or that it may not use. */
+    HYTHE_FAULT_INSTRUCTION = 5
+};
+
+struct hythe_fault {
+    /* enum hythe_fault_kind */
+    uint32_t kind;
+    uint32_t address;
+    /* The instruction; 0: not known. */
+    uint32_t pc;
+};
+
 /* `stack_free` where nobody can tell. */
 #define HYTHE_STACK_UNKNOWN 0xFFFFFFFFu
 
@@ -48,6 +70,12 @@ struct hythe_port_task {
 
     /* The calling task. Any task, under the lock; never blocks. */
     const void *(*self)(void *context);
+
+    /*
+     * 1: the processor has stopped this task, and `fault` says why; it runs no more, and is still
+     * to be ended by `kill`. NULL: the platform cannot restrict tasks.
+     */
+    int (*fault)(void *context, const void *identity, struct hythe_fault *fault);
 };
 
 #endif

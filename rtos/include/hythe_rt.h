@@ -287,6 +287,8 @@ struct hythe_tracker {
     void (*gave)(struct hythe_tracker *tracker, struct hythe_buffer *buffer);
     /* 1: it is one of `sleepers`. 0: it is none any more. */
     void (*sleeps)(const struct hythe_tracker *tracker, uint32_t sleeps);
+    /* Number of the calling task; 0: as NULL of `self`. Also without the lock. */
+    uint32_t (*number)(const struct hythe_tracker *tracker);
 };
 
 struct hythe_link {

@@ -7,7 +7,7 @@
  * program has started (hythe_services.h) and a time-out, and returns a negative error number; what
  * is attached is a struct of the caller's, and there is no address to choose. All segments of a
  * core are seen by Linux, too, so the flags HYTHE_SHM_DUAL and HYTHE_SHM_ON_CORE change nothing
- * here.
+ * here. A program that makes segments for Linux says so with `make_segment` (hythe_task.h).
  *
  * Without an MPU, a segment attached with HYTHE_SHM_RDONLY can be written all the same: that flag
  * is a promise of the program, which hythe_shm_check() helps to keep. A program whose caches are

@@ -2,13 +2,15 @@
  * Tasks that Linux lists, starts, stops and kills by name (spec/control.md).
  *
  * A program registers its tasks in a table, and one more task, the service task, serves the
- * endpoint `core/control`. It has the highest priority of the program, and no other task has it: so
- * whenever it runs, no other task is inside the library, and it may end any of them.
+ * endpoint `core/control`. It has the highest priority of the program, and no other task has it:
+ * so whenever it runs, no other task is inside the library, and it may end any of them.
  *
- * What a registered task has of the library is known to the table: buffers, open requests, and that
- * it sleeps. When the task ends, by returning or by a kill, all of it goes back at once and is
- * counted. What else it has, such as a mutex of the program, is the program's own business: a task
- * that may be killed has nothing of others between two calls.
+ * What a registered task has of the library is known to the table: buffers, open requests, and
+ * that it sleeps. When the task ends, by returning or by a kill, all of it goes back at once and
+ * is counted. What it has of the agent's services goes back, too: attached segments, open
+ * semaphores and queues; what it took from a semaphore is a dead holder's (hythe_sem.h). What else
+ * it has, such as a mutex of the program, is the program's own business: a task that may be killed
+ * has nothing of others between two calls.
  *
  * All memory is the caller's. Linked only into programs that use it; without it the library tells
  * tasks apart nowhere. Results are those of hythe_rt.h unless a function says otherwise.
@@ -30,6 +32,8 @@ enum hythe_task_flag {
     HYTHE_TASK_PERMANENT = 2
 };
 
+struct hythe_restriction;
+
 /* One task. Several may have the same name: then a start takes the first that does not run. */
 struct hythe_task_config {
     /* 1 to 32 bytes. One to three digits alone would be taken for a number. */
@@ -50,8 +54,14 @@ struct hythe_task_config {
     uint32_t flags;
     /* What the platform keeps of it; with FreeRTOS a StaticTask_t. */
     void *memory;
+    /*
+     * NULL: it may do what the program may. Else all that it may, where the platform can restrict
+     * tasks: its port says what this points to, and what `run` and `memory` are then.
+     */
+    const struct hythe_restriction *restriction;
 };
 
+struct hythe_services;
 struct hythe_tasks;
 
 /* Caller-owned; only the library writes it. */
@@ -67,8 +77,12 @@ struct hythe_task {
     volatile uint32_t asked_to_stop;
     /* It is one of the link's sleepers. */
     uint32_t sleeps;
+    /* The agent does not know yet that it has ended. */
+    uint32_t untold;
     uint32_t starts;
     uint32_t kills;
+    /* Why the processor stopped it, since it was started last. */
+    struct hythe_fault fault;
     /* Buffers and requests that it had when it ended, of all its lives. */
     uint32_t buffers_returned;
     uint32_t requests_forgotten;
@@ -100,6 +114,8 @@ struct hythe_tasks_config {
     /* All clients with which registered tasks ask; started before. */
     struct hythe_client *const *clients;
     uint32_t client_count;
+    /* The services that they use; NULL: none. Their clients are among `clients`. */
+    struct hythe_services *services;
 };
 
 /* The registered tasks of a program. Private. */
@@ -110,19 +126,36 @@ struct hythe_tasks {
     uint32_t untracked;
 };
 
+/* What hythe_service_start() needs. */
+struct hythe_service_config {
+    struct hythe_tasks *tasks;
+    /* Direction HYTHE_TO_CORE, kind HYTHE_KIND_REQUESTS, `max_bytes` HYTHE_CONTROL_BYTES. */
+    struct hythe_endpoint *endpoint;
+    /* The area of segments under this core's address, as its board has it; NULL and 0: none. */
+    void *segments;
+    size_t segments_bytes;
+    /*
+     * Makes a segment that Linux wants made by this core (HYTHE_SHM_ON_CORE), as hythe_shmget()
+     * does, in the service task: its id, or a negative error number, also to refuse it
+     * (-HYTHE_EACCES). The service waits for nothing else meanwhile, `timeout_ms` at most. NULL:
+     * this program makes none.
+     */
+    int (*make_segment)(void *context, int32_t key, uint32_t size, uint32_t flags,
+                        uint32_t timeout_ms);
+    void *context;
+};
+
 /* The service of `core/control`. Private. */
 struct hythe_service {
-    struct hythe_tasks *tasks;
-    struct hythe_endpoint *endpoint;
-    void *segments;
+    struct hythe_service_config config;
 };
 
 /*
  * Registers the tasks, and makes those that run from the start. Once, behind hythe_link_start(),
  * before any task runs. Never blocks.
  *
- * HYTHE_OK; HYTHE_E_ARGUMENT: a name is empty or too long, a pointer is missing, or the platform
- * could not make a task.
+ * HYTHE_OK; HYTHE_E_ARGUMENT: a name is empty or too long, a pointer is missing, a task is
+ * restricted and the platform cannot do that, or it could not make a task.
  */
 int hythe_tasks_start(struct hythe_tasks *tasks, const struct hythe_tasks_config *config);
 
@@ -141,20 +174,21 @@ void hythe_buffer_adopt(struct hythe_buffer *buffer);
  */
 void hythe_task_main(struct hythe_task *task);
 
-/*
- * Prepares the service of `endpoint`, which has direction HYTHE_TO_CORE, kind HYTHE_KIND_REQUESTS
- * and a `max_bytes` of HYTHE_CONTROL_BYTES. `segments` is where this core sees them, NULL: nowhere.
- *
- * HYTHE_OK; HYTHE_E_ARGUMENT.
- */
+/* The largest request and reply of `core/control`. */
 #define HYTHE_CONTROL_BYTES 3840u
-int hythe_service_start(struct hythe_service *service, struct hythe_tasks *tasks,
-                        struct hythe_endpoint *endpoint, void *segments);
+
+/*
+ * Prepares the service; `config` may be dropped after the call.
+ *
+ * HYTHE_OK; HYTHE_E_ARGUMENT: tasks or endpoint are missing, or it is another kind of endpoint.
+ */
+int hythe_service_start(struct hythe_service *service, const struct hythe_service_config *config);
 
 /*
  * Serves one request that comes over the endpoint, after what tasks that have returned had was
  * taken back. Called in a loop by the service task. Blocks up to `timeout_ms` until a request
- * comes; then, where it starts a task, up to a second until that has run its first instruction.
+ * comes; then, where it starts a task, up to a second until that has run its first instruction,
+ * and where it makes a segment, up to 5 seconds for the agent.
  *
  * Results as hythe_rpc_serve().
  */

@@ -8,6 +8,7 @@
  */
 #include "descriptor.h"
 #include "link.h"
+#include "services.h"
 #include "shared.h"
 #include "wait.h"
 
@@ -54,6 +55,12 @@ static void write_header(struct hythe_buffer *buffer, uint64_t number)
     hythe_store_relaxed(hythe_word(slot, HEADER_AT_NUMBER_HIGH), high);
     buffer->words[HYTHE_WORD_TAG] = low;
     buffer->words[HYTHE_WORD_TAG + 1] = high;
+}
+
+/* Of a new request. The session is raised with each start: none comes from an earlier life. */
+static uint64_t next_number(struct hythe_client *client)
+{
+    return number_of(++client->last_number, client->endpoint->link->session);
 }
 
 /* The state that the reply to this request brings, by its header; STATE_SENT: it is no reply. */
@@ -112,9 +119,7 @@ static struct hythe_open_request *begin_request(struct hythe_client *client,
     struct hythe_open_request *request = find(client, 0);
 
     if (request != NULL) {
-        client->last_number++;
-        /* The session is raised with each start, so no number comes from an earlier life. */
-        request->number = number_of(client->last_number, client->endpoint->link->session);
+        request->number = next_number(client);
         request->state = STATE_BEGUN;
         request->port = buffer->port;
         request->attachment = buffer->attachment;
@@ -402,6 +407,14 @@ static uint32_t forget_of(struct hythe_client *client, const struct hythe_task *
     return count;
 }
 
+/* Writes the header. The whole slot, as hythe_publish() does: nothing is written back later. */
+static void clean_request(struct hythe_buffer *buffer, uint64_t number)
+{
+    write_header(buffer, number);
+    hythe_clean(buffer->endpoint->link->port, buffer->slot,
+                (size_t)(buffer->data - buffer->slot) + buffer->length);
+}
+
 /* ---- Public ---- */
 
 int hythe_client_start(struct hythe_client *client, struct hythe_endpoint *endpoint,
@@ -468,9 +481,7 @@ int hythe_request_send(struct hythe_client *client, struct hythe_buffer *buffer,
         return HYTHE_E_FULL;
     }
     *number = request->number;
-    write_header(buffer, request->number);
-    /* The whole slot, as hythe_publish() does: nothing may be written back after this. */
-    hythe_clean(link->port, buffer->slot, (size_t)(buffer->data - buffer->slot) + buffer->length);
+    clean_request(buffer, request->number);
     hythe_link_lock(link);
     result = hythe_give_back(buffer, length, &client->endpoint->counters.published);
     if (result == HYTHE_OK) {
@@ -480,6 +491,20 @@ int hythe_request_send(struct hythe_client *client, struct hythe_buffer *buffer,
     }
     hythe_link_unlock(link);
     return result;
+}
+
+void hythe_request_tell(struct hythe_client *client, struct hythe_buffer *buffer, uint32_t length)
+{
+    struct hythe_link *link = client->endpoint->link;
+    uint64_t number;
+
+    hythe_link_lock(link);
+    number = next_number(client);
+    hythe_link_unlock(link);
+    clean_request(buffer, number);
+    hythe_link_lock(link);
+    (void)hythe_give_back(buffer, length, &client->endpoint->counters.published);
+    hythe_link_unlock(link);
 }
 
 int hythe_reply_wait(struct hythe_client *client, uint64_t *number, struct hythe_buffer *reply,

@@ -26,6 +26,14 @@ static struct hythe_task *self(const struct hythe_tracker *tracker)
     return NULL;
 }
 
+static uint32_t number(const struct hythe_tracker *tracker)
+{
+    /* Of all identities its own stays as it is while it runs. */
+    const struct hythe_task *task = self(tracker);
+
+    return task == NULL ? 0 : hythe_task_number(task);
+}
+
 static void took(struct hythe_tracker *tracker, struct hythe_buffer *buffer)
 {
     struct hythe_tasks *tasks = tasks_of(tracker);
@@ -87,6 +95,7 @@ void hythe_held_start(struct hythe_tasks *tasks)
     tasks->tracker.took = took;
     tasks->tracker.gave = gave;
     tasks->tracker.sleeps = sleeps;
+    tasks->tracker.number = number;
     tasks->config.link->tracker = &tasks->tracker;
 }
 

@@ -11,15 +11,6 @@
 /* Error numbers of Linux have 12 bits. */
 #define ERRNO_MAX 4095
 
-static void copy(uint8_t *to, const volatile uint8_t *from, uint32_t bytes)
-{
-    uint32_t i;
-
-    for (i = 0; i < bytes; i++) {
-        to[i] = from[i];
-    }
-}
-
 /* What the link says, as an error number of Linux. */
 static int error_of(int result)
 {
@@ -31,7 +22,7 @@ static int error_of(int result)
         HYTHE_ENOTCONN,  /* HYTHE_E_DOWN */
         HYTHE_ENOTCONN,  /* HYTHE_E_REFUSED */
         HYTHE_ENOTCONN,  /* HYTHE_E_DETACHED */
-        HYTHE_EAGAIN,    /* HYTHE_E_FULL */
+        HYTHE_ENOBUFS,   /* HYTHE_E_FULL */
         HYTHE_EPROTO,    /* HYTHE_E_QUARANTINED */
         HYTHE_EMSGSIZE,  /* HYTHE_E_LENGTH */
         HYTHE_ECONNRESET /* HYTHE_E_LOST */
@@ -48,43 +39,16 @@ static int error_of(int result)
 
 int hythe_services_lie(struct hythe_services *services)
 {
-    struct hythe_endpoint *endpoint = services->client.endpoint;
-
-    hythe_link_lock(endpoint->link);
-    hythe_violation(endpoint);
-    hythe_link_unlock(endpoint->link);
+    hythe_call_lied(services->client.endpoint);
     return -HYTHE_EPROTO;
 }
 
-/* Leases, fills, sends, and waits for the answer: HYTHE_OK, or why there is none. */
-static int ask(struct hythe_client *client, struct hythe_services_call *call,
-               struct hythe_buffer *answer, uint32_t timeout_ms)
+/* Number of the calling task; 0: it is not registered. */
+static uint32_t own_number(const struct hythe_client *client)
 {
-    const struct hythe_port *port = client->endpoint->link->port;
-    uint32_t start_ms = port->now_ms(port->context);
-    struct hythe_buffer buffer;
-    uint32_t spent_ms;
-    int result = hythe_request_lease(client, &buffer, timeout_ms);
+    const struct hythe_tracker *tracker = client->endpoint->link->tracker;
 
-    if (result != HYTHE_OK) {
-        return result;
-    }
-    if (buffer.length < HYTHE_CALL_BYTES ||
-        buffer.length - HYTHE_CALL_BYTES < call->payload_bytes) {
-        result = HYTHE_E_LENGTH;
-    } else {
-        call->words[HYTHE_CALL_TIMEOUT] = timeout_ms;
-        call->words[HYTHE_CALL_LENGTH] = call->payload_bytes;
-        hythe_call_write(buffer.data, call->words);
-        copy(buffer.data + HYTHE_CALL_BYTES, call->payload, call->payload_bytes);
-        spent_ms = port->now_ms(port->context) - start_ms;
-        result = hythe_call(client, &buffer, HYTHE_CALL_BYTES + call->payload_bytes, answer,
-                            spent_ms < timeout_ms ? timeout_ms - spent_ms : 0);
-    }
-    if (buffer.endpoint != NULL) {
-        (void)hythe_release(&buffer);
-    }
-    return result;
+    return tracker == NULL ? 0 : tracker->number(tracker);
 }
 
 /* What the answer says; 0 in `good`: it is none. */
@@ -102,16 +66,20 @@ static int read_answer(struct hythe_services_call *call, const struct hythe_buff
     hythe_call_read(answer->data, call->words);
     result = (int32_t)call->words[HYTHE_CALL_RESULT];
     *good = call->words[HYTHE_CALL_METHOD] == method && call->words[HYTHE_CALL_LENGTH] == bytes &&
-            result >= -ERRNO_MAX && bytes == (result < 0 ? 0 : call->result_bytes);
-    if (*good && bytes != 0) {
-        copy(call->result, answer->data + HYTHE_CALL_BYTES, bytes);
+            result >= -ERRNO_MAX && bytes <= (result < 0 ? 0 : call->result_bytes);
+    if (*good) {
+        call->result_bytes = bytes;
+        hythe_bytes_copy(call->result, answer->data + HYTHE_CALL_BYTES, bytes);
     }
     return result;
 }
 
 int hythe_services_call(struct hythe_services *services, struct hythe_services_call *call,
-                        uint32_t timeout_ms)
+                        uint32_t method, uint32_t first, uint32_t timeout_ms)
 {
+    struct hythe_client *client = &services->client;
+    uint32_t *words = call->words;
+    uint32_t all_ms = timeout_ms + call->grace_ms;
     struct hythe_buffer answer;
     int result;
     int good;
@@ -119,13 +87,53 @@ int hythe_services_call(struct hythe_services *services, struct hythe_services_c
     if (timeout_ms == HYTHE_CALL_NO_TIMEOUT) {
         return -HYTHE_EINVAL;
     }
-    result = ask(&services->client, call, &answer, timeout_ms);
+    if (call->payload_bytes > HYTHE_SERVICES_SMALL) {
+        client = &services->messages;
+        if (client->endpoint == NULL) {
+            return -HYTHE_EMSGSIZE;
+        }
+    }
+    words[HYTHE_CALL_METHOD] = method;
+    words[HYTHE_CALL_TASK] = own_number(client);
+    words[HYTHE_CALL_TIMEOUT] = timeout_ms;
+    words[HYTHE_CALL_ARGUMENT] = first;
+    words[HYTHE_CALL_LENGTH] = call->payload_bytes;
+    result = hythe_call_ask(client, words, call->payload, &answer,
+                            all_ms < timeout_ms ? HYTHE_FOREVER : all_ms);
     if (result != HYTHE_OK) {
         return error_of(result);
     }
     result = read_answer(call, &answer, &good);
-    (void)hythe_release(&answer);
+    if (good && result >= 0 && call->confirm != 0) {
+        words[HYTHE_CALL_METHOD] = call->confirm;
+        words[HYTHE_CALL_LENGTH] = 0;
+        hythe_call_write(answer.data, words);
+        hythe_request_tell(client, &answer, HYTHE_CALL_BYTES);
+    } else {
+        (void)hythe_release(&answer);
+    }
     return good ? result : hythe_services_lie(services);
+}
+
+static int task_ended(struct hythe_services *services, uint32_t task)
+{
+    struct hythe_services_call call = {0};
+    struct hythe_buffer buffer;
+    int result = hythe_request_lease(&services->client, &buffer, 0);
+
+    if (result != HYTHE_OK) {
+        /* Without an agent nobody knows of anything that the task has. */
+        return result != HYTHE_E_TIMEOUT;
+    }
+    call.words[HYTHE_CALL_METHOD] = HYTHE_METHOD_TASK_ENDED;
+    call.words[HYTHE_CALL_ARGUMENT] = task;
+    if (buffer.length < HYTHE_CALL_BYTES) {
+        (void)hythe_release(&buffer);
+        return 0;
+    }
+    hythe_call_write(buffer.data, call.words);
+    hythe_request_tell(&services->client, &buffer, HYTHE_CALL_BYTES);
+    return 1;
 }
 
 int hythe_services_start(struct hythe_services *services,
@@ -137,6 +145,14 @@ int hythe_services_start(struct hythe_services *services,
     }
     services->segments = config->segments;
     services->segments_bytes = config->segments_bytes;
+    services->timeout_ms = config->timeout_ms == 0 ? HYTHE_SERVICES_TIMEOUT_MS : config->timeout_ms;
+    services->task_ended = task_ended;
+    services->messages.endpoint = NULL;
+    if (config->messages != NULL &&
+        hythe_client_start(&services->messages, config->messages, config->message_requests,
+                           config->message_request_count) != HYTHE_OK) {
+        return -HYTHE_EINVAL;
+    }
     return error_of(hythe_client_start(&services->client, config->endpoint, config->requests,
                                        config->request_count));
 }

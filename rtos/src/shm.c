@@ -12,14 +12,6 @@ typedef char hythe_shmid_has_88_bytes[sizeof(struct hythe_shmid) == 88 ? 1 : -1]
 /* Flags that are for Linux's side. */
 #define DUAL (HYTHE_SHM_DUAL | HYTHE_SHM_ON_CORE)
 
-static int call_with(struct hythe_services *services, struct hythe_services_call *call,
-                     uint32_t method, uint32_t id, uint32_t timeout_ms)
-{
-    call->words[HYTHE_CALL_METHOD] = method;
-    call->words[HYTHE_CALL_ARGUMENT] = id;
-    return hythe_services_call(services, call, timeout_ms);
-}
-
 int hythe_shmget(struct hythe_services *services, int32_t key, uint32_t size, uint32_t flags,
                  uint32_t timeout_ms)
 {
@@ -28,7 +20,7 @@ int hythe_shmget(struct hythe_services *services, int32_t key, uint32_t size, ui
 
     call.words[HYTHE_CALL_ARGUMENT + 1] = size;
     call.words[HYTHE_CALL_ARGUMENT + 2] = flags & ~DUAL;
-    result = call_with(services, &call, HYTHE_METHOD_SHM_GET, (uint32_t)key, timeout_ms);
+    result = hythe_services_call(services, &call, HYTHE_METHOD_SHM_GET, (uint32_t)key, timeout_ms);
     if (result < 0) {
         return result;
     }
@@ -51,7 +43,8 @@ int hythe_shmat(struct hythe_services *services, int32_t id, uint32_t flags, str
     shm->id = id;
     shm->flags = flags;
     call.words[HYTHE_CALL_ARGUMENT + 1] = flags;
-    result = call_with(services, &call, HYTHE_METHOD_SHM_ATTACH, (uint32_t)id, timeout_ms);
+    result =
+        hythe_services_call(services, &call, HYTHE_METHOD_SHM_ATTACH, (uint32_t)id, timeout_ms);
     if (result == -HYTHE_ETIMEDOUT || result == -HYTHE_ECONNRESET) {
         shm->services = services;
     }
@@ -79,8 +72,8 @@ int hythe_shmdt(struct hythe_shm *shm, uint32_t timeout_ms)
     }
     shm->address = NULL;
     shm->bytes = 0;
-    result =
-        call_with(shm->services, &call, HYTHE_METHOD_SHM_DETACH, (uint32_t)shm->id, timeout_ms);
+    result = hythe_services_call(shm->services, &call, HYTHE_METHOD_SHM_DETACH, (uint32_t)shm->id,
+                                 timeout_ms);
     if (result >= 0 || result == -HYTHE_EINVAL) {
         shm->services = NULL;
     }
@@ -106,7 +99,10 @@ int hythe_shmctl(struct hythe_services *services, int32_t id, int command,
     } else if (command != HYTHE_IPC_RMID) {
         return -HYTHE_EINVAL;
     }
-    result = call_with(services, &call, method, (uint32_t)id, timeout_ms);
+    result = hythe_services_call(services, &call, method, (uint32_t)id, timeout_ms);
+    if (result >= 0 && command == HYTHE_IPC_STAT && call.result_bytes != sizeof *status) {
+        return hythe_services_lie(services);
+    }
     return result < 0 ? result : 0;
 }
 

@@ -5,6 +5,7 @@
 #include "task.h"
 
 #include "hythe_atomic.h"
+#include "hythe_services.h"
 #include "link.h"
 #include "shared.h"
 
@@ -23,7 +24,8 @@ static int is_valid(const struct hythe_tasks_config *config)
         return 0;
     }
     for (i = 0; i < config->count; i++) {
-        if (!is_name(config->configs[i].name) || config->configs[i].run == NULL) {
+        if (!is_name(config->configs[i].name) || config->configs[i].run == NULL ||
+            (config->configs[i].restriction != NULL && config->port->fault == NULL)) {
             return 0;
         }
     }
@@ -74,17 +76,32 @@ void hythe_task_main(struct hythe_task *task)
     hythe_store_release(&task->state, TASK_RETURNED);
 }
 
+/* What an ended task has of the agent's services comes back; later, if there is no slot now. */
+static void tell_agent(struct hythe_task *task)
+{
+    struct hythe_services *services = task->tasks->config.services;
+
+    if (task->untold && services->task_ended(services, hythe_task_number(task))) {
+        task->untold = 0;
+    }
+}
+
 int hythe_task_begin(struct hythe_task *task, const volatile uint8_t *argument, uint32_t bytes)
 {
     const struct hythe_port_task *port = task->tasks->config.port;
     uint32_t i;
 
+    tell_agent(task);
+    if (task->untold) {
+        return 0;
+    }
     for (i = 0; i < bytes; i++) {
         task->argument[i] = (char)argument[i];
     }
     task->argument[bytes] = '\0';
     task->argument_bytes = bytes;
     task->asked_to_stop = 0;
+    task->fault.kind = HYTHE_FAULT_NONE;
     task->state = TASK_STARTING;
     task->identity = port->create(port->context, task);
     if (task->identity == NULL) {
@@ -115,7 +132,7 @@ static void wake(struct hythe_task *task)
 /*
  * Takes back what a task has that runs no more, in this order: its sleep, since nothing else may
  * ring for it; its buffers, also those of requests that are not sent; then its open requests, whose
- * replies nobody waits for.
+ * replies nobody waits for; and last what the agent has for it.
  */
 static void settle(struct hythe_task *task)
 {
@@ -127,6 +144,8 @@ static void settle(struct hythe_task *task)
     for (i = 0; i < config->client_count; i++) {
         task->requests_forgotten += config->clients[i]->forget_of(config->clients[i], task);
     }
+    task->untold = config->services != NULL;
+    tell_agent(task);
 }
 
 void hythe_task_end(struct hythe_task *task, uint32_t state)
@@ -142,6 +161,14 @@ void hythe_task_end(struct hythe_task *task, uint32_t state)
     settle(task);
 }
 
+static int has_faulted(struct hythe_task *task)
+{
+    const struct hythe_port_task *port = task->tasks->config.port;
+
+    return task->config->restriction != NULL && hythe_task_lives(task) &&
+           port->fault(port->context, task->identity, &task->fault);
+}
+
 void hythe_tasks_reap(struct hythe_tasks *tasks)
 {
     uint32_t i;
@@ -150,6 +177,9 @@ void hythe_tasks_reap(struct hythe_tasks *tasks)
         struct hythe_task *task = &tasks->config.tasks[i];
         if (hythe_load_acquire(&task->state) == TASK_RETURNED) {
             hythe_task_end(task, TASK_STOPPED);
+        } else if (has_faulted(task)) {
+            hythe_task_end(task, TASK_FAULTED);
         }
+        tell_agent(task);
     }
 }

@@ -12,7 +12,8 @@ enum {
     TASK_RUNNING = 2,
     /* It has returned, and is to be ended. */
     TASK_RETURNED = 3,
-    TASK_KILLED = 4
+    TASK_KILLED = 4,
+    TASK_FAULTED = 5
 };
 
 /* May it run now? */
@@ -21,15 +22,27 @@ static inline int hythe_task_lives(const struct hythe_task *task)
     return task->state >= TASK_STARTING && task->state <= TASK_RETURNED;
 }
 
+/* From 1 on. */
+static inline uint32_t hythe_task_number(const struct hythe_task *task)
+{
+    return (uint32_t)(task - task->tasks->config.tasks) + 1;
+}
+
 /* ---- task.c; the service task only ---- */
 
-/* Makes it run with this argument. 0: the platform could not make it. */
+/*
+ * Makes it run with this argument. 0: the platform could not make it, or the agent cannot be told
+ * yet that it had ended before.
+ */
 int hythe_task_begin(struct hythe_task *task, const volatile uint8_t *argument, uint32_t bytes);
 
 /* Ends a task that lives, and takes back what it has. `state` is what it is then. */
 void hythe_task_end(struct hythe_task *task, uint32_t state);
 
-/* Ends those that have returned. */
+/*
+ * Ends those that have returned, and those that the processor has stopped; tells the agent what it
+ * could not be told before.
+ */
 void hythe_tasks_reap(struct hythe_tasks *tasks);
 
 /* ---- held.c ---- */

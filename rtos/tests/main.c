@@ -36,6 +36,8 @@ int main(int argc, char **argv)
     test_client();
     test_rpc();
     test_shm();
+    test_sem();
+    test_mq();
     test_hostile();
     test_sessions();
     test_random();
@@ -44,6 +46,7 @@ int main(int argc, char **argv)
     test_ports();
     test_lies();
     test_held();
+    test_gate();
     test_task();
     printf("%u passed, %u failed\n", test_sum.passed, test_sum.failed);
     return test_sum.failed != 0;

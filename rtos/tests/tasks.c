@@ -88,6 +88,17 @@ static void run(struct hythe_task *task)
     (void)task;
 }
 
+/* Notes what it was asked for. */
+static int make_segment(void *context, int32_t key, uint32_t size, uint32_t flags,
+                        uint32_t timeout_ms)
+{
+    struct tasks *tasks = context;
+    const uint32_t words[4] = {(uint32_t)key, size, flags, timeout_ms};
+
+    memcpy(tasks->wanted, words, sizeof words);
+    return tasks->made;
+}
+
 static void configure(struct tasks *tasks, uint32_t number, const char *name, uint32_t flags)
 {
     struct hythe_task_config *config = &tasks->configs[number];
@@ -103,10 +114,18 @@ static void configure(struct tasks *tasks, uint32_t number, const char *name, ui
 void tasks_make(struct tasks *tasks)
 {
     const struct hythe_tasks_config config = {
-        &tasks->world.link, &tasks->port,   tasks->configs,
-        tasks->memory,      TASKS,          tasks->held,
-        TASKS_HELD,         tasks->clients, 1,
+        &tasks->world.link,
+        &tasks->port,
+        tasks->configs,
+        tasks->memory,
+        TASKS,
+        tasks->held,
+        TASKS_HELD,
+        tasks->clients,
+        1,
+        NULL,
     };
+    struct hythe_service_config served;
     struct world *world = &tasks->world;
     uint32_t endpoint;
 
@@ -122,7 +141,7 @@ void tasks_make(struct tasks *tasks)
         hythe_client_start(&tasks->client, world_endpoint(world, OUT), tasks->open, TASKS_OPEN),
         HYTHE_OK);
     tasks->port = (struct hythe_port_task){
-        tasks, create, kill, state, stack_free, run_time_us, self,
+        tasks, create, kill, state, stack_free, run_time_us, self, NULL,
     };
     tasks->runs = 1;
     configure(tasks, TASK_SERVICE, "service", HYTHE_TASK_AT_START | HYTHE_TASK_PERMANENT);
@@ -131,9 +150,15 @@ void tasks_make(struct tasks *tasks)
     configure(tasks, TASK_B2, "twin", 0);
     CHECK_EQUAL(hythe_tasks_start(&tasks->tasks, &config), HYTHE_OK);
     tasks->memory[TASK_SERVICE].state = TASK_RUNNING;
-    CHECK_EQUAL(hythe_service_start(&tasks->service, &tasks->tasks, world_endpoint(world, IN),
-                                    world->region_memory),
-                HYTHE_OK);
+    served = (struct hythe_service_config){
+        .tasks = &tasks->tasks,
+        .endpoint = world_endpoint(world, IN),
+        .segments = world->region_memory,
+        .segments_bytes = TASKS_SEGMENTS_BYTES,
+        .make_segment = make_segment,
+        .context = tasks,
+    };
+    CHECK_EQUAL(hythe_service_start(&tasks->service, &served), HYTHE_OK);
     for (endpoint = 0; endpoint < WORLD_ENDPOINTS; endpoint++) {
         world_attach(world, LINUX_FLOW(endpoint, 0));
     }

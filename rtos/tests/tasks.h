@@ -20,7 +20,8 @@ enum {
     TASK_B2 = 3,
     TASKS = 4,
     TASKS_HELD = 6,
-    TASKS_OPEN = 4
+    TASKS_OPEN = 4,
+    TASKS_SEGMENTS_BYTES = 2 * 4096
 };
 
 struct tasks {
@@ -44,6 +45,9 @@ struct tasks {
     int runs;
     /* The platform makes none. */
     int refuses;
+    /* What a segment was wanted for last: key, size, flags, time-out; and what is returned. */
+    uint32_t wanted[4];
+    int made;
     /* In so many unlocks the task is killed; 0: never. */
     uint32_t unlocks_left;
     jmp_buf killed;

@@ -48,6 +48,8 @@ void test_requests(void);
 void test_client(void);
 void test_rpc(void);
 void test_shm(void);
+void test_sem(void);
+void test_mq(void);
 void test_flows(void);
 void test_stopped(void);
 void test_hostile(void);
@@ -58,6 +60,7 @@ void test_histogram(void);
 void test_ports(void);
 void test_lies(void);
 void test_held(void);
+void test_gate(void);
 void test_task(void);
 
 #endif

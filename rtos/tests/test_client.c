@@ -428,6 +428,8 @@ static void as_many_are_open_as_there_is_memory_for(void)
     CHECK_EQUAL(hythe_request_forget(&fixture.client, first), HYTHE_OK);
     CHECK_EQUAL(hythe_request_send(&fixture.client, &fixture.buffer, 1025, &fixture.number),
                 HYTHE_E_LENGTH);
+    CHECK_EQUAL(hythe_request_send(&fixture.client, &fixture.buffer, UINT32_MAX, &fixture.number),
+                HYTHE_E_LENGTH);
     CHECK_EQUAL(hythe_request_send(&fixture.client, &fixture.buffer, 1024, &fixture.number),
                 HYTHE_OK);
     world_free(&fixture.world);

@@ -97,6 +97,7 @@ static void a_leased_slot_is_filled_and_published(void)
     CHECK_EQUAL(buffer.length, WORLD_SLOT_BYTES - 256);
     memset(buffer.data, 0x5A, 300);
     CHECK_EQUAL(hythe_publish(&buffer, buffer.length + 1, 0), HYTHE_E_LENGTH);
+    CHECK_EQUAL(hythe_publish(&buffer, UINT32_MAX, 0), HYTHE_E_LENGTH);
     CHECK(buffer.endpoint != NULL);
     world.cleaned_bytes = 0;
     CHECK_EQUAL(hythe_publish(&buffer, 300, 0), HYTHE_OK);

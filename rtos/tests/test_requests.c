@@ -92,6 +92,7 @@ static void what_is_no_reply_is_refused_and_held(void)
     ask(&world, 0, 2);
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &request, 0), HYTHE_OK);
     CHECK_EQUAL(hythe_reply(&request, WORLD_SLOT_BYTES - 255), HYTHE_E_LENGTH);
+    CHECK_EQUAL(hythe_reply(&request, UINT32_MAX), HYTHE_E_LENGTH);
     CHECK_EQUAL(hythe_forward(&request, world_endpoint(&world, OUT), 0), HYTHE_E_ARGUMENT);
     CHECK(request.endpoint != NULL);
     CHECK_EQUAL(hythe_reply(NULL, 1), HYTHE_E_ARGUMENT);

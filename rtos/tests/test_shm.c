@@ -2,158 +2,15 @@
  * Services of the agent, and segments: what a core asks, what it makes of the answers, and what an
  * agent may lie about.
  */
-#include <stdlib.h>
-#include <string.h>
-
+#include "agent.h"
 #include "hythe_shm.h"
 #include "services.h"
 #include "test.h"
 #include "vectors.h"
-#include "world.h"
-
-/* OUT is the endpoint of the services. */
-static const struct hythe_endpoint_config ENDPOINTS[WORLD_ENDPOINTS] = {
-    {"calls", HYTHE_TO_CORE, 1024, 0, 0, HYTHE_KIND_REQUESTS},
-    {HYTHE_SERVICES_ENDPOINT, HYTHE_FROM_CORE, HYTHE_SERVICES_BYTES, HYTHE_SERVICES_TYPE, 0,
-     HYTHE_KIND_REQUESTS},
-    {"in2", HYTHE_TO_CORE, 4096, 0, 0, HYTHE_KIND_MESSAGES},
-    {"out2", HYTHE_FROM_CORE, 4096, 0, 0, HYTHE_KIND_MESSAGES},
-};
-
-enum {
-    OPEN_MAX = 2,
-    PAGE = 4096,
-    PAGES = 16,
-    REPLY = 2,
-    GIVEN_UP = 3,
-    WAIT_MS = 200
-};
-
-struct fixture {
-    struct world world;
-    struct hythe_services services;
-    struct hythe_open_request open[OPEN_MAX];
-    uint8_t *area;
-};
-
-/* How the agent answers the next calls, while the core waits. */
-static struct {
-    /* Of the header; 0 as method: that of the call, as length: what is there. */
-    uint32_t words[HYTHE_CALL_WORDS];
-    uint8_t bytes[128];
-    uint32_t byte_count;
-    uint32_t kind;
-    /* Calls that are still answered. */
-    uint32_t left;
-    /* The calls that came: the last one first. */
-    uint32_t came[4][HYTHE_CALL_WORDS];
-    uint32_t count;
-} agent;
-
-static struct hythe_services_config config_of(struct fixture *fixture)
-{
-    struct hythe_services_config config = {
-        .endpoint = world_endpoint(&fixture->world, OUT),
-        .requests = fixture->open,
-        .request_count = OPEN_MAX,
-        .segments = fixture->area,
-        .segments_bytes = (size_t)PAGE * PAGES,
-    };
-
-    return config;
-}
-
-static void make(struct fixture *fixture)
-{
-    struct world *world = &fixture->world;
-    struct hythe_services_config config;
-
-    world_make(world);
-    world->config.endpoints = ENDPOINTS;
-    linux_publish(&world->side);
-    CHECK_EQUAL(hythe_link_start(&world->link, &world->config), HYTHE_OK);
-    fixture->area = aligned_alloc(PAGE, (size_t)PAGE * PAGES);
-    config = config_of(fixture);
-    CHECK_EQUAL(hythe_services_start(&fixture->services, &config), 0);
-    world_attach(world, LINUX_FLOW(OUT, 0));
-}
-
-static void unmake(struct fixture *fixture)
-{
-    CHECK_EQUAL(world_counters(&fixture->world, OUT).held, 0);
-    free(fixture->area);
-    world_free(&fixture->world);
-}
-
-static uint8_t *at(struct world *world, const struct descriptor *slot, uint32_t offset)
-{
-    return world->region_memory + (size_t)(slot->place & 0xFFFFFFu) * WORLD_SLOT_BYTES + offset;
-}
-
-static void supply(struct fixture *fixture)
-{
-    static uint32_t slot;
-    struct descriptor empty =
-        linux_slot(&fixture->world.side, 0, slot++ % 8, WORLD_SLOT_BYTES - 256);
-
-    empty.references = 1;
-    linux_push(&fixture->world.side, LINUX_FLOW(OUT, 0), empty);
-}
-
-static void answer(struct world *world)
-{
-    struct descriptor call;
-    uint32_t header[4];
-    uint32_t words[HYTHE_CALL_WORDS];
-
-    do {
-        if (!linux_take(&world->side, LINUX_FLOW(OUT, 0), &call)) {
-            return;
-        }
-    } while (call.length == LINUX_UNUSED);
-    memmove(agent.came[1], agent.came[0], sizeof agent.came - sizeof agent.came[0]);
-    hythe_call_read(at(world, &call, call.offset), agent.came[0]);
-    agent.count++;
-    if (agent.left == 0) {
-        return;
-    }
-    agent.left--;
-    memcpy(words, agent.words, sizeof words);
-    words[HYTHE_CALL_METHOD] += words[HYTHE_CALL_METHOD] != 0 ? 0 : agent.came[0][0];
-    words[HYTHE_CALL_LENGTH] += agent.byte_count;
-    header[0] = agent.kind;
-    header[1] = 0;
-    memcpy(header + 2, call.tag, 8);
-    memcpy(at(world, &call, 0), header, sizeof header);
-    hythe_call_write(at(world, &call, call.offset), words);
-    memcpy(at(world, &call, call.offset + HYTHE_CALL_BYTES), agent.bytes, agent.byte_count);
-    call.length = agent.kind == GIVEN_UP ? 0 : HYTHE_CALL_BYTES + agent.byte_count;
-    linux_push(&world->side, LINUX_FLOW(OUT, 0), call);
-}
-
-/* The next call is answered so. */
-static void will(struct fixture *fixture, int32_t result, uint32_t first, uint32_t second,
-                 uint32_t third)
-{
-    memset(&agent, 0, sizeof agent);
-    agent.words[HYTHE_CALL_RESULT] = (uint32_t)result;
-    agent.words[HYTHE_CALL_VALUE] = first;
-    agent.words[HYTHE_CALL_VALUE + 1] = second;
-    agent.words[HYTHE_CALL_VALUE + 2] = third;
-    agent.kind = REPLY;
-    agent.left = 4;
-    fixture->world.during_wait = answer;
-    supply(fixture);
-}
 
 static int get(struct fixture *fixture)
 {
     return hythe_shmget(&fixture->services, 0x1234, 5000, HYTHE_IPC_CREAT | 0x180u, WAIT_MS);
-}
-
-static uint32_t violations(struct fixture *fixture)
-{
-    return world_counters(&fixture->world, OUT).violations;
 }
 
 static void a_start_is_refused_where_it_makes_no_sense(void)
@@ -162,7 +19,7 @@ static void a_start_is_refused_where_it_makes_no_sense(void)
     struct hythe_services_config config;
     struct hythe_services services;
 
-    make(&fixture);
+    fixture_make(&fixture);
     config = config_of(&fixture);
     CHECK_EQUAL(hythe_services_start(NULL, &config), -HYTHE_EINVAL);
     CHECK_EQUAL(hythe_services_start(&services, NULL), -HYTHE_EINVAL);
@@ -178,7 +35,7 @@ static void a_start_is_refused_where_it_makes_no_sense(void)
     config.segments = NULL;
     config.segments_bytes = 0;
     CHECK_EQUAL(hythe_services_start(&services, &config), 0);
-    unmake(&fixture);
+    fixture_free(&fixture);
 }
 
 static void each_call_says_what_is_asked(void)
@@ -187,7 +44,7 @@ static void each_call_says_what_is_asked(void)
     struct hythe_shmid status = {.uid = 7, .gid = 8, .mode = 0640};
     struct hythe_shm shm;
 
-    make(&fixture);
+    fixture_make(&fixture);
     will(&fixture, 0, 42, 0, 0);
     CHECK_EQUAL(hythe_shmget(&fixture.services, -5, 5000, 0x380u | HYTHE_SHM_DUAL, WAIT_MS), 42);
     CHECK_EQUAL(agent.came[0][HYTHE_CALL_METHOD], HYTHE_METHOD_SHM_GET);
@@ -216,7 +73,7 @@ static void each_call_says_what_is_asked(void)
     CHECK(agent.came[0][HYTHE_CALL_ARGUMENT] == 42 && shm.address == NULL);
     CHECK_EQUAL(hythe_shmdt(&shm, WAIT_MS), -HYTHE_EINVAL);
     CHECK_EQUAL(violations(&fixture), 0);
-    unmake(&fixture);
+    fixture_free(&fixture);
 }
 
 static void a_status_is_that_of_the_page(void)
@@ -225,7 +82,7 @@ static void a_status_is_that_of_the_page(void)
     struct fixture fixture;
     struct hythe_shmid status;
 
-    make(&fixture);
+    fixture_make(&fixture);
     CHECK(vectors_read(&vectors, "services.txt"));
     will(&fixture, 0, 0, 0, 0);
     agent.byte_count = (uint32_t)vectors_bytes(vectors_text(&vectors, "segment.each_field", "hex"),
@@ -258,7 +115,7 @@ static void a_status_is_that_of_the_page(void)
     CHECK_EQUAL(hythe_shmctl(&fixture.services, 42, HYTHE_IPC_STAT, &status, WAIT_MS),
                 -HYTHE_EPROTO);
     CHECK_EQUAL(violations(&fixture), 1);
-    unmake(&fixture);
+    fixture_free(&fixture);
 }
 
 static void each_end_of_a_call_has_its_number(void)
@@ -266,7 +123,7 @@ static void each_end_of_a_call_has_its_number(void)
     struct fixture fixture;
     struct world *world = &fixture.world;
 
-    make(&fixture);
+    fixture_make(&fixture);
     will(&fixture, -HYTHE_ENOSPC, 0, 0, 0);
     CHECK_EQUAL(get(&fixture), -HYTHE_ENOSPC);
     will(&fixture, 0, 0, 0, 0);
@@ -283,7 +140,7 @@ static void each_end_of_a_call_has_its_number(void)
     linux_detach(&world->side, LINUX_FLOW(OUT, 0));
     CHECK_EQUAL(get(&fixture), -HYTHE_ENOTCONN);
     CHECK_EQUAL(violations(&fixture), 0);
-    unmake(&fixture);
+    fixture_free(&fixture);
 }
 
 static void an_agent_that_lies_is_not_believed(void)
@@ -306,10 +163,10 @@ static void an_agent_that_lies_is_not_believed(void)
     struct hythe_shm shm;
     uint32_t i;
 
-    make(&fixture);
+    fixture_make(&fixture);
     for (i = 0; i < sizeof places / sizeof places[0]; i++) {
         will(&fixture, 0, places[i].page, places[i].low, places[i].high);
-        supply(&fixture);
+        supply(&fixture, OUT);
         CHECK_EQUAL(hythe_shmat(&fixture.services, 9, 0, &shm, WAIT_MS), -HYTHE_EPROTO);
         CHECK(shm.address == NULL && shm.bytes == 0);
         /* It is given up again. */
@@ -335,7 +192,7 @@ static void an_agent_that_lies_is_not_believed(void)
     agent.byte_count = 4;
     CHECK_EQUAL(get(&fixture), -HYTHE_EPROTO);
     CHECK_EQUAL(violations(&fixture), i + 5);
-    unmake(&fixture);
+    fixture_free(&fixture);
 }
 
 static void an_attachment_that_came_too_late_can_be_given_up(void)
@@ -343,7 +200,7 @@ static void an_attachment_that_came_too_late_can_be_given_up(void)
     struct fixture fixture;
     struct hythe_shm shm;
 
-    make(&fixture);
+    fixture_make(&fixture);
     will(&fixture, 0, 0, PAGE, 0);
     agent.left = 0;
     CHECK_EQUAL(hythe_shmat(&fixture.services, 9, 0, &shm, WAIT_MS), -HYTHE_ETIMEDOUT);
@@ -358,7 +215,7 @@ static void an_attachment_that_came_too_late_can_be_given_up(void)
     /* Then there is nothing any more. */
     CHECK_EQUAL(hythe_shmdt(&shm, WAIT_MS), -HYTHE_EINVAL);
     CHECK_EQUAL(agent.count, 1);
-    unmake(&fixture);
+    fixture_free(&fixture);
 }
 
 static void a_range_is_inside_or_refused(void)

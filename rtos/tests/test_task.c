@@ -42,11 +42,18 @@ static void push(struct tasks *tasks, const uint32_t words[HYTHE_CALL_WORDS], co
     linux_push(&tasks->world.side, LINUX_FLOW(IN, 0), request);
 }
 
-static struct reply call(struct tasks *tasks, uint32_t method, uint32_t argument, const char *bytes)
+static struct reply call_with(struct tasks *tasks, uint32_t method, const uint32_t arguments[3],
+                              const char *bytes)
 {
     uint32_t length = (uint32_t)strlen(bytes);
-    uint32_t words[HYTHE_CALL_WORDS] = {
-        HYTHE_METHOD_OF_HYTHE | method, 0, 1000, 0, argument, 0, 0, length};
+    uint32_t words[HYTHE_CALL_WORDS] = {HYTHE_METHOD_OF_HYTHE | method,
+                                        0,
+                                        1000,
+                                        0,
+                                        arguments[0],
+                                        arguments[1],
+                                        arguments[2],
+                                        length};
     struct descriptor got = {0};
     struct reply reply;
 
@@ -62,6 +69,13 @@ static struct reply call(struct tasks *tasks, uint32_t method, uint32_t argument
     CHECK_EQUAL(got.length, HYTHE_CALL_BYTES + reply.length);
     memcpy(reply.bytes, payload(tasks) + HYTHE_CALL_BYTES, reply.length);
     return reply;
+}
+
+static struct reply call(struct tasks *tasks, uint32_t method, uint32_t argument, const char *bytes)
+{
+    const uint32_t arguments[3] = {argument, 0, 0};
+
+    return call_with(tasks, method, arguments, bytes);
 }
 
 /* The result of a method of one task, and its number. */
@@ -171,7 +185,7 @@ static void each_refusal_has_its_own_result(void)
     CHECK_EQUAL(tasks.memory[TASK_B].state, TASK_STOPPED);
     CHECK_EQUAL(tasks.memory[TASK_B].starts, 0);
     tasks.refuses = 0;
-    reply = call(&tasks, 65, 0, "");
+    reply = call(&tasks, 72, 0, "");
     CHECK_EQUAL(reply.result, HYTHE_CONTROL_NO_METHOD);
     reply = call(&tasks, HYTHE_CONTROL_TASKS - 64, 0, "");
     CHECK_EQUAL(reply.result, HYTHE_CONTROL_NO_METHOD);
@@ -272,6 +286,55 @@ static void the_state_and_the_end_of_a_session_are_told(void)
     world_free(&tasks.world);
 }
 
+static void a_segment_is_made_for_linux_or_refused(void)
+{
+    const uint32_t wish[3] = {0x1234, 4096, 0x380};
+    struct tasks tasks;
+    struct reply reply;
+
+    tasks_make(&tasks);
+    tasks.made = 77;
+    reply = call_with(&tasks, HYTHE_CONTROL_MAKE, wish, "");
+    CHECK_EQUAL(reply.result, 0);
+    CHECK_EQUAL(reply.values[0], 77);
+    CHECK(memcmp(tasks.wanted, wish, sizeof wish) == 0);
+    CHECK_EQUAL(tasks.wanted[3], 1000);
+    tasks.made = -13;
+    CHECK_EQUAL(call_with(&tasks, HYTHE_CONTROL_MAKE, wish, "").result, -13);
+    tasks.service.config.make_segment = NULL;
+    CHECK_EQUAL(call_with(&tasks, HYTHE_CONTROL_MAKE, wish, "").result, HYTHE_CONTROL_NO_METHOD);
+    world_free(&tasks.world);
+}
+
+static void a_byte_of_the_area_has_an_address_and_no_other_byte(void)
+{
+    /* The first and the last byte; behind the page, behind the area. */
+    const uint32_t inside[2][3] = {{0, 0, 0}, {1, 4095, 0}};
+    const uint32_t outside[4][3] = {{0, 4096, 0}, {2, 0, 0}, {0xFFFFFFFF, 0, 0}, {1, 0x80000000}};
+    struct tasks tasks;
+    struct reply reply;
+    uint32_t i;
+
+    tasks_make(&tasks);
+    for (i = 0; i < 2; i++) {
+        uint8_t *at = tasks.world.region_memory + inside[i][0] * 4096 + inside[i][1];
+        *at = (uint8_t)(0xA0 + i);
+        reply = call_with(&tasks, HYTHE_CONTROL_PEEK, inside[i], "");
+        CHECK_EQUAL(reply.result, 0);
+        CHECK_EQUAL(reply.values[0], 0xA0 + i);
+        CHECK_EQUAL((uint64_t)reply.values[2] << 32 | reply.values[1], (uintptr_t)at);
+    }
+    for (i = 0; i < 4; i++) {
+        reply = call_with(&tasks, HYTHE_CONTROL_PEEK, outside[i], "");
+        CHECK_EQUAL(reply.result, HYTHE_CONTROL_MALFORMED);
+        CHECK_EQUAL(reply.values[0], 0);
+    }
+    tasks.service.config.segments_bytes = 0;
+    CHECK_EQUAL(call_with(&tasks, HYTHE_CONTROL_PEEK, inside[0], "").result,
+                HYTHE_CONTROL_MALFORMED);
+    world_free(&tasks.world);
+}
+
 static void what_is_no_call_is_given_up(void)
 {
     static const uint32_t wrong[][HYTHE_CALL_WORDS] = {
@@ -304,7 +367,7 @@ static void a_table_that_makes_no_sense_is_refused(void)
 {
     struct tasks tasks;
     struct hythe_tasks_config config;
-    struct hythe_endpoint *out;
+    struct hythe_service_config served = {0};
 
     tasks_make(&tasks);
     config = tasks.tasks.config;
@@ -320,8 +383,14 @@ static void a_table_that_makes_no_sense_is_refused(void)
     tasks.configs[TASK_A].name = "a";
     tasks.refuses = 1;
     CHECK_EQUAL(hythe_tasks_start(&tasks.tasks, &config), HYTHE_E_ARGUMENT);
-    out = world_endpoint(&tasks.world, OUT);
-    CHECK_EQUAL(hythe_service_start(&tasks.service, &tasks.tasks, out, NULL), HYTHE_E_ARGUMENT);
+    served.tasks = &tasks.tasks;
+    CHECK_EQUAL(hythe_service_start(&tasks.service, &served), HYTHE_E_ARGUMENT);
+    served.endpoint = world_endpoint(&tasks.world, OUT);
+    CHECK_EQUAL(hythe_service_start(&tasks.service, &served), HYTHE_E_ARGUMENT);
+    served.endpoint = world_endpoint(&tasks.world, IN);
+    CHECK_EQUAL(hythe_service_start(&tasks.service, &served), HYTHE_OK);
+    served.tasks = NULL;
+    CHECK_EQUAL(hythe_service_start(&tasks.service, &served), HYTHE_E_ARGUMENT);
     world_free(&tasks.world);
 }
 
@@ -338,6 +407,10 @@ static void rows_are_those_of_the_page(void)
     CHECK_EQUAL(word_at(row, HYTHE_TASK_AT_STARTS), vectors_number(&vectors, group, "starts"));
     CHECK_EQUAL(word_at(row, HYTHE_TASK_AT_FORGOTTEN),
                 vectors_number(&vectors, group, "requests_forgotten"));
+    CHECK_EQUAL(word_at(row, HYTHE_TASK_AT_FAULT), vectors_number(&vectors, group, "fault"));
+    CHECK_EQUAL(word_at(row, HYTHE_TASK_AT_FAULT_ADDRESS),
+                vectors_number(&vectors, group, "fault_address"));
+    CHECK_EQUAL(word_at(row, HYTHE_TASK_AT_FAULT_PC), vectors_number(&vectors, group, "fault_pc"));
     group = "port.each_field";
     CHECK_EQUAL(vectors_bytes(vectors_text(&vectors, group, "hex"), row, HYTHE_PORT_ROW_BYTES),
                 HYTHE_PORT_ROW_BYTES);
@@ -353,6 +426,8 @@ void test_task(void)
     RUN(a_task_that_does_not_begin_is_told_after_a_second);
     RUN(rows_tell_what_a_task_is);
     RUN(the_state_and_the_end_of_a_session_are_told);
+    RUN(a_segment_is_made_for_linux_or_refused);
+    RUN(a_byte_of_the_area_has_an_address_and_no_other_byte);
     RUN(what_is_no_call_is_given_up);
     RUN(a_table_that_makes_no_sense_is_refused);
     RUN(rows_are_those_of_the_page);

@@ -8,7 +8,7 @@
 
 mod codecs;
 mod compile;
-mod files;
+mod folders;
 mod manifest;
 pub(crate) mod sizes;
 mod sources;

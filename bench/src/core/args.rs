@@ -61,6 +61,10 @@ pub(crate) struct CoreArguments {
     /// two, and what page faults and the TLB cost
     #[arg(long, conflicts_with_all = ["shared", "systems", "waits", "payloads", "count"])]
     pub(crate) pair: bool,
+    /// In place of all that: what semaphores, message queues, calls and segments cost beside a bare
+    /// ping, and the kernel's own beside them
+    #[arg(long, conflicts_with_all = ["pair", "shared", "systems", "waits", "payloads", "sizes"])]
+    pub(crate) services: bool,
     /// Only these systems
     #[arg(long, value_delimiter = ',', value_enum)]
     pub(crate) systems: Vec<System>,

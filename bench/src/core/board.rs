@@ -15,8 +15,6 @@ use crate::pool::{self, BenchPool};
 
 /// Ports and the control tables; payload is in the core's region.
 const POOL_BYTES: usize = 12 << 20;
-/// The program of `rtos/apps/bench`.
-const APP: &str = "bench";
 /// The name of a second core.
 const SECOND: &str = "second";
 /// Far longer than any board takes on a busy machine.
@@ -39,12 +37,12 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts the board's core. Its process runs on `cpu`, if that is given.
-    pub(super) fn start(board: &Board, cpu: Option<usize>) -> Result<Self, BenchError> {
+    /// Starts the board's core with that program. Its process runs on `cpu`, if that is given.
+    pub(super) fn start(board: &Board, app: &str, cpu: Option<usize>) -> Result<Self, BenchError> {
         let options = PoolOptions::new(&pool::pool_name()).bytes(POOL_BYTES);
         let pool = BenchPool::make_with(&options)?;
         let options = CoreOptions::default()
-            .app(APP)
+            .app(app)
             .start_bound(START_BOUND)
             // What is copied is announced by rings alone.
             .wakes_at_every_ring(true);
@@ -67,10 +65,11 @@ impl Running {
     pub(super) fn start_second(
         &self,
         board: &Board,
+        app: &str,
         cpu: Option<usize>,
     ) -> Result<Core, BenchError> {
         let options = CoreOptions::default()
-            .app(APP)
+            .app(app)
             .name(SECOND)
             .start_bound(START_BOUND);
         let core = Core::start(self.pool(), board, &options).map_err(lost)?;
@@ -113,6 +112,11 @@ impl Running {
 
     pub(super) fn pool(&self) -> &Pool {
         self.pool.pool()
+    }
+
+    /// The core's process.
+    pub(super) fn pid(&self) -> u32 {
+        self.core.status().pid
     }
 
     /// Measures while somebody watches the core: a wait for one that has ended is given up at once.
@@ -172,6 +176,18 @@ impl Running {
         }
     }
 
+    /// After a run the sums are right. What a core's own ports hold meanwhile is not free.
+    pub(super) fn check_sums(&self, case: &impl ToString, size: usize) -> Result<(), BenchError> {
+        match self.pool().snapshot().audit.mismatches.first() {
+            None => Ok(()),
+            Some(mismatch) => Err(BenchError::Audit {
+                case: case.to_string(),
+                size,
+                why: format!("slots do not add up, the first of them {mismatch:?}"),
+            }),
+        }
+    }
+
     /// Stops the core; then everything is free, and nobody is there any more.
     pub(super) fn stop(self) -> Result<(), BenchError> {
         let Self {
@@ -192,11 +208,11 @@ pub(super) fn stop(core: Core) -> Result<(), BenchError> {
     core.stop().map_err(lost)
 }
 
-/// The board, if its core can run here.
-pub(super) fn find(name: &str) -> Result<Board, BenchError> {
+/// The board, if its core can run that program here.
+pub(super) fn find(name: &str, app: &str) -> Result<Board, BenchError> {
     let unable = |error: CoreError| BenchError::Unable(error.to_string());
     let board = Board::find(name).map_err(unable)?;
-    let missing = board.missing(APP);
+    let missing = board.missing(app);
     if missing.is_empty() {
         return Ok(board);
     }

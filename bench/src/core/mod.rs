@@ -13,13 +13,16 @@ mod case;
 mod copy;
 mod hythe;
 mod order;
+mod other_process;
 pub(crate) mod pair;
 mod ratios;
 mod report;
 mod run;
 mod series;
+pub(crate) mod services;
 mod sharing;
 mod table;
+pub(crate) mod times;
 mod vring;
 mod wait;
 
@@ -40,13 +43,16 @@ use crate::{bounce, cpus, machine};
 
 pub(crate) use self::table::render;
 
+/// The program of `rtos/apps/bench`.
+const APP: &str = "bench";
+
 /// Measures what the arguments ask for.
 pub(crate) fn run(arguments: &CoreArguments) -> Result<CoreReport, BenchError> {
     machine::look_at_sources();
     let lookout = Lookout::on_signals()?;
     let load_before = machine::load();
     let cpus = cpus::choose()?;
-    let board = board::find(&arguments.board)?;
+    let board = board::find(&arguments.board, APP)?;
     let scale = arguments.scale();
     let (cases, skipped) = plan(arguments, cpus.is_some(), board.has_eventfds());
     if cases.is_empty() {
@@ -55,14 +61,14 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<CoreReport, BenchError> {
         ));
     }
     let clock = bounce::clock_cost();
-    let running = Running::start(&board, cpus.map(|[_, far]| far))?;
+    let running = Running::start(&board, APP, cpus.map(|[_, far]| far))?;
     // Only now: the agent of the core inherits nothing of it.
     if let Some([near, _]) = cpus {
         cpus::pin(near)?;
     }
     let second = arguments
         .shared
-        .then(|| running.start_second(&board, cpus.map(|[_, far]| far)))
+        .then(|| running.start_second(&board, APP, cpus.map(|[_, far]| far)))
         .transpose()?;
     let (series, shared) = running.watched(&lookout, |lookout| {
         let series = measure(&scale, &cases, &running, lookout)?;

@@ -62,7 +62,7 @@ pub(super) fn run(
 
 /// The times of round trips, until the budget is spent. A signal ends it between two of them: while
 /// messages come, no wait looks up.
-fn sample(
+pub(super) fn sample(
     budget: Budget,
     lookout: &Lookout,
     mut round_trip: impl FnMut(u64) -> Result<(), BenchError>,

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::bars;
 use super::case::Rings;
 use super::report::{CoreReport, Place, Row};
+use crate::bar;
 use crate::document::Figures;
 
 pub(crate) fn render(report: &CoreReport) -> String {
@@ -31,11 +32,7 @@ fn write_all(out: &mut String, report: &CoreReport) -> std::fmt::Result {
     writeln!(out, "\n{:<52}{:>9}{:>9}", "ratio", "bytes", "value")?;
     for ratio in &report.ratios {
         let board = &report.conditions.place.board;
-        let wanted = match bars::of_ratio(board, ratio, smallest) {
-            None => String::new(),
-            Some(bar) if bar.is_met_by(ratio.value) => format!("  {bar}"),
-            Some(bar) => format!("  {bar}: MISSED"),
-        };
+        let wanted = bar::verdict(bars::of_ratio(board, ratio, smallest), ratio.value);
         writeln!(
             out,
             "{:<52}{:>9}{:>9.2}{wanted}",

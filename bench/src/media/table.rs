@@ -7,6 +7,7 @@ use super::calls::{CallRow, Metric};
 use super::lossy::LossyRow;
 use super::plays::PlaysRow;
 use super::report::{Entry, Report, Row};
+use crate::bar;
 
 pub(crate) fn render(report: &Report) -> String {
     let mut out = String::new();
@@ -229,11 +230,7 @@ fn write_ratios(out: &mut String, report: &Report) -> std::fmt::Result {
         "ratio", "bytes", "packets", "to", "value"
     )?;
     for ratio in &report.ratios {
-        let wanted = match bars::of_ratio(ratio) {
-            None => String::new(),
-            Some(bar) if bar.is_met_by(ratio.value) => format!("  {bar}"),
-            Some(bar) => format!("  {bar}: MISSED"),
-        };
+        let wanted = bar::verdict(bars::of_ratio(ratio), ratio.value);
         writeln!(
             out,
             "{:<56}{:>7}{:>9}{:>6}{:>9.2}{wanted}",

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::bars;
 use super::report::{Report, Row};
+use crate::bar;
 use crate::document::Figures;
 
 pub(crate) fn render(report: &Report) -> String {
@@ -49,11 +50,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     }
     writeln!(out, "\n{:<47}{:>9}{:>9}", "ratio", "bytes", "value")?;
     for ratio in &report.ratios {
-        let wanted = match bars::of_ratio(ratio) {
-            None => String::new(),
-            Some(bar) if bar.is_met_by(ratio.value) => format!("  {bar}"),
-            Some(bar) => format!("  {bar}: MISSED"),
-        };
+        let wanted = bar::verdict(bars::of_ratio(ratio), ratio.value);
         writeln!(
             out,
             "{:<47}{:>9}{:>9.2}{wanted}",

@@ -213,6 +213,9 @@
 /** For hythe_shmget(): bytes that a core can see, too. */
 #define HYTHE_SHM_DUAL 65536
 
+/** For hythe_shmget(): the same, and a new segment is made by the core, which may refuse. */
+#define HYTHE_SHM_ON_CORE 131072
+
 /**
  * For hythe_sem_open(): counts that a dead holder of a new semaphore had come back at once, and
  * its death is not reported.
@@ -1280,7 +1283,9 @@ void hythe_sample_release(struct hythe_sample *sample);
 
 /**
  * As shmget(2). With HYTHE_SHM_DUAL in `shmflg`, the bytes of a new segment are in memory that a
- * core sees, and the key is looked for among such segments. The pool is that of the environment's
+ * core sees, and the key is looked for among such segments. With HYTHE_SHM_ON_CORE the core's
+ * program is asked to make a new one, for 5 s at most: EACCES if it refuses, ENOSPC if it does not
+ * answer; the process takes part in the pool meanwhile. The pool is that of the environment's
  * HYTHE_POOL, else `default`; the core that of HYTHE_CORE, else the first that has memory for
  * segments. Any thread.
  */

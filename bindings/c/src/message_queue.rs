@@ -8,10 +8,11 @@
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hythe::sync::{Deadline, MessageQueue, MessageQueueOptions, SyncError};
+use hythe_sys::fork::ForkSafe;
 
 use crate::ffi_guard::Process;
 use crate::process::{self, cross, system};
@@ -30,11 +31,7 @@ struct Open {
     process: Process,
 }
 
-static DESCRIPTORS: Mutex<Vec<Option<Open>>> = Mutex::new(Vec::new());
-
-fn descriptors() -> MutexGuard<'static, Vec<Option<Open>>> {
-    DESCRIPTORS.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static DESCRIPTORS: ForkSafe<Vec<Option<Open>>> = ForkSafe::new(Vec::new());
 
 fn not_open() -> SyncError {
     system("using a message queue that is not open", libc::EBADF)
@@ -42,7 +39,7 @@ fn not_open() -> SyncError {
 
 /// The queue, as this process has it.
 fn opened(mqdes: hythe_mqd_t) -> Result<Open, SyncError> {
-    let mut descriptors = descriptors();
+    let mut descriptors = DESCRIPTORS.lock();
     let place = usize::try_from(mqdes).ok();
     let place = place.and_then(|index| descriptors.get_mut(index)?.as_mut());
     let open = place.ok_or_else(not_open)?;
@@ -105,7 +102,7 @@ fn limit(asked: impl TryInto<u32>) -> u32 {
 }
 
 fn add(open: Open) -> Result<hythe_mqd_t, SyncError> {
-    let mut descriptors = descriptors();
+    let mut descriptors = DESCRIPTORS.lock();
     let free = descriptors.iter().position(Option::is_none);
     let index = free.unwrap_or(descriptors.len());
     if index == DESCRIPTORS_MAX {
@@ -124,7 +121,7 @@ pub extern "C" fn hythe_mq_close(mqdes: hythe_mqd_t) -> c_int {
     cross(-1, || {
         let open = opened(mqdes)?;
         // The lock goes before the queue does.
-        let taken = descriptors()[mqdes as usize].take();
+        let taken = DESCRIPTORS.lock()[mqdes as usize].take();
         drop((taken, open));
         Ok(0)
     })

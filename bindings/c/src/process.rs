@@ -4,19 +4,19 @@
 //! leaves with its end. A forked child joins anew, under the name and a `'`.
 
 use core::ffi::{CStr, c_char, c_int, c_uint};
-use std::sync::{Mutex, PoisonError};
 
 use hythe::sync::{Deadline, SyncError};
 use hythe::{Node, Pool, PoolOptions};
+use hythe_sys::fork::ForkSafe;
 
 use crate::errno::{self, Numbered};
 use crate::ffi_guard::Process;
 
-static NODE: Mutex<Option<(Process, Node)>> = Mutex::new(None);
+static NODE: ForkSafe<Option<(Process, Node)>> = ForkSafe::new(None);
 
 /// The node of this process.
 pub(crate) fn node() -> Result<Node, SyncError> {
-    let mut place = NODE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut place = NODE.lock();
     let mut mark = "";
     if let Some((process, node)) = &*place {
         if process.is_own() {

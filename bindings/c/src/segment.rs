@@ -13,19 +13,25 @@ use crate::errno::{self, Numbered};
 /// For hythe_shmget(): bytes that a core can see, too.
 pub const HYTHE_SHM_DUAL: c_int = 0x10000;
 
+/// For hythe_shmget(): the same, and a new segment is made by the core, which may refuse.
+pub const HYTHE_SHM_ON_CORE: c_int = 0x20000;
+
 /// Flags of ours, which the kernel's calls do not know.
-const OURS: c_int = process::DUAL | process::ON_CORE;
+const OURS: c_int = HYTHE_SHM_DUAL | HYTHE_SHM_ON_CORE;
+const _: () = assert!(OURS == process::DUAL | process::ON_CORE);
 
 /// As shmget(2). With HYTHE_SHM_DUAL in `shmflg`, the bytes of a new segment are in memory that a
-/// core sees, and the key is looked for among such segments. The pool is that of the environment's
+/// core sees, and the key is looked for among such segments. With HYTHE_SHM_ON_CORE the core's
+/// program is asked to make a new one, for 5 s at most: EACCES if it refuses, ENOSPC if it does not
+/// answer; the process takes part in the pool meanwhile. The pool is that of the environment's
 /// HYTHE_POOL, else `default`; the core that of HYTHE_CORE, else the first that has memory for
 /// segments. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_shmget(key: libc::key_t, size: usize, shmflg: c_int) -> c_int {
     cross(-1, || {
-        if shmflg & HYTHE_SHM_DUAL == 0 {
+        if shmflg & OURS == 0 {
             // SAFETY: it takes numbers only.
-            return Ok(unsafe { libc::shmget(key, size, shmflg & !OURS) });
+            return Ok(unsafe { libc::shmget(key, size, shmflg) });
         }
         process::get(key, size, shmflg)
     })

@@ -8,10 +8,11 @@
 
 use core::ffi::{c_char, c_int, c_uint};
 use std::os::fd::AsRawFd;
+use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError, TryLockError};
 
 use hythe::sync::{Deadline, Semaphore, SemaphoreOptions, SyncError};
+use hythe_sys::fork::ForkSafe;
 
 use crate::errno::set_errno;
 use crate::ffi_guard::Process;
@@ -45,11 +46,7 @@ struct Entry {
     openings: usize,
 }
 
-static HANDLES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
-
-fn handles() -> MutexGuard<'static, Vec<Entry>> {
-    HANDLES.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static HANDLES: ForkSafe<Vec<Entry>> = ForkSafe::new(Vec::new());
 
 /// A process that leaves by exit(3) closes its semaphores, as POSIX has it; one that is killed, or
 /// leaves by _exit(2), dies with what it holds.
@@ -66,11 +63,9 @@ fn close_at_exit() {
 /// Other threads may go on, so nothing is freed.
 extern "C" fn forget_all() {
     cross((), || {
-        let handles = match HANDLES.try_lock() {
-            Ok(handles) => handles,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // The thread that exits may be the one that has it, in a signal handler.
-            Err(TryLockError::WouldBlock) => return Ok(()),
+        // The thread that exits may be the one that has it, in a signal handler.
+        let Some(handles) = HANDLES.try_lock() else {
+            return Ok(());
         };
         for entry in handles.iter() {
             let opened = entry.handle.opened.load(Ordering::Acquire);
@@ -152,7 +147,7 @@ pub unsafe extern "C" fn hythe_sem_open_with(
 
 /// A handle for it: the one that there is already, if there is.
 fn add(semaphore: Semaphore) -> Result<*mut hythe_sem, SyncError> {
-    let mut handles = handles();
+    let mut handles = HANDLES.lock();
     for entry in handles.iter_mut() {
         if entry
             .handle
@@ -183,7 +178,7 @@ fn add(semaphore: Semaphore) -> Result<*mut hythe_sem, SyncError> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hythe_sem_close(sem: *mut hythe_sem) -> c_int {
     cross(-1, || {
-        let mut handles = handles();
+        let mut handles = HANDLES.lock();
         let mut entries = handles.iter();
         let found = entries.position(|entry| std::ptr::eq(&raw const *entry.handle, sem));
         let index = found.ok_or_else(no_semaphore)?;

@@ -3,32 +3,57 @@
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod stage;
 
-use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
 
 use stage::{Linking, Stage, hythe_command, repository, run, text};
 
-/// Stops the cores that are still there when the test ends, however it does.
-struct Cores<'a> {
-    stage: &'a Stage,
-    hythe: &'a Path,
+/// An installation, and cores of its pool, which are stopped when the test ends, however it does.
+struct Cores {
+    stage: Stage,
+    hythe: PathBuf,
     started: Vec<&'static str>,
 }
 
-impl Cores<'_> {
+impl Cores {
+    /// No core yet, and a program of this folder. `None`: there is nothing to start cores with.
+    fn with_program(source: &str) -> Option<(Self, PathBuf)> {
+        let hythe = hythe_command()?;
+        let stage = Stage::install();
+        let boards = run(stage.command(&hythe).args(["core", "boards", "--json"]));
+        if !text(&boards).contains("\"hosted\"") {
+            eprintln!("SKIPPED: board hosted is not built; cargo xtask boards builds it");
+            return None;
+        }
+        let source = repository().join("bindings/c/tests").join(source);
+        let program = stage.compile("gcc", Linking::Shared, &source);
+        let started = Vec::new();
+        let cores = Self {
+            stage,
+            hythe,
+            started,
+        };
+        Some((cores, program))
+    }
+
     fn start(&mut self, app: &str, name: &'static str) {
-        let mut start = self.stage.command(self.hythe);
-        run(start
+        run(self
+            .hythe()
             .args(["core", "run", "hosted", "--app", app])
             .args(["--detach", "--as", name]));
         self.started.push(name);
     }
+
+    /// The command of this installation.
+    fn hythe(&self) -> Command {
+        self.stage.command(&self.hythe)
+    }
 }
 
-impl Drop for Cores<'_> {
+impl Drop for Cores {
     fn drop(&mut self) {
         for name in &self.started {
-            let mut stop = self.stage.command(self.hythe);
-            let _ = stop.args(["core", "stop", name]).output();
+            let _ = self.hythe().args(["core", "stop", name]).output();
         }
     }
 }
@@ -55,68 +80,33 @@ abcdefghijklmnop 0
 
 #[test]
 fn a_c_program_and_a_core_call_each_other() {
-    let Some(hythe) = hythe_command() else { return };
-    let stage = Stage::install();
-    let boards = run(stage.command(&hythe).args(["core", "boards", "--json"]));
-    if !text(&boards).contains("\"hosted\"") {
-        eprintln!("SKIPPED: board hosted is not built; cargo xtask boards builds it");
+    let Some((mut cores, program)) = Cores::with_program("core_calls.c") else {
         return;
-    }
-    let source = repository().join("bindings/c/tests/core_calls.c");
-    let program = stage.compile("gcc", Linking::Shared, &source);
-    let mut cores = Cores {
-        stage: &stage,
-        hythe: &hythe,
-        started: Vec::new(),
     };
     cores.start("p1", "one");
     let channels = ["one/core/calls", "one/core/asks"];
-    let said = run(stage.command(&program).arg("default").args(channels));
+    let said = run(cores.stage.command(&program).arg("default").args(channels));
     assert_eq!(text(&said), CALLED);
 }
 
 #[test]
 fn a_sample_of_one_core_reaches_another_as_a_counted_copy() {
-    let Some(hythe) = hythe_command() else { return };
-    let stage = Stage::install();
-    let boards = run(stage.command(&hythe).args(["core", "boards", "--json"]));
-    if !text(&boards).contains("\"hosted\"") {
-        eprintln!("SKIPPED: board hosted is not built; cargo xtask boards builds it");
+    let Some((mut cores, program)) = Cores::with_program("two_cores.c") else {
         return;
-    }
-    let source = repository().join("bindings/c/tests/two_cores.c");
-    let program = stage.compile("gcc", Linking::Shared, &source);
-    let mut cores = Cores {
-        stage: &stage,
-        hythe: &hythe,
-        started: Vec::new(),
     };
     cores.start("decoder", "left");
     cores.start("decoder", "right");
-    assert_eq!(text(&run(&mut stage.command(&program))), "copied\n");
+    assert_eq!(text(&run(&mut cores.stage.command(&program))), "copied\n");
 }
 
 #[test]
 fn segments_are_made_attached_and_removed_as_the_system_s() {
-    let Some(hythe) = hythe_command() else { return };
-    let stage = Stage::install();
-    let boards = run(stage.command(&hythe).args(["core", "boards", "--json"]));
-    if !text(&boards).contains("\"hosted\"") {
-        eprintln!("SKIPPED: board hosted is not built; cargo xtask boards builds it");
+    let Some((mut cores, program)) = Cores::with_program("segments.c") else {
         return;
-    }
-    let source = repository().join("bindings/c/tests/segments.c");
-    let program = stage.compile("gcc", Linking::Shared, &source);
-    let mut cores = Cores {
-        stage: &stage,
-        hythe: &hythe,
-        started: Vec::new(),
     };
-    cores.start("decoder", "left");
-    let said = run(&mut stage.command(&program));
+    cores.start("p1", "left");
+    let said = run(&mut cores.stage.command(&program));
     assert_eq!(text(&said), "all as the system's\n");
-    let left = run(stage
-        .command(&hythe)
-        .args(["core", "segments", "left", "--json"]));
+    let left = run(cores.hythe().args(["core", "segments", "left", "--json"]));
     assert!(text(&left).contains("\"segments\": []"), "{}", text(&left));
 }

@@ -298,12 +298,23 @@ closed: 0 0 -1
 
 #[test]
 fn semaphores_and_message_queues_from_c() {
+    assert_eq!(said_with_a_pool("objects.c"), OBJECTS);
+}
+
+#[test]
+fn a_child_forked_amid_calls_of_other_threads_makes_its_own() {
+    let said = said_with_a_pool("forks.c");
+    assert_eq!(said, "children: 60 of 60\nfailures: 0\n");
+}
+
+/// What a program of this folder says, beside a pool.
+fn said_with_a_pool(source: &str) -> String {
     let stage = Stage::install();
-    let source = repository().join("bindings/c/tests/objects.c");
+    let source = repository().join("bindings/c/tests").join(source);
     let program = stage.compile("gcc", Linking::Shared, &source);
     let options = hythe::PoolOptions::new("default")
         .root(&stage.root())
         .bytes(16 << 20);
     hythe::Pool::open_or_create(&options).expect("a pool");
-    assert_eq!(text(&run(&mut stage.command(&program))), OBJECTS);
+    text(&run(&mut stage.command(&program)))
 }

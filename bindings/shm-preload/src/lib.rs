@@ -7,8 +7,8 @@
 //! own. Pool and core are those of `HYTHE_POOL` and `HYTHE_CORE`. With `HYTHE_SHM_LOG=1` what was
 //! done and refused is told on standard error.
 //!
-//! Never starts a thread, handles a signal, keeps a descriptor open, or calls the C library's
-//! functions of these names.
+//! Never handles a signal, keeps a descriptor open, or calls the C library's functions of these
+//! names. Starts a thread only while a core is asked to make a segment (`HYTHE_SHM_ON_CORE`).
 
 #![allow(unsafe_code, reason = "an island: the functions that C programs call")]
 

@@ -1,5 +1,5 @@
 //! What travels over `core/control` (`spec/control.md`): the methods with which Linux looks after
-//! the tasks of a core, their results, and the rows of their replies.
+//! the tasks of a core and has it make segments, their results, and the rows of their replies.
 
 /// The version of the page.
 pub const VERSION: u32 = 1;
@@ -19,6 +19,8 @@ pub mod method {
     pub const OF_HYTHE: u32 = 0x8000_0000;
     /// Version, and where this core sees segments.
     pub const HELLO: u32 = OF_HYTHE | 64;
+    /// Has the core make a segment.
+    pub const MAKE: u32 = OF_HYTHE | 65;
     /// Lists the tasks.
     pub const TASKS: u32 = OF_HYTHE | 66;
     /// Starts one.
@@ -29,6 +31,8 @@ pub mod method {
     pub const KILL: u32 = OF_HYTHE | 69;
     /// The registers of the link, as the core sees them.
     pub const STATE: u32 = OF_HYTHE | 70;
+    /// One byte of the area of segments, and where the core has it.
+    pub const PEEK: u32 = OF_HYTHE | 71;
     /// Asks all tasks to stop that were started by name.
     pub const SHUTDOWN: u32 = OF_HYTHE | 74;
 }
@@ -70,6 +74,20 @@ pub mod flag {
     pub const ASKED_TO_STOP: u32 = 4;
 }
 
+/// Why a processor stopped a task.
+pub mod fault {
+    /// It read what it may not.
+    pub const READ: u32 = 1;
+    /// It wrote where it may not.
+    pub const WRITE: u32 = 2;
+    /// It went on where there is no code for it.
+    pub const EXECUTE: u32 = 3;
+    /// An interrupt found no stack to save its registers on.
+    pub const STACK: u32 = 4;
+    /// An instruction that makes no sense, or that it may not use.
+    pub const INSTRUCTION: u32 = 5;
+}
+
 /// A stack of which nobody knows how much was used.
 pub const STACK_UNKNOWN: u32 = u32::MAX;
 
@@ -80,7 +98,7 @@ pub struct TaskRow {
     pub name: [u8; NAME_BYTES],
     /// Its number, from 1 on.
     pub number: u32,
-    /// 0 stopped, 1 starting, 2 running, 3 ready, 4 blocked, 5 killed.
+    /// 0 stopped, 1 starting, 2 running, 3 ready, 4 blocked, 5 killed, 6 faulted.
     pub state: u32,
     /// By [`flag`].
     pub flags: u32,
@@ -102,6 +120,12 @@ pub struct TaskRow {
     pub buffers_returned: u32,
     /// Requests that it had open when it ended, over all its lives.
     pub requests_forgotten: u32,
+    /// Why the processor stopped it, by [`fault`]; 0: it has not since its last start.
+    pub fault: u32,
+    /// What it wanted to reach.
+    pub fault_address: u32,
+    /// Its instruction; 0: not known.
+    pub fault_pc: u32,
 }
 
 impl TaskRow {
@@ -126,6 +150,9 @@ impl TaskRow {
             self.held,
             self.buffers_returned,
             self.requests_forgotten,
+            self.fault,
+            self.fault_address,
+            self.fault_pc,
         ];
         for (place, value) in words.chunks_exact_mut(4).zip(values) {
             place.copy_from_slice(&value.to_le_bytes());
@@ -153,6 +180,9 @@ impl TaskRow {
             held: word(10),
             buffers_returned: word(11),
             requests_forgotten: word(12),
+            fault: word(13),
+            fault_address: word(14),
+            fault_pc: word(15),
         }
     }
 }

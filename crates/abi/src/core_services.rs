@@ -1,13 +1,16 @@
 //! The services that an agent has for its core (`spec/services.md`, "Services for a core"): the
-//! endpoint, its type, its methods, and what is said of a segment.
+//! endpoints, their type, the methods, and what is said of a segment.
 
 /// The endpoint, and the end of its channel's name.
 pub const ENDPOINT: &str = "core/services";
 
-/// What the endpoint carries, with its version.
+/// The endpoint for what is too large for the other: messages of queues.
+pub const MESSAGES_ENDPOINT: &str = "core/messages";
+
+/// What the endpoints carry, with its version.
 pub const TYPE: &str = "hythe.services/1";
 
-/// Word `type` of the endpoint's record: FNV-1a of [`TYPE`].
+/// Word `type` of an endpoint's record: FNV-1a of [`TYPE`].
 pub const TYPE_HASH: u32 = fnv1a(TYPE.as_bytes());
 
 /// Name of the same type as a channel has it; its size is that of a call's header, aligned to 1.
@@ -33,7 +36,57 @@ pub mod method {
     pub const SHM_SET: u32 = 0x8000_0005;
     /// Removes a segment; it goes with its last attachment.
     pub const SHM_REMOVE: u32 = 0x8000_0006;
+
+    /// Finds a semaphore or makes it.
+    pub const SEM_OPEN: u32 = 0x8000_0010;
+    /// Closes a handle of one.
+    pub const SEM_CLOSE: u32 = 0x8000_0011;
+    /// Takes its name away.
+    pub const SEM_UNLINK: u32 = 0x8000_0012;
+    /// Takes one count, waiting for it.
+    pub const SEM_WAIT: u32 = 0x8000_0013;
+    /// Adds one count.
+    pub const SEM_POST: u32 = 0x8000_0014;
+    /// Says its value.
+    pub const SEM_VALUE: u32 = 0x8000_0015;
+    /// Gives back what dead holders had.
+    pub const SEM_RECOVER: u32 = 0x8000_0016;
+
+    /// Finds a message queue or makes it.
+    pub const MQ_OPEN: u32 = 0x8000_0020;
+    /// Closes a handle of one.
+    pub const MQ_CLOSE: u32 = 0x8000_0021;
+    /// Takes its name away.
+    pub const MQ_UNLINK: u32 = 0x8000_0022;
+    /// Gets a message, waiting for it.
+    pub const MQ_RECEIVE: u32 = 0x8000_0023;
+    /// Says how many messages wait.
+    pub const MQ_ATTRIBUTES: u32 = 0x8000_0024;
+    /// Waits for a notification.
+    pub const MQ_NOTICE: u32 = 0x8000_0025;
+    /// Asks for a notification, or for none.
+    pub const MQ_NOTIFY: u32 = 0x8000_0026;
+    /// Waits for a place for a message.
+    pub const MQ_WAIT_SPACE: u32 = 0x8000_0027;
+    /// Sends a message, without waiting.
+    pub const MQ_SEND: u32 = 0x8000_0028;
+    /// The core has a message that it got; not answered.
+    pub const MQ_TAKEN: u32 = 0x8000_0029;
+
+    /// A task of the core has ended; not answered.
+    pub const TASK_ENDED: u32 = 0x8000_0030;
 }
+
+/// Bits of `flags` of [`SEM_OPEN`](method::SEM_OPEN) and [`MQ_OPEN`](method::MQ_OPEN), as on
+/// Linux; the lowest two of a queue are its directions, 0 to receive, 1 to send, 2 for both.
+pub const O_CREATE: u32 = 0o100;
+/// Refused if there is one.
+pub const O_EXCLUSIVE: u32 = 0o200;
+/// Of a semaphore: counts of a dead holder come back at once.
+pub const SEM_RECOVER: u32 = 0x1_0000;
+
+/// Calls of a core that may wait at once: each is an open request, and others must find one.
+pub const WAITS_MAX: usize = 20;
 
 /// Bytes of what is said of a segment.
 pub const SEGMENT_STATUS_BYTES: usize = 88;

@@ -169,6 +169,9 @@ pub mod entry {
     pub const PRIORITY: usize = 0;
     pub const ORDER: usize = 4;
     pub const DESCRIPTOR: usize = 8;
+    /// 1 and the participant that hands the message to a core at this moment; 0: nobody does.
+    pub const CLAIM_ROW: usize = 24;
+    pub const CLAIM_SESSION: usize = 28;
     pub const BYTES: usize = 32;
 }
 

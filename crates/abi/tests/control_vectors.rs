@@ -57,6 +57,9 @@ fn rows_of_tasks_are_those_of_the_page() {
             held: number(&group, "held"),
             buffers_returned: number(&group, "buffers_returned"),
             requests_forgotten: number(&group, "requests_forgotten"),
+            fault: number(&group, "fault"),
+            fault_address: number(&group, "fault_address"),
+            fault_pc: number(&group, "fault_pc"),
         };
         row.name[..group["name"].len()].copy_from_slice(group["name"].as_bytes());
         assert_eq!(row.to_bytes(), bytes(&group), "{name}");

@@ -83,6 +83,14 @@ pub(crate) fn of_core(error: &CoreError) -> String {
 pub(crate) fn of_task(error: &TaskError) -> String {
     match error {
         TaskError::NoControl { .. } => "; `hythe core run --app` runs one that does".to_owned(),
+        TaskError::Down { board, .. } => format!(
+            "; unless its agent starts it anew, `hythe core run {0}` does (`hythe core log {0}`)",
+            escaped(board)
+        ),
+        TaskError::Silent { board, .. } => format!(
+            " (`hythe core log {0}`; `hythe core stop {0}` ends it)",
+            escaped(board)
+        ),
         TaskError::Runs { board, task } | TaskError::TooMany { board, task, .. } => format!(
             " (`hythe core task stop {} {}`)",
             escaped(board),

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::Value;
 use support::terminal::Terminal;
-use support::{Ended, Root, Running, eventually};
+use support::{Ended, Root, Running, eventually, send};
 
 const HOSTED: &str = "hosted";
 const SESSION: &str = "open; run; test 1000 4096; shutdown; stop; quit";
@@ -46,12 +46,6 @@ fn core_pid(root: &Root) -> Option<Value> {
 
 fn lives(pid: &Value) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
-}
-
-fn send(pid: &Value, signal: Signal) {
-    let pid = i32::try_from(pid.as_i64().expect("a process")).expect("a process");
-    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
-    rustix::process::kill_process(pid, signal).expect("started by this test");
 }
 
 fn whole_session(board: &str) {

@@ -3,8 +3,9 @@
 
 mod support;
 
+use rustix::process::Signal;
 use serde_json::Value;
-use support::Root;
+use support::{Root, send};
 
 const HOSTED: &str = "hosted";
 
@@ -44,6 +45,22 @@ impl Drop for P1 {
     }
 }
 
+/// A process that does nothing until this value goes.
+struct Paused<'a>(&'a Value);
+
+impl<'a> Paused<'a> {
+    fn new(pid: &'a Value) -> Self {
+        send(pid, Signal::STOP);
+        Self(pid)
+    }
+}
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        send(self.0, Signal::CONT);
+    }
+}
+
 #[test]
 fn tasks_are_listed_for_people_and_for_machines() {
     let p1 = P1::start();
@@ -55,7 +72,8 @@ fn tasks_are_listed_for_people_and_for_machines() {
     assert_eq!(
         names,
         [
-            "service", "methods", "echo", "echo", "echo", "counter", "spinner"
+            "service", "methods", "echo", "echo", "echo", "counter", "spinner", "worker", "worker",
+            "worker", "worker"
         ]
     );
     let service = &tasks[0];
@@ -147,7 +165,7 @@ fn each_refusal_names_value_and_remedy() {
             1,
             &[
                 "no task `nothing`",
-                "service, methods, echo, counter, spinner",
+                "service, methods, echo, counter, spinner, worker",
             ],
         ),
         (
@@ -208,6 +226,44 @@ fn a_core_without_tasks_says_so() {
         );
     }
     root.ok(&["core", "stop", HOSTED]);
+}
+
+#[test]
+fn a_core_that_is_down_or_stopped_is_said_to_be() {
+    let p1 = P1::start();
+    let status = p1.root.json(&["core", "status"]);
+    let (core, agent) = (
+        &status["cores"][0]["core_pid"],
+        &status["cores"][0]["agent_pid"],
+    );
+    let tasks = || p1.root.run(&["core", "tasks", HOSTED]);
+    let paused = Paused::new(core);
+    let stopped = format!("its process {core} is stopped; SIGCONT lets it go on");
+    tasks().failed(
+        1,
+        &[
+            "core `hosted` has not answered for",
+            &stopped,
+            "`hythe core log hosted`",
+        ],
+    );
+    drop(paused);
+    tasks().succeeded();
+    // Its agent can neither see that nor leave.
+    let paused = Paused::new(agent);
+    send(core, Signal::KILL);
+    support::eventually("it is seen to be dead", || {
+        p1.root.json(&["core", "status"])["cores"][0]["up"] == false
+    });
+    let down = [
+        "core `hosted` is down: its process has ended",
+        "hythe core run hosted",
+    ];
+    tasks().failed(1, &down);
+    p1.root
+        .run(&["core", "task", "start", HOSTED, "counter"])
+        .failed(1, &down);
+    drop(paused);
 }
 
 #[test]

@@ -134,6 +134,20 @@ fn a_detached_core_serves_until_it_is_stopped() {
 }
 
 #[test]
+fn a_detached_core_ends_with_its_pool() {
+    let root = Root::new();
+    let core = Detached::start(&root, HOSTED, &[]);
+    root.run(&["pool", "remove"]).failed(1, &["in use"]);
+    assert!(lives(&core.up["core_pid"]));
+    root.ok(&["pool", "remove", "--force"]);
+    // Nobody could find it any more to stop it.
+    eventually("both processes have ended", || {
+        !lives(&core.up["core_pid"]) && !lives(&core.up["agent_pid"])
+    });
+    assert!(root.traces().is_empty());
+}
+
+#[test]
 fn a_core_in_the_foreground_ends_with_its_terminal_key() {
     let root = Root::new();
     let running = root.start(&["core", "run", HOSTED, "--json"]);

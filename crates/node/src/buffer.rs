@@ -247,6 +247,13 @@ impl Lease {
             .write(self.reference.slot_offset + at, bytes);
     }
 
+    /// Copies bytes of a region in, from `at` on.
+    pub(crate) fn copy_in(&mut self, at: usize, from: &Mapped, first: usize, bytes: usize) {
+        self.check(at, bytes);
+        let to = self.reference.payload() + at;
+        self.reference.map().copy(to, from, first, bytes);
+    }
+
     /// Copies a sample in, with its headroom.
     pub(crate) fn copy_from(&mut self, sample: &Sample) {
         self.check(0, sample.len());

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use hythe_abi::core_services::{ENDPOINT, TYPE_HASH};
+use hythe_abi::core_services::{ENDPOINT, MESSAGES_ENDPOINT, TYPE_HASH};
 use hythe_abi::link::{CoreState, Direction, EndpointKind};
 use hythe_node::hop::{self, HopNode as _, HopPool as _};
 use hythe_node::{ChannelIndex, ChannelKind, ChannelType, CoreBinding, Node, NodeError, PoolError};
@@ -151,7 +151,7 @@ pub(crate) fn bind(
 fn is_for_agent(record: &EndpointRecord) -> bool {
     let is_asking =
         record.kind == EndpointKind::Requests && record.direction == Direction::FromCore;
-    is_asking && record.name == ENDPOINT
+    is_asking && [ENDPOINT, MESSAGES_ENDPOINT].contains(&record.name.as_str())
 }
 
 /// Binds an endpoint to the channel of its name. One that others have made with another type stays

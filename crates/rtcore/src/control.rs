@@ -34,6 +34,31 @@ pub struct AgentStatus {
     pub counters: CoreCounters,
 }
 
+impl AgentStatus {
+    /// Does its core answer, with all of its endpoints behind their channels?
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        let named = self.link.as_ref().map(|link| link.endpoints.len());
+        self.is_linked() && named == Some(self.endpoints.len())
+    }
+
+    /// The endpoint of that name, which stands behind the core's own name if it has one.
+    #[must_use]
+    pub fn endpoint(&self, name: &str) -> Option<&EndpointStatus> {
+        let is_named = |channel: &str| {
+            let own = channel.strip_prefix(&*self.board);
+            channel == name || own.and_then(|own| own.strip_prefix('/')) == Some(name)
+        };
+        self.endpoints.iter().find(|end| is_named(&end.channel))
+    }
+
+    /// Has its core answered the agent?
+    #[must_use]
+    pub fn is_linked(&self) -> bool {
+        self.core_pid != 0 && self.link.as_ref().is_some_and(LinkStatus::is_up)
+    }
+}
+
 /// A core that runs on although its agent has died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreWithoutAgent {

@@ -45,6 +45,7 @@ mod rings;
 pub mod segment;
 mod services;
 mod status;
+mod stopped;
 mod supervisor;
 pub mod tasks;
 mod timeouts;

@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
+use hythe_abi::core_services::{ENDPOINT, MESSAGES_ENDPOINT};
 use hythe_node::hop::{self, HopNode as _, HopPool as _};
 use hythe_node::{MemberKind, Node};
 use hythe_pool::{CoreCounters, Identity};
@@ -285,12 +286,16 @@ impl Supervisor {
         endpoints: &[Endpoint],
         process: Option<&Process>,
     ) -> Option<(Services, Receiver<String>)> {
-        let endpoint = endpoints.iter().find(|endpoint| endpoint.is_for_agent)?;
+        let channel = |called| {
+            let mut own = endpoints.iter().filter(|endpoint| endpoint.is_for_agent);
+            own.find_map(|endpoint| endpoint.name.ends_with(called).then_some(&*endpoint.name))
+        };
         let identity = process?.identity;
         let customer = Customer {
             name: &self.name,
             identity,
-            channel: &endpoint.name,
+            channel: channel(ENDPOINT)?,
+            messages: channel(MESSAGES_ENDPOINT),
             row: counters::row_of_core(&self.node, &self.name, identity),
         };
         let begun = Services::begin(self.node.pool(), customer);

@@ -4,6 +4,7 @@ mod support;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -153,6 +154,37 @@ fn one_key_is_one_segment_whatever_its_size() {
         drop((one, two));
         assert_eq!((fixture.ids(), fixture.free_bytes()), (vec![], AREA));
     }
+}
+
+#[test]
+fn bytes_outside_of_a_segments_pages_are_refused_at_each_edge() {
+    let fixture = Fixture::new();
+    let id = fixture.make(PAGE + 1).expect("made");
+    let attached = fixture.attach(id);
+    let read_only = fixture.segments.attach(id, Access::Read, None);
+    let read_only = read_only.expect("attached");
+    let pages = 2 * PAGE;
+    let does = |access: &dyn Fn()| catch_unwind(AssertUnwindSafe(access)).is_ok();
+    for (at, bytes, is_inside) in [
+        (0, pages, true),
+        (pages - 1, 1, true),
+        (pages, 0, true),
+        (0, pages + 1, false),
+        (1, pages, false),
+        (pages, 1, false),
+        (pages + 1, 0, false),
+        (usize::MAX, 0, false),
+        (usize::MAX, 2, false),
+        (usize::MAX - pages + 1, pages, false),
+    ] {
+        let reads = does(&|| attached.read(at, &mut vec![0; bytes]));
+        assert_eq!(reads, is_inside, "{bytes} bytes read at {at}");
+        let writes = does(&|| attached.write(at, &vec![7; bytes]));
+        assert_eq!(writes, is_inside, "{bytes} bytes written at {at}");
+        let reads = does(&|| read_only.read(at, &mut vec![0; bytes]));
+        assert_eq!(reads, is_inside, "{bytes} bytes read at {at}");
+    }
+    assert!(!does(&|| read_only.write(0, &[7])), "for reading only");
 }
 
 #[test]

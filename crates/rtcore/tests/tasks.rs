@@ -36,11 +36,12 @@ fn the_tasks_of_a_core_are_listed() {
         let tasks = p1.tasks.list().expect("a list");
         let names: Vec<&str> = tasks.iter().map(|task| &*task.name).collect();
         let expected = [
-            "service", "methods", "echo", "echo", "echo", "counter", "spinner",
+            "service", "methods", "echo", "echo", "echo", "counter", "spinner", "worker", "worker",
+            "worker", "worker",
         ];
         assert_eq!(names, expected);
         let numbers: Vec<u32> = tasks.iter().map(|task| task.number).collect();
-        assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
         let service = &tasks[0];
         assert_eq!(service.state, TaskState::Running, "it is the one that says");
         assert!(service.is_permanent && service.run_time > Duration::ZERO);
@@ -123,7 +124,10 @@ fn each_refusal_says_why() {
             let Err(TaskError::Unknown { known, .. }) = refused else {
                 panic!("{refused:?}");
             };
-            assert_eq!(known, ["service", "methods", "echo", "counter", "spinner"]);
+            assert_eq!(
+                known,
+                ["service", "methods", "echo", "counter", "spinner", "worker"]
+            );
         }
         let stopped = tasks.stop("counter").expect_err("it does not run");
         assert!(matches!(stopped, TaskError::NotRunning { .. }), "{stopped}");

@@ -1,14 +1,20 @@
-//! What a `fork` without `exec` leaves behind: telling the copy from the original.
+//! What a `fork` without `exec` leaves behind: telling the copy from the original, and no lock that
+//! nobody gives back.
 
 #![allow(
     unsafe_code,
     reason = "this is the island: memory that the kernel clears on fork, and fork itself"
 )]
 
+use std::cell::{Cell, RefCell};
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::process;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{
+    Mutex, MutexGuard, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::param::page_size;
@@ -93,22 +99,124 @@ impl Drop for ForkMark {
     }
 }
 
-/// Calls `before` in each thread that forks with the C library's `fork`, and then `parent` in the
-/// parent and `child` in the child, for as long as the program runs.
-///
-/// # Errors
-/// No memory for the entry.
-pub fn at_fork(
-    before: extern "C" fn(),
-    parent: extern "C" fn(),
-    child: extern "C" fn(),
-) -> io::Result<()> {
-    // SAFETY: it keeps the three functions, which live as long as the program; they take nothing.
-    let refused = unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
-    match refused {
-        0 => Ok(()),
-        refused => Err(io::Error::from_raw_os_error(refused)),
+/// Read by operations, written by forks.
+static UNDER_WAY: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// How many operations of this thread are under way, one inside the other.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// Held by the thread that forks, from just before to just after.
+    static FORKING: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
+}
+
+/// An operation is under way in this thread, and the C library's `fork` in another waits for its
+/// end: a child has one thread, and would never get a lock that the operation has. So does not a
+/// raw `clone`.
+#[derive(Debug)]
+pub struct ForksWait {
+    /// `None` in an operation inside another.
+    _shared: Option<RwLockReadGuard<'static, ()>>,
+}
+
+impl ForksWait {
+    /// Until the value goes. Operations do not wait for each other.
+    #[must_use]
+    pub fn new() -> Self {
+        static GUARDED: Once = Once::new();
+        GUARDED.call_once(|| {
+            let (before, after) = (before_fork, after_fork);
+            // SAFETY: it keeps the functions, which live as long as the program and take nothing.
+            let refused = unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+            // No memory for the entry: a child may wait in vain, as above.
+            let _ = refused;
+        });
+        // A thread that ends has no place any more, and begins nothing inside an operation.
+        let depth = DEPTH.try_with(|depth| depth.replace(depth.get() + 1));
+        let is_outermost = depth.is_ok_and(|depth| depth == 0);
+        Self {
+            _shared: is_outermost.then(|| UNDER_WAY.read().unwrap_or_else(PoisonError::into_inner)),
+        }
     }
+}
+
+impl Default for ForksWait {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for ForksWait {
+    fn drop(&mut self) {
+        let _ = DEPTH.try_with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
+/// A mutex that no child is born with taken: a [`ForksWait`] for as long as it is locked. What a
+/// panic left is used as it is.
+#[derive(Debug)]
+pub struct ForkSafe<T>(Mutex<T>);
+
+/// A [`ForkSafe`] that is locked.
+#[derive(Debug)]
+pub struct ForkSafeGuard<'m, T> {
+    guard: MutexGuard<'m, T>,
+    _forks: ForksWait,
+}
+
+impl<T> ForkSafe<T> {
+    /// With this value in it.
+    pub const fn new(value: T) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    /// Waits for it.
+    pub fn lock(&self) -> ForkSafeGuard<'_, T> {
+        let forks = ForksWait::new();
+        ForkSafeGuard {
+            guard: self.0.lock().unwrap_or_else(PoisonError::into_inner),
+            _forks: forks,
+        }
+    }
+
+    /// The value, if nobody has it.
+    pub fn try_lock(&self) -> Option<ForkSafeGuard<'_, T>> {
+        let forks = ForksWait::new();
+        let guard = match self.0.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(ForkSafeGuard {
+            guard,
+            _forks: forks,
+        })
+    }
+}
+
+impl<T> Deref for ForkSafeGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for ForkSafeGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+extern "C" fn before_fork() {
+    // A signal handler that forks in the middle of an operation would wait for its own thread.
+    if DEPTH.try_with(Cell::get).is_ok_and(|depth| depth == 0) {
+        let guard = UNDER_WAY.write().unwrap_or_else(PoisonError::into_inner);
+        let _ = FORKING.try_with(|place| place.replace(Some(guard)));
+    }
+}
+
+extern "C" fn after_fork() {
+    let _ = FORKING.try_with(RefCell::take);
 }
 
 /// Runs `body` in a child made by `fork` alone and returns its exit status, or 128 and more if a
@@ -162,6 +270,37 @@ mod tests {
         mark.process = Some(process::id());
         assert!(!mark.is_copy());
         assert_eq!(run_in_child(|| i32::from(mark.is_copy())).unwrap(), 1);
+    }
+
+    /// Whether the lock is free in a child, forked while other threads take it all the time.
+    fn is_free_in_child(lock: &'static ForkSafe<()>) -> bool {
+        let ended = run_in_child(|| i32::from(lock.try_lock().is_none()));
+        ended.unwrap() == 0
+    }
+
+    #[test]
+    fn a_fork_waits_for_operations_and_they_for_no_other() {
+        static LOCK: ForkSafe<()> = ForkSafe::new(());
+        static ENDS: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+        let operations = || {
+            while !ENDS.load(Ordering::Relaxed) {
+                let _outer = ForksWait::new();
+                drop(LOCK.lock());
+            }
+        };
+        let threads = [(); 3].map(|()| std::thread::spawn(operations));
+        let free = (0..200).filter(|_| is_free_in_child(&LOCK)).count();
+        ENDS.store(true, Ordering::Relaxed);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(free, 200);
+    }
+
+    #[test]
+    fn a_fork_inside_an_operation_of_its_own_thread_goes_on() {
+        let _operation = ForksWait::new();
+        assert_eq!(run_in_child(|| 3).unwrap(), 3);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //!   [`mount_space`], [`read_ahead`], [`residency`];
 //! - the doctor and the latency of this machine: [`probe`], [`scheduling`];
 //! - the agent of a core and the benchmarks: [`spawn`];
-//! - segments that cores see, too: [`system_v`], [`fork`];
+//! - segments that cores see, too: [`system_v`], [`fork`]; the C API: [`fork`];
 //! - semaphores and message queues: [`signals`];
 //! - all that open files by name: [`regular_file`].
 //!

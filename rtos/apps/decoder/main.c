@@ -91,8 +91,7 @@ void app_start(const struct board *board)
     must(query_start(&echo.query, hythe_link_endpoint(&core_link, ENDPOINT_QUERY), echo.pong,
                      &port) == HYTHE_OK);
     must(tasks_start(&core_link, &freertos, &decode, &echo,
-                     hythe_link_endpoint(&core_link, ENDPOINT_CONTROL),
-                     board->segments) == HYTHE_OK);
+                     hythe_link_endpoint(&core_link, ENDPOINT_CONTROL), board) == HYTHE_OK);
     log_number("link session", core_link.session);
     board_open_doorbell();
 }

@@ -94,7 +94,7 @@ static void add(uint32_t number, const char *name, void (*run)(struct hythe_task
 }
 
 int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct decode *decode,
-                struct echo *echo, struct hythe_endpoint *control, void *segments)
+                struct echo *echo, struct hythe_endpoint *control, const struct board *board)
 {
     const struct hythe_tasks_config config = {
         .link = link,
@@ -107,6 +107,12 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
         .clients = clients,
         .client_count = 1,
     };
+    const struct hythe_service_config served = {
+        .tasks = &tasks,
+        .endpoint = control,
+        .segments = board->segments,
+        .segments_bytes = board->segments_bytes,
+    };
     int result;
 
     clients[0] = &echo->query.client;
@@ -116,6 +122,6 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
     add(TASK_ECHO, "echo", run_echo, echo, ECHO_PRIORITY);
     add(TASK_ANSWER, "answer", run_answer, echo, DECODE_PRIORITY);
     add(TASK_REPLY, "reply", run_reply, echo, DECODE_PRIORITY);
-    result = hythe_service_start(&service, &tasks, control, segments);
+    result = hythe_service_start(&service, &served);
     return result == HYTHE_OK ? hythe_tasks_start(&tasks, &config) : result;
 }

@@ -2,6 +2,7 @@
 #ifndef TASKS_H
 #define TASKS_H
 
+#include "board.h"
 #include "decode.h"
 #include "echo.h"
 #include "hythe_freertos.h"
@@ -9,6 +10,6 @@
 
 /* Makes all tasks, and the one that serves `control`. */
 int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct decode *decode,
-                struct echo *echo, struct hythe_endpoint *control, void *segments);
+                struct echo *echo, struct hythe_endpoint *control, const struct board *board);
 
 #endif

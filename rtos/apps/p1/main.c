@@ -16,11 +16,15 @@ enum {
     ENDPOINT_PONG = 4,
     ENDPOINT_COUNT = 5,
     ENDPOINT_SERVICES = 6,
-    ENDPOINTS = 7
+    ENDPOINT_MESSAGES = 7,
+    ENDPOINTS = 8
 };
 
 /* A header and 64 KiB. */
 #define CALL_BYTES_MAX (32u + (64u << 10))
+
+/* Longer than an agent takes on a loaded machine. */
+#define AGENT_MS 60000u
 
 /* One slot of the largest class of every board, without its headroom. */
 #define ECHO_BYTES_MAX (1u << 20)
@@ -31,6 +35,8 @@ static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
     [ENDPOINT_CALLS] = {"core/calls", HYTHE_TO_CORE, CALL_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
     [ENDPOINT_ASKS] = {"core/asks", HYTHE_FROM_CORE, CALL_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
     [ENDPOINT_SERVICES] = {HYTHE_SERVICES_ENDPOINT, HYTHE_FROM_CORE, HYTHE_SERVICES_BYTES,
+                           HYTHE_SERVICES_TYPE, 0, HYTHE_KIND_REQUESTS},
+    [ENDPOINT_MESSAGES] = {HYTHE_MESSAGES_ENDPOINT, HYTHE_FROM_CORE, HYTHE_SERVICES_BYTES,
                            HYTHE_SERVICES_TYPE, 0, HYTHE_KIND_REQUESTS},
     [ENDPOINT_CONTROL] = {"core/control", HYTHE_TO_CORE, HYTHE_CONTROL_BYTES, 0, 0,
                           HYTHE_KIND_REQUESTS},
@@ -44,6 +50,7 @@ static struct hythe_port port;
 static struct hythe_link core_link;
 static struct methods methods;
 static struct segments segments;
+static struct objects objects;
 static struct work work;
 
 BaseType_t app_bell_from_isr(void)
@@ -67,10 +74,17 @@ static void start_services(const struct board *board)
         .request_count = SEGMENTS_CALLS_MAX,
         .segments = board->segments,
         .segments_bytes = board->segments_bytes,
+        .messages = hythe_link_endpoint(&core_link, ENDPOINT_MESSAGES),
+        .message_requests = segments.message_requests,
+        .message_request_count = SEGMENTS_CALLS_MAX,
+        .timeout_ms = AGENT_MS,
     };
 
     must(hythe_services_start(&segments.services, &config) == 0);
     methods.segments = &segments;
+    objects.services = &segments.services;
+    methods.objects = &objects;
+    work.objects = &objects;
 }
 
 void app_start(const struct board *board)
@@ -99,8 +113,8 @@ void app_start(const struct board *board)
     work.pong = hythe_link_endpoint(&core_link, ENDPOINT_PONG);
     work.count = hythe_link_endpoint(&core_link, ENDPOINT_COUNT);
     work.client = &methods.client;
+    work.segments = &segments;
     must(tasks_start(&core_link, &freertos, &work, &methods,
-                     hythe_link_endpoint(&core_link, ENDPOINT_CONTROL),
-                     board->segments) == HYTHE_OK);
+                     hythe_link_endpoint(&core_link, ENDPOINT_CONTROL)) == HYTHE_OK);
     board_open_doorbell();
 }

@@ -3,6 +3,7 @@
 #define METHODS_H
 
 #include "hythe_rpc.h"
+#include "objects.h"
 #include "segments.h"
 
 /* Calls that may be held, and calls of Linux that may be outstanding. */
@@ -17,6 +18,7 @@ struct methods {
     struct hythe_rpc_reply held_reply[METHODS_HELD_MAX];
     uint32_t held_count;
     struct segments *segments;
+    struct objects *objects;
 };
 
 /* The task that serves; never returns. */

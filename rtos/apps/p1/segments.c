@@ -16,7 +16,8 @@ enum {
     READ = 23,
     WRITE = 24,
     CONTROL = 25,
-    CHECK = 26
+    CHECK = 26,
+    REFUSE = 27
 };
 
 /* The argument or the space for the result is too short; no such attachment; outside of it. */
@@ -202,12 +203,34 @@ static int check(void *context, const struct hythe_rpc_request *request,
     return 0;
 }
 
+static int refuse(void *context, const struct hythe_rpc_request *request,
+                  struct hythe_rpc_reply *reply)
+{
+    struct segments *segments = context;
+
+    if (!has(request, reply, 1, 0)) {
+        return TOO_SHORT;
+    }
+    segments->refuses = word_at(request->argument, 0);
+    return 0;
+}
+
+int segments_make(void *context, int32_t key, uint32_t size, uint32_t flags, uint32_t timeout_ms)
+{
+    struct segments *segments = context;
+
+    if (segments->refuses != 0) {
+        return -HYTHE_EACCES;
+    }
+    return hythe_shmget(&segments->services, key, size, flags, timeout_ms);
+}
+
 void segments_methods(struct segments *segments, struct hythe_rpc_method *table)
 {
     const struct hythe_rpc_method methods[SEGMENTS_METHODS] = {
         {GET, get, segments},         {ATTACH, attach, segments},     {DETACH, detach, segments},
         {READ, read_bytes, segments}, {WRITE, write_bytes, segments}, {CONTROL, control, segments},
-        {CHECK, check, segments},
+        {CHECK, check, segments},     {REFUSE, refuse, segments},
     };
 
     memcpy(table, methods, sizeof methods);

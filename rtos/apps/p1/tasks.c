@@ -9,7 +9,8 @@
 #include "FreeRTOS.h"
 #include "task.h"
 
-#include "hythe_freertos_task.h"
+#include "guest.h"
+#include "hythe_freertos_mpu.h"
 #include "methods.h"
 
 /* Bounds each wait of a task, so that it hears soon that it is to stop. */
@@ -33,10 +34,13 @@ enum {
     TASK_ECHO_3 = 4,
     TASK_COUNTER = 5,
     TASK_SPINNER = 6,
-    TASKS = 7
+    TASK_WORKER = 7,
+    WORKERS = 4,
+    TASKS_OWN = TASK_WORKER + WORKERS,
+    TASKS = TASKS_OWN + GUESTS
 };
 
-/* Those that 7 tasks may have between two calls, and what 16 held calls have. */
+/* Those that all tasks may have between two calls, and what 16 held calls have. */
 #define HELD_MAX 32
 
 static struct hythe_port_task port;
@@ -44,10 +48,10 @@ static struct hythe_tasks tasks;
 static struct hythe_task task_memory[TASKS];
 static struct hythe_task_config configs[TASKS];
 static struct hythe_held held[HELD_MAX];
-static struct hythe_client *clients[1];
+static struct hythe_client *clients[3];
 static struct hythe_service service;
-static StackType_t stacks[TASKS][STACK_WORDS];
-static StaticTask_t kernel_memory[TASKS];
+static StackType_t stacks[TASKS_OWN][STACK_WORDS];
+static StaticTask_t kernel_memory[TASKS_OWN];
 
 static void run_service(struct hythe_task *task)
 {
@@ -152,7 +156,7 @@ static void add(uint32_t number, const char *name, void (*run)(struct hythe_task
 }
 
 int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct work *work,
-                void *methods, struct hythe_endpoint *control, void *segments)
+                void *methods, struct hythe_endpoint *control)
 {
     const struct hythe_tasks_config config = {
         .link = link,
@@ -163,12 +167,24 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
         .held = held,
         .held_count = HELD_MAX,
         .clients = clients,
-        .client_count = 1,
+        .client_count = 3,
+        .services = &work->segments->services,
     };
+    const struct hythe_service_config served = {
+        .tasks = &tasks,
+        .endpoint = control,
+        .segments = work->segments->services.segments,
+        .segments_bytes = work->segments->services.segments_bytes,
+        .make_segment = segments_make,
+        .context = work->segments,
+    };
+    uint32_t i;
     int result;
 
     clients[0] = work->client;
-    hythe_freertos_task_start(freertos, &port);
+    clients[1] = &work->segments->services.client;
+    clients[2] = &work->segments->services.messages;
+    hythe_freertos_mpu_start(freertos, &port);
     add(TASK_SERVICE, "service", run_service, &service, PRIORITY_SERVICE,
         HYTHE_TASK_AT_START | HYTHE_TASK_PERMANENT);
     add(TASK_METHODS, "methods", run_methods, methods, PRIORITY_WORK,
@@ -178,6 +194,10 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
     add(TASK_ECHO_3, "echo", run_echo, work, PRIORITY_WORK, HYTHE_TASK_AT_START);
     add(TASK_COUNTER, "counter", run_counter, work, PRIORITY_WORK, 0);
     add(TASK_SPINNER, "spinner", run_spinner, work, PRIORITY_LOWEST, 0);
-    result = hythe_service_start(&service, &tasks, control, segments);
+    for (i = 0; i < WORKERS; i++) {
+        add(TASK_WORKER + i, "worker", objects_run_worker, work->objects, PRIORITY_WORK, 0);
+    }
+    guests_configure(configs + TASKS_OWN, work, work->segments);
+    result = hythe_service_start(&service, &served);
     return result == HYTHE_OK ? hythe_tasks_start(&tasks, &config) : result;
 }

@@ -84,7 +84,6 @@ void app_start(const struct board *board)
     pictures.pictures = hythe_link_endpoint(&core_link, ENDPOINT_PICTURE);
     pictures.now_us = now_us;
     must(tasks_start(&core_link, &freertos, &decode, &pictures,
-                     hythe_link_endpoint(&core_link, ENDPOINT_CONTROL),
-                     board->segments) == HYTHE_OK);
+                     hythe_link_endpoint(&core_link, ENDPOINT_CONTROL), board) == HYTHE_OK);
     board_open_doorbell();
 }

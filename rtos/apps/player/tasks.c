@@ -83,7 +83,8 @@ static void add_decoder(uint32_t number, const char *name, void (*run)(struct hy
 }
 
 int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct decode *decode,
-                struct pictures *pictures, struct hythe_endpoint *control, void *segments)
+                struct pictures *pictures, struct hythe_endpoint *control,
+                const struct board *board)
 {
     const struct hythe_task_config service_task = {
         .name = "service",
@@ -104,12 +105,18 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
         .held = held,
         .held_count = HELD_MAX,
     };
+    const struct hythe_service_config served = {
+        .tasks = &tasks,
+        .endpoint = control,
+        .segments = board->segments,
+        .segments_bytes = board->segments_bytes,
+    };
     int result;
 
     hythe_freertos_task_start(freertos, &port);
     configs[TASK_SERVICE] = service_task;
     add_decoder(TASK_AUDIO, "audio", run_audio, decode, AUDIO_PRIORITY);
     add_decoder(TASK_VIDEO, "video", run_video, pictures, VIDEO_PRIORITY);
-    result = hythe_service_start(&service, &tasks, control, segments);
+    result = hythe_service_start(&service, &served);
     return result == HYTHE_OK ? hythe_tasks_start(&tasks, &config) : result;
 }

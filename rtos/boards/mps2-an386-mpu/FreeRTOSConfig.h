@@ -17,6 +17,11 @@
 /* Tasks and queues together. */
 #define configPROTECTED_KERNEL_OBJECT_POOL_SIZE 32
 
+/* Its calls come by way of the board's handler (fault.c). */
+#undef vPortSVCHandler
+#define vPortSVCHandler Kernel_SVC_Handler
+#define configCHECK_HANDLER_INSTALLATION 0
+
 /* What no program of ours uses. */
 #define configUSE_EVENT_GROUPS 0
 #define configUSE_STREAM_BUFFERS 0

@@ -18,16 +18,20 @@
 #define TICK_VALUE (*(volatile uint32_t *)0xE000E018u)
 /* Counts the processor's clock, interrupts, runs. */
 #define TICK_ON 7u
+#define SYSTEM_HANDLERS (*(volatile uint32_t *)0xE000ED24u)
+#define FAULTS_ENABLED (7u << 16)
 
 /*
  * In place of the port's own, which does the same for the tick. The port has just given the devices
- * to all tasks, which would let a restricted one ring Linux and silence the console.
+ * to all tasks, which would let a restricted one ring Linux and silence the console; and a fault of
+ * the MPU a handler of its own, while all faults are to come to one (fault.c).
  */
 void vPortSetupTimerInterrupt(void)
 {
     MPU_REGION_NUMBER = portGENERAL_PERIPHERALS_REGION;
     MPU_REGION_ATTRIBUTES =
         (MPU_REGION_ATTRIBUTES & ~ACCESS_MASK) | portMPU_REGION_PRIVILEGED_READ_WRITE;
+    SYSTEM_HANDLERS &= ~FAULTS_ENABLED;
     TICK_CONTROL = 0;
     TICK_VALUE = 0;
     TICK_RELOAD = configCPU_CLOCK_HZ / configTICK_RATE_HZ - 1u;

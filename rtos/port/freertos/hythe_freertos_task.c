@@ -93,5 +93,6 @@ void hythe_freertos_task_start(struct hythe_freertos *freertos, struct hythe_por
     port->state = state;
     port->stack_free = stack_free;
     port->run_time_us = run_time_us;
+    port->fault = NULL;
     port->self = self;
 }

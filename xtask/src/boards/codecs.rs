@@ -1,7 +1,7 @@
 //! The decoders of `rtos/codecs`, and which programs are built with them.
 
 use super::compile::Unit;
-use super::files::{c_paths, folder_of, include, system_include};
+use super::folders::{c_paths, folder_of, include, system_include};
 use crate::metadata::Metadata;
 use std::path::{Path, PathBuf};
 

@@ -5,6 +5,7 @@
 //! header includes). An image is fresh if it was linked by the same command and is newer than its
 //! objects and linker script.
 
+use super::folders::text;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -237,10 +238,6 @@ fn dependencies(rule: &str) -> Vec<PathBuf> {
         .split_whitespace()
         .map(|file| PathBuf::from(file.replace('\0', " ")))
         .collect()
-}
-
-fn text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -6,8 +6,11 @@
 //! board is left out: a process of Linux has memory enough. Never links anything, and never runs a
 //! core.
 
+use super::folders;
 use super::manifest::Board;
-use super::{board_names, compile::Compiler, files, sources};
+use super::sources::{self, Vendor};
+use super::{board_names, compile::Compiler};
+use crate::metadata::Metadata;
 use callgraph::Graph;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,29 +21,27 @@ use std::process::Command;
 mod callgraph;
 
 const TABLE: &str = "sizes.txt";
-/// Row of a board's modules together, but those that are linked only into programs that use them.
-const TOGETHER: &str = "together";
-const NOT_TOGETHER: [&str; 10] = [
-    "client",
-    "event",
-    "held",
-    "histogram",
-    "request",
-    "rpc",
-    "service",
-    "services",
-    "shm",
-    "task",
+/// Row of the modules that every program links.
+const BASE: &str = "base";
+const BASE_MODULES: [&str; 10] = [
+    "endpoint", "geometry", "give", "layout", "link", "queue", "session", "start", "take", "wait",
 ];
+/// Row of all modules, but the one that only measures.
+const ALL: &str = "all";
+const MEASURES: &str = "histogram";
+/// Files of the port for FreeRTOS, as modules.
+const PORT: &str = "port/";
 
 const HEADER: &str = "\
 # What the library costs, in bytes, compiled with -Os by the compiler of each emulated board:
 # machine code, constants, static memory (there is none), and the deepest stack of any of a module's
 # functions: the sum of the frames along the deepest chain of calls, which is named. Calls through
 # pointers (the port's functions) and of memcpy and the like are not in it.
-# `bar` is the most that code and constants may be together; `make check` fails beyond. `together`
-# leaves out client, event, held, histogram, request, rpc, service, services, shm and task, which
-# are linked only into programs that use them. Written by `make -C rtos sizes`, which keeps the
+# `bar` is the most that code and constants may be together; `make check` fails beyond. `all` is
+# every module but histogram; `base` those that every program links: endpoint, geometry, give,
+# layout, link, queue, session, start, take and wait. The others are linked only into programs that
+# use them. Rows of `port/` are the port for FreeRTOS, which is no part of the library: with what the
+# kernel's headers bring, and a few words of memory. Written by `make -C rtos sizes`, which keeps the
 # bars: raise one by hand, and say why.
 ";
 
@@ -88,16 +89,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 fn measure(root: &Path) -> Result<Costs, String> {
     let mut costs = Costs::new();
+    let vendor = Vendor::find(&Metadata::load_manifest(&root.join("vendor/Cargo.toml"))?)?;
     for name in board_names(root)? {
         let board = Board::read(&root.join("boards").join(&name).join("board.toml"))?;
         if !board.build.prefix.is_empty() {
-            costs.extend(measure_board(root, &board)?);
+            costs.extend(measure_board(root, &vendor, &board)?);
         }
     }
     Ok(costs)
 }
 
-fn measure_board(root: &Path, board: &Board) -> Result<Costs, String> {
+fn measure_board(root: &Path, vendor: &Vendor, board: &Board) -> Result<Costs, String> {
     let out = super::target_directory(root)
         .join("rtos/sizes")
         .join(&board.name);
@@ -105,33 +107,56 @@ fn measure_board(root: &Path, board: &Board) -> Result<Costs, String> {
     let compiler = Compiler::new(&board.build.prefix, &board.build.package)?;
     let mut costs = Costs::new();
     let mut graph = Graph::default();
-    let mut together = Cost::default();
-    for source in files::c_paths(&root.join("src"))? {
-        let module = source.file_stem().unwrap_or_default().to_string_lossy();
-        let object = out.join(format!("{module}.o"));
-        compiler.measure(&sources::library_flags(root, board), &source, &object)?;
-        let cost = sections(&board.build.prefix, &object)?;
-        let calls = object.with_extension("ci");
-        let text = fs::read_to_string(&calls);
-        graph.add(
-            &module,
-            &text.map_err(|error| format!("{}: {error}", calls.display()))?,
-        )?;
-        if !NOT_TOGETHER.contains(&&*module) {
-            together.code += cost.code;
-            together.constants += cost.constants;
-            together.fixed += cost.fixed;
+    let library = sources::library_flags(root, board);
+    let port = sources::port_flags(root, vendor, board);
+    for (folder, prefix, flags) in [("src", "", &library), ("port/freertos", PORT, &port)] {
+        for source in folders::c_paths(&root.join(folder))? {
+            let name = source.file_stem().unwrap_or_default().to_string_lossy();
+            let object = out.join(format!("{name}.o"));
+            compiler.measure(flags, &source, &object)?;
+            let cost = sections(&board.build.prefix, &object)?;
+            // Most boards cannot restrict tasks: there, files for that are empty.
+            if cost == Cost::default() {
+                continue;
+            }
+            let module = format!("{prefix}{}", name.trim_start_matches("hythe_"));
+            let calls = object.with_extension("ci");
+            let text = fs::read_to_string(&calls);
+            graph.add(
+                &module,
+                &text.map_err(|error| format!("{}: {error}", calls.display()))?,
+            )?;
+            costs.insert((board.name.clone(), module), cost);
         }
-        costs.insert((board.name.clone(), module.into_owned()), cost);
     }
     for ((_, module), cost) in &mut costs {
         (cost.stack, cost.chain) = graph.deepest(module)?;
     }
-    let deepest = costs.values().max_by_key(|cost| cost.stack).cloned();
-    let deepest = deepest.unwrap_or_default();
-    (together.stack, together.chain) = (deepest.stack, deepest.chain);
-    costs.insert((board.name.clone(), TOGETHER.to_owned()), together);
+    let base = sum(&costs, |module| BASE_MODULES.contains(&module));
+    let all = sum(&costs, |module| {
+        module != MEASURES && !module.starts_with(PORT)
+    });
+    costs.insert((board.name.clone(), BASE.to_owned()), base);
+    costs.insert((board.name.clone(), ALL.to_owned()), all);
     Ok(costs)
+}
+
+/// What some of a board's modules cost together: their sizes, and the deepest of their stacks.
+fn sum(costs: &Costs, is_in: impl Fn(&str) -> bool) -> Cost {
+    let mut sum = Cost::default();
+    for ((_, module), cost) in costs {
+        if !is_in(module) {
+            continue;
+        }
+        sum.code += cost.code;
+        sum.constants += cost.constants;
+        sum.fixed += cost.fixed;
+        if cost.stack > sum.stack {
+            sum.stack = cost.stack;
+            sum.chain.clone_from(&cost.chain);
+        }
+    }
+    sum
 }
 
 /// Of an object: bytes by the kind of section.
@@ -198,7 +223,7 @@ fn check(costs: &Costs, bars: &Bars) -> Result<(), String> {
             )),
             Some(_) => {}
         }
-        if cost.fixed != 0 {
+        if cost.fixed != 0 && !module.starts_with(PORT) {
             let fixed = cost.fixed;
             wrong.push(format!(
                 "{board} {module}: {fixed} bytes of static memory, not 0"
@@ -213,7 +238,7 @@ fn check(costs: &Costs, bars: &Bars) -> Result<(), String> {
 
 fn show(costs: &Costs, bars: &Bars) -> String {
     let mut text = format!(
-        "{HEADER}\n{:<12} {:<10} {:>5} {:>9} {:>6} {:>5} {:>5}  deepest chain\n",
+        "{HEADER}\n{:<14} {:<18} {:>5} {:>9} {:>6} {:>5} {:>5}  deepest chain\n",
         "board", "module", "code", "constants", "static", "bar", "stack"
     );
     for (row @ (board, module), cost) in costs {
@@ -228,7 +253,7 @@ fn show(costs: &Costs, bars: &Bars) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "{board:<12} {module:<10} {code:>5} {constants:>9} {fixed:>6} {bar:>5} {stack:>5}  {chain}"
+            "{board:<14} {module:<18} {code:>5} {constants:>9} {fixed:>6} {bar:>5} {stack:>5}  {chain}"
         );
     }
     text

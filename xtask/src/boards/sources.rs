@@ -5,7 +5,7 @@
 
 use super::codecs::Codecs;
 use super::compile::{LINK_TIME, Unit};
-use super::files::{c_paths, folder_of, include, system_include, text};
+use super::folders::{c_paths, folder_of, include, system_include, text};
 use super::manifest::Board;
 use crate::metadata::Metadata;
 use std::path::{Path, PathBuf};
@@ -80,6 +80,13 @@ pub(super) fn library_flags(root: &Path, board: &Board) -> Vec<String> {
         flags.extend(include(&root.join(ours)));
     }
     flags
+}
+
+/// Flags for compiling a file of the port for FreeRTOS alone, as small as can be.
+pub(super) fn port_flags(root: &Path, vendor: &Vendor, board: &Board) -> Vec<String> {
+    let folder = root.join("boards").join(&board.name);
+    let app = board.build.apps.first().map_or("", String::as_str);
+    board_flags(root, vendor, &folder, board, app, &["-Os".into()])
 }
 
 /// Flags behind the objects when an image is linked.

@@ -30,7 +30,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-testing", &[]),
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
-    ("hythe-c", PRODUCT),
+    ("hythe-c", &["hythe", "hythe-sys"]),
     ("hythe-shm", &["hythe-sys", "hythe-rtcore"]),
     ("xtask", &[]),
 ];
@@ -73,7 +73,6 @@ const FACADE: &[&str] = &[
 ];
 const REPORT: &[&str] = &["hythe-sys", "hythe-terminal", "hythe-latency"];
 const DEMO: &[&str] = &["hythe", "hythe-sys", "hythe-terminal"];
-const PRODUCT: &[&str] = &["hythe", "hythe-preload", "hythe-latency"];
 
 /// The command besides asks the kernel what this machine can do (`hythe doctor`).
 const COMMAND: &[&str] = &[

@@ -15,14 +15,14 @@ use crate::system_v::{Segment, Semaphores};
 
 /// Whose segment and semaphores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum System {
+pub(crate) enum Kind {
     /// Ours: `hythe::segment`, `hythe::sync::Semaphore`.
     Hythe,
     /// The kernel's own: `shmget`, `semtimedop`.
     Sysv,
 }
 
-impl fmt::Display for System {
+impl fmt::Display for Kind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&word(*self))
     }
@@ -47,17 +47,13 @@ pub(super) trait Ground: fmt::Debug {
 }
 
 /// Makes it, with both counts 0. Ours is in the area of the pool's only core.
-pub(super) fn make(
-    system: System,
-    pool: &Pool,
-    bytes: usize,
-) -> Result<Box<dyn Ground>, BenchError> {
-    Ok(match system {
-        System::Sysv => Box::new(Kernel {
+pub(super) fn make(kind: Kind, pool: &Pool, bytes: usize) -> Result<Box<dyn Ground>, BenchError> {
+    Ok(match kind {
+        Kind::Sysv => Box::new(Kernel {
             segment: Segment::create(bytes)?,
             semaphores: Semaphores::create(2)?,
         }),
-        System::Hythe => Box::new(Ours::make(pool, bytes)?),
+        Kind::Hythe => Box::new(Ours::make(pool, bytes)?),
     })
 }
 
@@ -122,7 +118,8 @@ struct Ours {
 }
 
 const NAMES: [&str; 2] = ["/empty", "/full"];
-const CREATE: i32 = 0o1000;
+/// `IPC_CREAT`.
+pub(in super::super) const CREATE: i32 = 0o1000;
 
 impl Ours {
     fn make(pool: &Pool, bytes: usize) -> Result<Self, BenchError> {

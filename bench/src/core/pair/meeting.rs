@@ -3,13 +3,13 @@
 
 use hythe_node::Pool;
 
-use super::ground::{self, Count, Ground, System};
+use super::ground::{self, Count, Ground, Kind};
 use super::payload::{PIECE, Payload, is_piece, produce};
 use crate::error::BenchError;
 use crate::lookout::{BoundedWait, Lookout, NAP};
 
 /// Messages that the segment has space for: one is written while the one before it is read.
-const PLACES: u64 = 2;
+pub(super) const PLACES: u64 = 2;
 
 /// Segment and semaphores, attached.
 #[derive(Debug)]
@@ -23,12 +23,12 @@ pub(super) struct Meeting {
 impl Meeting {
     /// Makes it, with both places empty.
     pub(super) fn make(
-        system: System,
+        kind: Kind,
         pool: &Pool,
         (size, payload): (usize, Payload),
     ) -> Result<Self, BenchError> {
         let bytes = size * PLACES as usize;
-        let made = Self::on(ground::make(system, pool, bytes)?, size, payload);
+        let made = Self::on(ground::make(kind, pool, bytes)?, size, payload);
         // Page faults have rows of their own.
         made.ground.copy_in(0, &vec![0; bytes]);
         for _ in 0..PLACES {
@@ -107,7 +107,7 @@ mod tests {
         let pool = hythe_node::Pool::create_private(&hythe_node::PoolOptions::new("pair"));
         let pool = pool.expect("a pool");
         for (size, payload) in [(64, Payload::Stored), (3 * PIECE, Payload::Computed)] {
-            let mut here = Meeting::make(System::Sysv, &pool, (size, payload)).expect("made");
+            let mut here = Meeting::make(Kind::Sysv, &pool, (size, payload)).expect("made");
             let place = here.place();
             std::thread::scope(|scope| {
                 scope.spawn(|| {

@@ -2,7 +2,8 @@
 //! CPU and each on one of its own. One writes a message while the other reads the one before it.
 //!
 //! `ground` is what they share, `meeting` how they take turns in it, `payload` what they do with
-//! it, `writer` the other process. What page faults and the TLB cost, `first_touch` measures apart.
+//! it, `writer` the other process; `with_core` has a task of a core in its place. What page faults
+//! and the TLB cost, `first_touch` measures apart.
 //! Rounds go over all sizes, and within a size over all cases, so that what is compared was
 //! measured next to each other.
 
@@ -11,6 +12,7 @@ mod ground;
 mod meeting;
 mod payload;
 mod report;
+mod with_core;
 mod writer;
 
 use std::fmt;
@@ -18,23 +20,22 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum as _;
 use hdrhistogram::Histogram;
-use hythe_node::Pool;
 use indicatif::ProgressBar;
 
-use self::ground::System;
+use self::ground::Kind;
 use self::meeting::Meeting;
 use self::payload::Payload;
-use self::report::PairReport;
-use self::writer::Writer;
+use self::with_core::Direction;
 use super::args::CoreArguments;
 use super::board::{self, Running};
+use super::times::{Manner, Place, TimesReport};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
-use crate::others::{Others, SHARE_MAX};
+use crate::others::Others;
 use crate::statistics::{histogram, record};
 use crate::{cpus, machine};
 
-pub(crate) use self::report::render;
+pub(super) use self::ground::CREATE;
 pub(crate) use self::writer::{WriterArguments, write};
 
 /// As the issue of the paper has it: a message that fits into no first cache, up to 1 MiB.
@@ -43,6 +44,10 @@ const SIZES: [usize; 5] = [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
 const BATCH: u64 = 16;
 /// What a byte takes at least, to choose a number of messages for a time.
 const BYTE_NS: f64 = 0.5;
+/// The same where a core computes it.
+const CORE_BYTE_NS: f64 = 5.0;
+/// The program of the core, which has methods for this.
+const APP: &str = "p1";
 
 /// One process pair that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +55,15 @@ pub(super) struct Case {
     system: System,
     placement: Placement,
     payload: Payload,
+}
+
+/// Who takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum System {
+    /// Two processes.
+    Processes(Kind),
+    /// A process and a task of the core.
+    Core(Direction),
 }
 
 /// Where the two run.
@@ -67,6 +81,16 @@ pub(super) struct Series {
     rounds: Vec<Histogram<u64>>,
 }
 
+/// What all rounds are measured with.
+#[derive(Clone, Copy, Debug)]
+struct Setting<'a> {
+    /// For each.
+    time: Duration,
+    cpus: [usize; 2],
+    running: &'a Running,
+    lookout: &'a Lookout,
+}
+
 /// One round of it.
 #[derive(Debug)]
 pub(super) struct Run {
@@ -76,7 +100,7 @@ pub(super) struct Run {
 }
 
 /// Measures what the arguments ask for.
-pub(crate) fn run(arguments: &CoreArguments) -> Result<PairReport, BenchError> {
+pub(crate) fn run(arguments: &CoreArguments) -> Result<TimesReport, BenchError> {
     machine::look_at_sources();
     let lookout = Lookout::on_signals()?;
     let load_before = machine::load();
@@ -88,9 +112,9 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<PairReport, BenchError> {
     };
     cpus::pin(cpus[0])?;
     let scale = arguments.scale_of(&SIZES);
-    let board = board::find(&arguments.board)?;
-    // Its memory is what is shared; it sleeps meanwhile.
-    let running = Running::start(&board, None)?;
+    let board = board::find(&arguments.board, APP)?;
+    // Its memory is what processes share; it sleeps meanwhile.
+    let running = Running::start(&board, APP, None)?;
     let cases = all();
     let mut series: Vec<Series> = scale
         .sizes
@@ -99,40 +123,60 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<PairReport, BenchError> {
         .collect();
     let runs = series.len() as u64 * u64::from(scale.rounds);
     let time = Duration::from_secs_f64(scale.seconds / runs as f64);
-    let others = Others::watch(&cpus)?;
+    let others = Others::watch(&cpus, &[running.pid()])?;
     // Shown on a terminal only.
     let bar = ProgressBar::new(runs);
-    for _ in 0..scale.rounds {
-        for series in &mut series {
-            lookout.check_stop()?;
-            let measured = series.measure(time, cpus, (running.pool(), &lookout));
-            let (case, size) = (series.case, series.size);
-            series
-                .rounds
-                .push(measured.map_err(|error| error.of(&case, size))?);
-            bar.inc(1);
+    running.watched(&lookout, |lookout| {
+        let setting = Setting {
+            time,
+            cpus,
+            running: &running,
+            lookout,
+        };
+        for _ in 0..scale.rounds {
+            for series in &mut series {
+                lookout.check_stop()?;
+                let measured = series.measure(setting);
+                let (case, size) = (series.case, series.size);
+                let measured = measured.map_err(|error| error.of(&case, size))?;
+                series.rounds.push(measured);
+                bar.inc(1);
+            }
         }
-    }
+        Ok(())
+    })?;
     bar.finish_and_clear();
-    let touched = first_touch::measure(scale.rounds)?;
-    let share = others.share()?;
+    let (touched, skipped) = first_touch::measure(scale.rounds)?;
+    let others = others.share()?;
     running.stop()?;
-    let invalid = (share > SHARE_MAX).then(|| {
-        format!(
-            "others used {:.0} % of CPUs {cpus:?} meanwhile, {:.0} % are the limit: figures of one \
-             CPU and of two suffer differently; run it on a quiet machine",
-            share * 100.0,
-            SHARE_MAX * 100.0
-        )
-    });
-    let load = [load_before, machine::load()];
-    PairReport::new((series, touched), (cpus, scale.rounds, load), invalid)
+    let manner = Manner {
+        cpus,
+        rounds: scale.rounds,
+        load_before,
+        others,
+        skipped,
+    };
+    let core = Place {
+        pinned: Vec::new(),
+        board: Some(board.name().to_owned()),
+        emulated: board.is_emulated(),
+    };
+    let mut times = report::of_pairs(&series, cpus, &core);
+    let ratios = report::ratios(&series, &times);
+    times.extend(report::of_pages(touched, cpus[0]));
+    let labels = ("case, ns by message or page", report::bar_of as fn(&_) -> _);
+    TimesReport::new(&times, ratios, manner, labels)
 }
 
 /// Every case.
 fn all() -> Vec<Case> {
     let mut cases = Vec::new();
-    for &system in System::value_variants() {
+    let kinds = Kind::value_variants().iter();
+    let directions = [Direction::CoreWrites, Direction::CoreReads];
+    let systems = kinds
+        .map(|&kind| System::Processes(kind))
+        .chain(directions.map(System::Core));
+    for system in systems {
         for &payload in Payload::value_variants() {
             for placement in [Placement::OneCpu, Placement::TwoCpus] {
                 cases.push(Case {
@@ -156,29 +200,56 @@ impl Series {
     }
 
     /// One round.
-    fn measure(
-        &self,
-        time: Duration,
-        cpus: [usize; 2],
-        (pool, lookout): (&Pool, &Lookout),
-    ) -> Result<Histogram<u64>, BenchError> {
-        let batches = time.as_nanos() as f64 / (self.size as f64 * BYTE_NS * BATCH as f64);
+    fn measure(&self, setting: Setting<'_>) -> Result<Histogram<u64>, BenchError> {
+        let byte_ns = match self.case.system {
+            System::Processes(_) => BYTE_NS,
+            System::Core(_) => CORE_BYTE_NS,
+        };
+        let batches = setting.time.as_nanos() as f64 / (self.size as f64 * byte_ns * BATCH as f64);
         let run = Run {
             size: self.size,
             payload: self.case.payload,
             // The first batch is not counted.
             messages: BATCH * (1 + (batches as u64).clamp(4, 10_000)),
         };
-        let mut meeting = Meeting::make(self.case.system, pool, (run.size, run.payload))?;
         let far = match self.case.placement {
-            Placement::OneCpu => cpus[0],
-            Placement::TwoCpus => cpus[1],
+            Placement::OneCpu => setting.cpus[0],
+            Placement::TwoCpus => setting.cpus[1],
         };
-        let writer = Writer::start(&run, &meeting.place(), far)?;
+        match self.case.system {
+            System::Processes(kind) => run.between_processes(kind, far, setting),
+            System::Core(direction) => {
+                cpus::pin_process(setting.running.pid(), far)?;
+                with_core::measure(&run, direction, (setting.running, setting.lookout))
+            }
+        }
+    }
+}
+
+impl Run {
+    fn between_processes(
+        &self,
+        kind: Kind,
+        far_cpu: usize,
+        setting: Setting<'_>,
+    ) -> Result<Histogram<u64>, BenchError> {
+        let pool = setting.running.pool();
+        let mut meeting = Meeting::make(kind, pool, (self.size, self.payload))?;
+        let writer = writer::start(self, &meeting.place(), far_cpu)?;
+        let times = self.time(|number| meeting.read(number, setting.lookout))?;
+        writer.join()?;
+        Ok(times)
+    }
+
+    /// The mean of each batch of messages, but the first.
+    fn time(
+        &self,
+        mut step: impl FnMut(u64) -> Result<(), BenchError>,
+    ) -> Result<Histogram<u64>, BenchError> {
         let mut times = histogram();
         let mut since = Instant::now();
-        for number in 0..run.messages {
-            meeting.read(number, lookout)?;
+        for number in 0..self.messages {
+            step(number)?;
             if (number + 1).is_multiple_of(BATCH) {
                 let now = Instant::now();
                 if number > BATCH {
@@ -187,8 +258,16 @@ impl Series {
                 since = now;
             }
         }
-        writer.join()?;
         Ok(times)
+    }
+}
+
+impl fmt::Display for System {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Processes(kind) => kind.fmt(out),
+            Self::Core(direction) => direction.fmt(out),
+        }
     }
 }
 

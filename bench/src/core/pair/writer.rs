@@ -1,9 +1,8 @@
 //! The other process: this program again, which writes what we read.
 
-use std::process::{Child, Command, Stdio};
-
 use clap::Args;
 
+use super::super::other_process::OtherProcess;
 use super::Run;
 use super::meeting::Meeting;
 use super::payload::Payload;
@@ -42,37 +41,20 @@ pub(crate) fn write(arguments: &WriterArguments) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// The process; killed and waited for when dropped.
-#[derive(Debug)]
-pub(super) struct Writer(Child);
-
-impl Writer {
-    pub(super) fn start(run: &Run, place: &str, cpu: usize) -> Result<Self, BenchError> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args(["pair-writer", "--place", place]);
-        command.args(["--size", &run.size.to_string()]);
-        command.args(["--payload", &run.payload.to_string()]);
-        command.args(["--messages", &run.messages.to_string()]);
-        command.args(["--cpu", &cpu.to_string()]);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
-        hythe_sys::spawn::die_with_parent(&mut command);
-        Ok(Self(command.spawn()?))
-    }
-
-    /// Waits until it has ended well. It has nothing more to wait for itself.
-    pub(super) fn join(mut self) -> Result<(), BenchError> {
-        let status = self.0.wait()?;
-        if status.success() {
-            return Ok(());
-        }
-        Err(BenchError::PeerLost(status.to_string()))
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        // Gone already, or ended now: either way it is waited for.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts it.
+pub(super) fn start(run: &Run, place: &str, cpu: usize) -> Result<OtherProcess, BenchError> {
+    let words = [
+        ("--place", place.to_owned()),
+        ("--size", run.size.to_string()),
+        ("--payload", run.payload.to_string()),
+        ("--messages", run.messages.to_string()),
+        ("--cpu", cpu.to_string()),
+    ];
+    let words = words
+        .into_iter()
+        .flat_map(|(name, value)| [name.to_owned(), value]);
+    let words: Vec<String> = std::iter::once("pair-writer".to_owned())
+        .chain(words)
+        .collect();
+    OtherProcess::start(&words)
 }

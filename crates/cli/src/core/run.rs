@@ -59,7 +59,9 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
     };
     if args.detached {
         output::print(globals.json, &up, text)?;
-        attend(&core, started, &stop, &mut |_| Ok(()))?;
+        // Whoever could stop it looks for it in the pool.
+        let ends = || stop.asked() || !pool.is_found();
+        attend(&core, started, &ends, &mut |_| Ok(()))?;
         return Ok(core.stop()?);
     }
     let mut document = globals
@@ -70,10 +72,15 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
         output::say(&format!("{}\nCtrl-C stops it\n", text(&up)))?;
     }
     let start = Instant::now();
-    let attended = attend(&core, started, &stop, &mut |now| match &mut document {
-        Some(document) => document.push(&event(start, now)),
-        None => output::say(&line(core.name(), now)),
-    });
+    let attended = attend(
+        &core,
+        started,
+        &|| stop.asked(),
+        &mut |now| match &mut document {
+            Some(document) => document.push(&event(start, now)),
+            None => output::say(&line(core.name(), now)),
+        },
+    );
     let restarts = core.status().restarts;
     // Stopped first: a closed pipe must not keep the core alive.
     let core_name = core.name().to_owned();
@@ -104,16 +111,15 @@ fn options(args: &CoreRunArgs) -> CoreOptions {
     options
 }
 
-/// Tells each change of the core's status, until somebody asks to stop or the core is gone for
-/// good.
+/// Tells each change of the core's status, until it is to end or the core is gone for good.
 fn attend(
     core: &Core,
     started: CoreStatus,
-    stop: &Stop,
+    ends: &dyn Fn() -> bool,
     tell: &mut dyn FnMut(&CoreStatus) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let mut last = started;
-    while !stop.asked() && last.state != CoreState::Stopped {
+    while !ends() && last.state != CoreState::Stopped {
         if core.wait_until(LOOK, |now| *now != last) {
             last = core.status();
             tell(&last)?;

@@ -2,7 +2,7 @@
 
 use hythe::core::control::{self, AgentStatus, CoreWithoutAgent};
 use hythe::core::{
-    BellStatus, CoreCounters, CoreError, FlowStatus, LinkState, LinkStatus, QueueStatus, Violation,
+    BellStatus, CoreCounters, CoreError, FlowStatus, LinkState, QueueStatus, Violation,
 };
 use hythe::inspect::Direction;
 use hythe_terminal::escaped;
@@ -185,7 +185,7 @@ pub(super) fn core(status: AgentStatus) -> CoreDocument {
         counters: counters(&status.counters),
         rings_ignored: status.counters.rings_ignored,
         sessions_renewed: status.counters.renewals,
-        up: status.core_pid != 0 && status.link.as_ref().is_some_and(LinkStatus::is_up),
+        up: status.is_linked(),
         endpoints: endpoints.collect(),
         board: status.board,
         agent: status.agent.name,

@@ -1,6 +1,6 @@
 //! `hythe core tasks` and `hythe core task`: the tasks that a core's program has registered.
 
-use hythe::core::tasks::{TaskInfo, TaskState, Tasks};
+use hythe::core::tasks::{TaskFault, TaskInfo, TaskState, Tasks};
 use hythe::inspect::MemberKind;
 use hythe::{Liveness, Pool};
 use hythe_terminal::escaped;
@@ -39,6 +39,18 @@ pub(super) struct TaskDocument {
     requests_forgotten: u32,
     permanent: bool,
     asked_to_stop: bool,
+    /// Why the processor stopped it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<FaultDocument>,
+}
+
+/// Addresses are the core's.
+#[derive(Serialize)]
+struct FaultDocument {
+    kind: &'static str,
+    address: String,
+    /// Null: not known.
+    pc: Option<String>,
 }
 
 /// A process of the pool.
@@ -154,6 +166,18 @@ impl TaskDocument {
             requests_forgotten: info.requests_forgotten,
             permanent: info.is_permanent,
             asked_to_stop: info.is_asked_to_stop,
+            fault: info.fault.map(FaultDocument::of),
+        }
+    }
+}
+
+impl FaultDocument {
+    fn of(fault: TaskFault) -> Self {
+        let hexadecimal = |address: u32| format!("{address:#010x}");
+        Self {
+            kind: fault.kind.name(),
+            address: hexadecimal(fault.address),
+            pc: fault.pc.map(hexadecimal),
         }
     }
 }
@@ -216,9 +240,11 @@ pub(super) fn tasks_text(tasks: &[TaskDocument]) -> String {
 }
 
 fn row(task: &TaskDocument) -> Vec<String> {
-    let state = match task.asked_to_stop && task.state != "stopped" && task.state != "killed" {
-        true => format!("{} (asked to stop)", task.state),
-        false => task.state.to_owned(),
+    let lives = !["stopped", "killed", "faulted"].contains(&task.state);
+    let state = match &task.fault {
+        Some(fault) => format!("{} ({} at {})", task.state, fault.kind, fault.address),
+        None if task.asked_to_stop && lives => format!("{} (asked to stop)", task.state),
+        None => task.state.to_owned(),
     };
     vec![
         task.number.to_string(),

@@ -20,6 +20,13 @@ use serde_json::Value;
 /// No wait of a test is longer. It only ends tests that have failed.
 pub(crate) const BOUND: Duration = Duration::from_secs(120);
 
+/// Sends a signal to a process that this test has started.
+pub(crate) fn send(pid: &Value, signal: rustix::process::Signal) {
+    let pid = i32::try_from(pid.as_i64().expect("a process")).expect("a process");
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+    rustix::process::kill_process(pid, signal).expect("it lives");
+}
+
 /// A root for pools, and a place for files.
 #[derive(Debug)]
 pub(crate) struct Root(PathBuf);

@@ -5,15 +5,17 @@ use std::os::fd::BorrowedFd;
 
 use hythe_abi::objects::{MESSAGE_BYTES_MAX, MESSAGES_MAX, PRIORITIES};
 use hythe_memory::Mapped;
-use hythe_pool::{MemberIndex, NewObject, ObjectKind, ObjectTable, Section};
+use hythe_pool::{MemberIndex, NewObject, ObjectKind, ObjectTable, QueuedMessage, Section, Taken};
 
 use super::messages::{settle_moving, stored};
 use super::open::{OpenPlan, Opened, unlink};
-use super::sleep::{Sleeper, wake};
+use super::sleep::{ChangeWait, ChangeWord, wake};
 use super::watch::{Callback, WatchPlace};
-use super::{Deadline, LONGEST_NAP, SyncError, lock, name};
+use super::{Deadline, SyncError, lock, name};
 use crate::buffer::{Lease, Reference, Sample};
 use crate::node::Node;
+use crate::spin::is_realtime;
+use crate::spinner::SharedSpinner;
 
 /// How to open a message queue.
 #[derive(Clone, Copy, Debug)]
@@ -99,9 +101,12 @@ fn check_range(what: &'static str, found: u32, (least, most): (u32, u32)) -> Res
 pub struct MessageQueue {
     pub(super) opened: Opened,
     /// The participant that holds messages.
-    store: MemberIndex,
+    pub(super) store: MemberIndex,
     receives: bool,
     sends: bool,
+    /// Its opener does not outrank the other side.
+    may_spin: bool,
+    spinner: SharedSpinner,
     watch: WatchPlace,
 }
 
@@ -168,6 +173,8 @@ impl MessageQueue {
             store,
             receives,
             sends,
+            may_spin: !is_realtime(),
+            spinner: SharedSpinner::default(),
             watch: WatchPlace::default(),
         })
     }
@@ -225,7 +232,15 @@ impl MessageQueue {
         if bytes > limit {
             return Err(SyncError::MessageSize { bytes, limit });
         }
-        let reference = lease.as_payload(bytes);
+        self.send_reference(lease.as_payload(bytes), priority, deadline)
+    }
+
+    pub(super) fn send_reference(
+        &self,
+        reference: &mut Reference,
+        priority: u32,
+        deadline: Deadline,
+    ) -> Result<(), SyncError> {
         if !reference.is_of(&self.opened.shared) {
             return Err(SyncError::OtherNode);
         }
@@ -260,7 +275,7 @@ impl MessageQueue {
         self.send(lease, bytes.len(), priority, deadline)
     }
 
-    fn check_sending(&self, bytes: usize, priority: u32) -> Result<(), SyncError> {
+    pub(super) fn check_sending(&self, bytes: usize, priority: u32) -> Result<(), SyncError> {
         if !self.sends {
             return Err(SyncError::NotOpenFor("sending"));
         }
@@ -277,12 +292,17 @@ impl MessageQueue {
     /// # Errors
     /// As mq_timedreceive(3).
     pub fn receive(&self, deadline: Deadline) -> Result<Received, SyncError> {
-        if !self.receives {
-            return Err(SyncError::NotOpenFor("receiving"));
-        }
+        self.check_receiving()?;
         let received = self.wait_until(deadline, true, Self::take_next)?;
         self.watch.refresh();
         Ok(received)
+    }
+
+    pub(super) const fn check_receiving(&self) -> Result<(), SyncError> {
+        if self.receives {
+            return Ok(());
+        }
+        Err(SyncError::NotOpenFor("receiving"))
     }
 
     /// A file descriptor that is readable while a message waits, for `poll`, `epoll` and
@@ -300,21 +320,24 @@ impl MessageQueue {
     /// # Errors
     /// [`SyncError::AlreadyNotified`] if somebody is to be notified already, as mq_notify(3).
     pub fn notify(&self, callback: Callback) -> Result<(), SyncError> {
-        let (shared, watch) = (&self.opened.shared, self.watch.get_or_start(&self.opened)?);
+        let watch = self.watch.get_or_start(&self.opened)?;
         // An earlier one that has just come to its end.
         watch.call_if_due();
-        let number = {
-            let mut entered = self.enter()?;
-            let registrant = entered.section.registrant();
-            let living = registrant.filter(|one| !lock::is_over(shared.pool(), one.party));
-            if let Some(registrant) = living {
-                let member = registrant.party.member.0;
-                return Err(SyncError::AlreadyNotified { member });
-            }
-            entered.section.register(Some(lock::party(shared)))
-        };
-        watch.notify(Some((number, callback)));
+        watch.notify(Some((self.register()?, callback)));
         Ok(())
+    }
+
+    /// Registers this node to be notified; returns the number of the registration.
+    pub(super) fn register(&self) -> Result<u32, SyncError> {
+        let shared = &self.opened.shared;
+        let mut entered = self.enter()?;
+        let registrant = entered.section.registrant();
+        let living = registrant.filter(|one| !lock::is_over(shared.pool(), one.party));
+        if let Some(registrant) = living {
+            let member = registrant.party.member.0;
+            return Err(SyncError::AlreadyNotified { member });
+        }
+        Ok(entered.section.register(Some(lock::party(shared))))
     }
 
     /// Nobody of this process is to be notified any more.
@@ -353,30 +376,36 @@ impl MessageQueue {
             }
             Ok(found)
         };
-        if let Some(found) = look()? {
-            return Ok(found);
-        }
-        if deadline == Deadline::Now {
-            let why = if receives {
-                "the queue is empty"
-            } else {
-                "the queue is full"
-            };
-            return Err(SyncError::WouldBlock(why));
-        }
-        let sleeper = Sleeper::new(table, index);
-        let _waiting = receives.then(|| Waiting::new(&self.opened, table));
+        let wait = ChangeWait {
+            word: ChangeWord::of(table, index),
+            gate: self.opened.shared.spin_gate(),
+            spinner: &self.spinner,
+            may_spin: self.may_spin,
+        };
+        let mut waiting = None;
         loop {
-            let seen = sleeper.changed();
-            if let Some(found) = look()? {
+            let seen = wait.word.now();
+            // A look takes the lock, so that one that finds nothing keeps the sender waiting, too.
+            // Before a sleep there is one for certain: whoever sends may have died meanwhile.
+            let is_certain = deadline == Deadline::Now;
+            let seems_worth_it = !receives || !table.seems_without_message(index);
+            if (is_certain || seems_worth_it)
+                && let Some(found) = look()?
+            {
                 return Ok(found);
             }
-            let left = deadline.left().ok_or(SyncError::TimedOut)?;
-            if sleeper.spin(seen, self.opened.shared.spin_gate().limit().min(left)) {
-                continue;
+            if deadline == Deadline::Now {
+                return Err(SyncError::WouldBlock(if receives {
+                    "the queue is empty"
+                } else {
+                    "the queue is full"
+                }));
             }
-            if sleeper.sleep(seen, left.min(LONGEST_NAP)) {
-                return Err(SyncError::Interrupted);
+            if receives && waiting.is_none() {
+                waiting = Some(Waiting::new(&self.opened, table));
+            }
+            if let Some(found) = wait.until_change(seen, deadline, &mut look)? {
+                return Ok(found);
             }
         }
     }
@@ -397,9 +426,13 @@ impl MessageQueue {
     ) -> Result<(), SyncError> {
         let (shared, table) = (&self.opened.shared, self.opened.table()?);
         let pool = shared.pool();
-        let mut openers = table.openers(self.opened.info.index);
-        let is_awaited =
-            openers.any(|(party, receivers)| receivers > 0 && !lock::is_over(pool, party));
+        // Nobody is asked where nobody is to be notified.
+        let is_awaited = || {
+            let mut openers = table.openers(self.opened.info.index);
+            openers.any(|(party, receivers)| receivers > 0 && !lock::is_over(pool, party))
+        };
+        let next = section.next_message(&mut |party| lock::is_over(pool, party))?;
+        let notifies = next.is_none() && section.registrant().is_some() && !is_awaited();
         let message = section.begin_insert(priority, reference.descriptor());
         let (control, slot) = (pool.control(), reference.slot());
         if let Err(error) = shared.act(|member| member.give(control, self.store, slot, 1)) {
@@ -407,32 +440,54 @@ impl MessageQueue {
             return Err(crate::NodeError::from(error).into());
         }
         reference.moved();
-        section.insert(message, !is_awaited)?;
+        section.insert(message, notifies)?;
         Ok(())
     }
 
     /// Moves the next message out of the queue.
     fn take_next(&self, section: &mut Section<'_, Mapped>) -> Result<Option<Received>, SyncError> {
-        // An entry that names no slot of the store is none, and goes.
-        while let Some(message) = section.next_message()? {
-            let shared = &self.opened.shared;
-            let Some(taken) = stored(shared.pool(), self.store, message) else {
-                section.drop_message(message);
-                continue;
-            };
-            shared.pool().map(taken.descriptor.place.region)?;
-            section.begin_remove(message);
-            let control = shared.pool().control();
-            let moved = shared.act(|member| member.reclaim(control, self.store, taken.slot, 1));
-            section.end_move();
-            if moved.map_err(crate::NodeError::from)? {
-                return Ok(Some(Received {
-                    sample: Sample::new(Reference::own(shared, taken)),
-                    priority: message.priority,
-                }));
+        while let Some((message, taken)) = self.next_stored(section)? {
+            if let Some(received) = self.take(section, message, taken)? {
+                return Ok(Some(received));
             }
         }
         Ok(None)
+    }
+
+    /// The message that goes next. An entry that names no slot of the store is none, and goes.
+    pub(super) fn next_stored(
+        &self,
+        section: &mut Section<'_, Mapped>,
+    ) -> Result<Option<(QueuedMessage, Taken)>, SyncError> {
+        let pool = self.opened.shared.pool();
+        let mut is_over = |party| lock::is_over(pool, party);
+        while let Some(message) = section.next_message(&mut is_over)? {
+            match stored(pool, self.store, message) {
+                Some(taken) => return Ok(Some((message, taken))),
+                None => section.drop_message(message),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Moves a message out of the queue; `None`: the store did not have it.
+    pub(super) fn take(
+        &self,
+        section: &mut Section<'_, Mapped>,
+        message: QueuedMessage,
+        taken: Taken,
+    ) -> Result<Option<Received>, SyncError> {
+        let shared = &self.opened.shared;
+        shared.pool().map(taken.descriptor.place.region)?;
+        section.begin_remove(message);
+        let control = shared.pool().control();
+        let moved = shared.act(|member| member.reclaim(control, self.store, taken.slot, 1));
+        section.end_move();
+        let is_ours = moved.map_err(crate::NodeError::from)?;
+        Ok(is_ours.then(|| Received {
+            sample: Sample::new(Reference::own(shared, taken)),
+            priority: message.priority,
+        }))
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn clear(
     let pool = shared.pool();
     let store = crate::joining::message_store(pool)?;
     settle_moving(pool, section, store)?;
-    while let Some(message) = section.next_message()? {
+    while let Some(message) = section.next_message(&mut |_| true)? {
         let Some(taken) = stored(pool, store, message) else {
             section.drop_message(message);
             continue;

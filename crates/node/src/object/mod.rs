@@ -9,6 +9,8 @@
 //! Never waits for another's operation longer than two seconds, whatever the other does.
 //! Allocates nothing for an operation on an open object.
 
+mod changes;
+mod claims;
 mod deadline;
 mod error;
 mod file;
@@ -23,6 +25,8 @@ mod watch;
 
 use std::time::Duration;
 
+pub use changes::ObjectChanges;
+pub use claims::Claimed;
 pub use error::SyncError;
 pub use message_queue::{MessageQueue, MessageQueueOptions, Received};
 pub use semaphore::{Semaphore, SemaphoreInfo, SemaphoreOptions};

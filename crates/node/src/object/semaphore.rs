@@ -2,18 +2,18 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hythe_abi::objects::VALUE_MAX;
 use hythe_pool::{NewObject, ObjectKind, Wait, Who};
 
 use super::open::{OpenPlan, Opened, unlink};
-use super::sleep::{Sleeper, wake};
+use super::sleep::{ChangeWait, ChangeWord, wake};
 use super::watch::WatchPlace;
-use super::{Deadline, LONGEST_NAP, SyncError, lock, name};
+use super::{Deadline, SyncError, lock, name};
 use crate::node::Node;
 use crate::participant::Participant;
 use crate::spin::is_realtime;
+use crate::spinner::SharedSpinner;
 
 /// How to open a semaphore.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +88,7 @@ pub struct Semaphore {
     opened: Opened,
     /// Its opener does not outrank who should post.
     may_spin: bool,
+    spinner: SharedSpinner,
     watch: WatchPlace,
 }
 
@@ -134,6 +135,7 @@ impl Semaphore {
         Ok(Self {
             opened: Opened::open(shared, &plan)?,
             may_spin: !is_realtime(),
+            spinner: SharedSpinner::default(),
             watch: WatchPlace::default(),
         })
     }
@@ -147,6 +149,7 @@ impl Semaphore {
         Ok(Self {
             opened: self.opened.reopen(node.participant())?,
             may_spin: !is_realtime(),
+            spinner: SharedSpinner::default(),
             watch: WatchPlace::default(),
         })
     }
@@ -170,7 +173,12 @@ impl Semaphore {
     /// # Errors
     /// As sem_timedwait(3); [`SyncError::OwnerDead`] once for holders that died.
     pub fn wait(&self, deadline: Deadline) -> Result<(), SyncError> {
-        self.wait_as(lock::party(&self.opened.shared).into(), deadline)
+        self.wait_as(0, deadline)
+    }
+
+    fn who(&self, task: u32) -> Who {
+        let party = lock::party(&self.opened.shared);
+        Who { party, task }
     }
 
     /// Takes one count if there is one.
@@ -184,38 +192,34 @@ impl Semaphore {
         }
     }
 
-    /// The same for another: for the agent of a core, whose row and task become the holder.
+    /// The same for a task of a core, by its agent: this node and the task become the holder.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
     #[doc(hidden)]
-    pub fn wait_as(&self, who: Who, deadline: Deadline) -> Result<(), SyncError> {
+    pub fn wait_as(&self, task: u32, deadline: Deadline) -> Result<(), SyncError> {
+        let who = self.who(task);
         let table = self.opened.table()?;
-        // A look that succeeds costs no more than the look.
-        if let Some(done) = self.look(who)? {
-            return done;
-        }
-        let sleeper = Sleeper::new(table, self.opened.info.index);
+        let index = self.opened.info.index;
+        let wait = ChangeWait {
+            word: ChangeWord::of(table, index),
+            gate: self.opened.shared.spin_gate(),
+            spinner: &self.spinner,
+            may_spin: self.may_spin,
+        };
         loop {
-            let seen = sleeper.changed();
-            if let Some(done) = self.look(who)? {
+            let seen = wait.word.now();
+            // A look takes the lock, so that one that finds nothing keeps the next post waiting.
+            // What the words alone do not say (a holder died, or its owner within a change) is
+            // seen before a sleep at the latest.
+            if (deadline == Deadline::Now || !table.seems_empty(index))
+                && let Some(done) = self.look(who)?
+            {
                 return done;
             }
-            let left = deadline.left().ok_or(SyncError::TimedOut)?;
-            if sleeper.spin(seen, self.spin_limit().min(left)) {
-                continue;
+            if let Some(done) = wait.until_change(seen, deadline, || self.look(who))? {
+                return done;
             }
-            if sleeper.sleep(seen, left.min(LONGEST_NAP)) {
-                return Err(SyncError::Interrupted);
-            }
-        }
-    }
-
-    fn spin_limit(&self) -> Duration {
-        if self.may_spin {
-            self.opened.shared.spin_gate().limit()
-        } else {
-            Duration::ZERO
         }
     }
 
@@ -224,7 +228,7 @@ impl Semaphore {
         let mut entered = self.opened.enter()?;
         let pool = self.opened.shared.pool();
         let section = &mut entered.section;
-        section.settle_holders(&mut |party| lock::is_over(pool, party))?;
+        section.settle_holders(&mut |who| lock::is_over(pool, who.party))?;
         Ok(match section.wait(who)? {
             Wait::Taken => {
                 drop(entered);
@@ -242,17 +246,17 @@ impl Semaphore {
     /// # Errors
     /// As sem_post(3).
     pub fn post(&self) -> Result<(), SyncError> {
-        self.post_as(lock::party(&self.opened.shared).into())
+        self.post_as(0)
     }
 
-    /// The same for another.
+    /// The same for a task of a core.
     ///
     /// # Errors
     /// As [`post`](Self::post).
     #[doc(hidden)]
-    pub fn post_as(&self, who: Who) -> Result<(), SyncError> {
+    pub fn post_as(&self, task: u32) -> Result<(), SyncError> {
         let table = self.opened.table()?;
-        self.opened.enter()?.section.post(who)?;
+        self.opened.enter()?.section.post(self.who(task))?;
         wake(table, self.opened.info.index, 1);
         Ok(())
     }
@@ -275,7 +279,7 @@ impl Semaphore {
             let mut entered = self.opened.enter()?;
             let pool = self.opened.shared.pool();
             let section = &mut entered.section;
-            section.settle_holders(&mut |party| lock::is_over(pool, party))?;
+            section.settle_holders(&mut |who| lock::is_over(pool, who.party))?;
             section.recover()?
         };
         wake(table, self.opened.info.index, recovered);
@@ -290,6 +294,40 @@ impl Semaphore {
     pub fn forget_holds(&self) -> Result<(), SyncError> {
         let party = lock::party(&self.opened.shared);
         Ok(self.opened.enter()?.section.forget_holds(party)?)
+    }
+
+    /// The same for one task of a core.
+    ///
+    /// # Errors
+    /// A damaged object.
+    #[doc(hidden)]
+    pub fn forget_holds_of(&self, task: u32) -> Result<(), SyncError> {
+        let own = self.who(task);
+        let mut entered = self.opened.enter()?;
+        Ok(entered.section.forget_holds_of(&mut |who| who == own)?)
+    }
+
+    /// A task of a core has ended, or with `None` all of them: its holds are those of a dead
+    /// holder. Returns the counts that it held.
+    ///
+    /// # Errors
+    /// A damaged object.
+    #[doc(hidden)]
+    pub fn abandon_holds_of(&self, task: Option<u32>) -> Result<u32, SyncError> {
+        let (table, party) = (self.opened.table()?, lock::party(&self.opened.shared));
+        let is_dead = |who: Who| who.party == party && task.is_none_or(|task| task == who.task);
+        let counts = {
+            let mut entered = self.opened.enter()?;
+            let held = entered.section.holders()?.into_iter();
+            let counts = held
+                .filter(|(who, _)| is_dead(*who))
+                .map(|(_, count)| count);
+            let counts = counts.sum();
+            entered.section.settle_holders(&mut |who| is_dead(who))?;
+            counts
+        };
+        wake(table, self.opened.info.index, counts);
+        Ok(counts)
     }
 
     /// A file descriptor that is readable while the value is not 0, for `poll`, `epoll` and

@@ -159,10 +159,10 @@ impl Shared {
 
 /// Somebody who waits for changes of all objects.
 #[derive(Debug)]
-struct Watcher<'t>(&'t Mapped);
+pub(super) struct Watcher<'t>(&'t Mapped);
 
 impl<'t> Watcher<'t> {
-    fn new(memory: &'t Mapped) -> Self {
+    pub(super) fn new(memory: &'t Mapped) -> Self {
         memory.add(header::WATCHERS, 1, Ordering::AcqRel);
         Self(memory)
     }
@@ -179,7 +179,10 @@ fn is_ready(opened: &Opened) -> Result<bool, SyncError> {
     let entered = opened.enter()?;
     Ok(match opened.info.kind {
         ObjectKind::Semaphore => entered.section.value()? > 0,
-        ObjectKind::MessageQueue => entered.section.queued()? > 0,
+        ObjectKind::MessageQueue => {
+            let mut is_over = |party| super::lock::is_over(opened.shared.pool(), party);
+            entered.section.next_message(&mut is_over)?.is_some()
+        }
     })
 }
 

@@ -67,6 +67,11 @@ impl PoolFiles {
         open_file(&directory, name, writable, &self.options)
     }
 
+    /// Is the pool still the one that its name leads to?
+    pub(crate) fn are_there(&self) -> bool {
+        fs::lstat(self.options.path()).is_ok_and(|found| Place::of(&found) == self.place)
+    }
+
     /// The pool's name and place.
     #[must_use]
     pub const fn options(&self) -> &PoolOptions {

@@ -28,6 +28,7 @@ use hythe_pool::{
 };
 use hythe_terminal::escaped;
 
+use crate::pool::files::PoolFiles;
 use crate::pool::introspect::Snapshot;
 use crate::pool::making::PrivateDirectory;
 use crate::pool::peers::Peers;
@@ -183,6 +184,13 @@ impl Pool {
     #[must_use]
     pub fn options(&self) -> &PoolOptions {
         &self.shared.options
+    }
+
+    /// Does its name lead to it? No more once it was removed, or another pool has its name; never
+    /// to a private one.
+    #[must_use]
+    pub fn is_found(&self) -> bool {
+        PoolFiles::of(self.directory(), self.options()).is_ok_and(|files| files.are_there())
     }
 
     /// Its directory.

@@ -394,6 +394,14 @@ impl Responder {
         self.shared.pool().unless_lost(sent)
     }
 
+    /// Ends it without telling the client anything: by what the channel carries, it expects no
+    /// reply to this request.
+    pub fn end_silently(mut self) {
+        if std::mem::take(&mut self.owes) && !self.shared.is_a_copy() {
+            self.outlets.abandon(self.origin, self.number);
+        }
+    }
+
     const fn header(&self, kind: MessageKind) -> Header {
         Header {
             kind,

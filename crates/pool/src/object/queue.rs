@@ -4,13 +4,18 @@
 //! in or out the object names it (`MOVING`), with the words of its entry: if the one who moves it
 //! dies, the next owner finds out whom the slot belongs to, and the entry follows. An entry and
 //! that note change together, so a message is never in the queue twice, nor nowhere.
+//!
+//! A message that is being handed to a core stays where it is until the core has it, with a claim
+//! of the one who hands it over: nobody else takes it as long as that one's session goes on.
+
+use core::ops::Range;
 
 use hythe_abi::Descriptor;
 use hythe_abi::objects::{MESSAGES_MAX, PRIORITIES, entry, object};
 use hythe_memory::Memory;
 
 use super::section::Section;
-use super::{ObjectError, Party};
+use super::{ObjectError, ObjectIndex, ObjectTable, Party};
 use crate::tables::members::MemberIndex;
 
 /// A message in a queue, or on its way.
@@ -18,8 +23,8 @@ use crate::tables::members::MemberIndex;
 pub struct QueuedMessage {
     /// Larger goes first.
     pub priority: u32,
-    /// Smaller goes first.
-    order: u32,
+    /// Smaller goes first. No two messages of a queue have the same.
+    pub order: u32,
     /// Where it is. Somebody's claim, to be checked.
     pub descriptor: Descriptor,
     /// Its entry.
@@ -35,8 +40,22 @@ pub struct Registrant {
     pub number: u32,
 }
 
+/// The entries of a queue for so many messages: a new one takes the first that is free.
+fn entries(limit: u32) -> Range<usize> {
+    0..MESSAGES_MAX.min(limit as usize)
+}
+
 const fn entry_at(index: usize) -> usize {
     object::ENTRIES + index * entry::BYTES
+}
+
+impl<M: Memory> ObjectTable<M> {
+    /// Does no message wait in a queue, as its words stand now? Somebody may be changing it, or
+    /// have died in a change: only a look with its lock is certain.
+    pub fn seems_without_message(&self, index: ObjectIndex) -> bool {
+        let limit = self.word(index, object::MESSAGES_LIMIT);
+        entries(limit).all(|place| self.word(index, entry_at(place)) == 0)
+    }
 }
 
 impl<M: Memory> Section<'_, M> {
@@ -46,7 +65,7 @@ impl<M: Memory> Section<'_, M> {
     /// [`ObjectError::Damaged`].
     pub fn queued(&self) -> Result<u32, ObjectError> {
         let mut count = 0;
-        for index in 0..MESSAGES_MAX {
+        for index in self.entries() {
             count += u32::from(self.entry(index)?.is_some());
         }
         Ok(count)
@@ -60,25 +79,66 @@ impl<M: Memory> Section<'_, M> {
         Ok(self.queued()? < self.load(object::MESSAGES_LIMIT))
     }
 
-    /// The message that goes next.
+    /// The message that goes next, of those that nobody has claimed in a session that goes on.
     ///
     /// # Errors
     /// [`ObjectError::Damaged`].
-    pub fn next_message(&self) -> Result<Option<QueuedMessage>, ObjectError> {
+    pub fn next_message(
+        &self,
+        is_over: &mut dyn FnMut(Party) -> bool,
+    ) -> Result<Option<QueuedMessage>, ObjectError> {
         let newest = self.load(object::NEXT_ORDER);
         let age = |message: &QueuedMessage| newest.wrapping_sub(message.order);
         let mut next: Option<QueuedMessage> = None;
-        for index in 0..MESSAGES_MAX {
+        for index in self.entries() {
             let Some(found) = self.entry(index)? else {
                 continue;
             };
             let goes_first =
                 next.is_none_or(|next| (found.priority, age(&found)) > (next.priority, age(&next)));
-            if goes_first {
+            if goes_first && self.claimant(found).is_none_or(&mut *is_over) {
                 next = Some(found);
             }
         }
         Ok(next)
+    }
+
+    /// Nobody but `party` takes the message from now on, as long as its session goes on.
+    pub fn claim(&mut self, message: QueuedMessage, party: Party) {
+        let at = entry_at(message.place);
+        self.set(at + entry::CLAIM_ROW, u32::from(party.member.0) + 1);
+        self.set(at + entry::CLAIM_SESSION, party.session);
+        self.commit();
+    }
+
+    /// The message is anybody's again, at its old place.
+    pub fn end_claim(&mut self, message: QueuedMessage) {
+        self.set(entry_at(message.place) + entry::CLAIM_ROW, 0);
+        self.commit();
+    }
+
+    /// The message that `party` has claimed, by its [order](QueuedMessage::order).
+    ///
+    /// # Errors
+    /// [`ObjectError::Damaged`].
+    pub fn claimed(&self, party: Party, order: u32) -> Result<Option<QueuedMessage>, ObjectError> {
+        for index in 0..MESSAGES_MAX {
+            let found = self.entry(index)?.filter(|found| found.order == order);
+            if let Some(found) = found.filter(|&found| self.claimant(found) == Some(party)) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// One that cannot be a participant's is nobody's claim.
+    fn claimant(&self, message: QueuedMessage) -> Option<Party> {
+        let at = entry_at(message.place);
+        let row = self.load(at + entry::CLAIM_ROW).checked_sub(1)?;
+        Some(Party {
+            member: MemberIndex(u8::try_from(row).ok()?),
+            session: self.load(at + entry::CLAIM_SESSION),
+        })
     }
 
     /// Notes a message on its way in. Then the slot goes to the store, and then
@@ -95,24 +155,26 @@ impl<M: Memory> Section<'_, M> {
         message
     }
 
-    /// The message is in the queue: from now on it is accepted. True: the one to be notified has
-    /// been chosen, if `notifies` and there is one.
+    /// The message is in the queue: from now on it is accepted. With `notifies` it came into an
+    /// empty queue, so a registration to be notified ends.
     ///
     /// # Errors
     /// [`ObjectError::Damaged`].
     pub fn insert(&mut self, message: QueuedMessage, notifies: bool) -> Result<(), ObjectError> {
-        let free = (0..MESSAGES_MAX).find(|&index| self.load(entry_at(index)) == 0);
+        let free = self
+            .entries()
+            .find(|&index| self.load(entry_at(index)) == 0);
         let Some(index) = free else {
             return Err(self.damaged("the number of messages", MESSAGES_MAX as u32));
         };
-        let was_empty = notifies && self.queued()? == 0;
         self.stage_entry(entry_at(index), message);
+        self.set(entry_at(index) + entry::CLAIM_ROW, 0);
         self.set(object::MOVING, 0);
         if message.order == self.load(object::NEXT_ORDER) {
             self.count_up(object::NEXT_ORDER, 1);
             self.count_up(object::ACCEPTED, 1);
         }
-        if was_empty && self.load(object::NOTIFY_ROW) != 0 {
+        if notifies && self.load(object::NOTIFY_ROW) != 0 {
             self.set(object::NOTIFY_ROW, 0);
             self.set(object::NOTIFIED, self.load(object::NOTIFY_NUMBER));
         }
@@ -183,6 +245,10 @@ impl<M: Memory> Section<'_, M> {
     /// Has the registration of that number ended with a message?
     pub fn is_notified(&self, number: u32) -> bool {
         self.load(object::NOTIFIED) == number
+    }
+
+    fn entries(&self) -> Range<usize> {
+        entries(self.load(object::MESSAGES_LIMIT))
     }
 
     fn entry(&self, index: usize) -> Result<Option<QueuedMessage>, ObjectError> {

@@ -22,6 +22,7 @@ use super::ring::{Inbox, Outbox};
 use super::settle;
 use super::violation::{ViolatedWord, Violation};
 use crate::eventfds;
+use crate::stopped::stopped_process;
 use hythe_node::NodeError;
 use hythe_node::hop::{
     self, Doorbell, HopPool as _, Participant, SleepWord, SleepWordGuard, WaitPlan,
@@ -366,6 +367,10 @@ impl Attachment {
             return "its agent has not said yet how to ring it; is the agent stopped?".to_owned();
         }
         let control = self.right.shared.pool().control();
+        let core = control.tables().member(self.core.row);
+        if let Some(pid) = core.and_then(|core| stopped_process(&core.identity)) {
+            return format!("its process {pid} is stopped; SIGCONT lets it go on");
+        }
         if control.was_session(echo) {
             return "no echo of a new session; is a task on it holding a buffer?".to_owned();
         }

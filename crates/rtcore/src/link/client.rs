@@ -16,7 +16,7 @@ use hythe_node::hop::{
     HopPool as _, Message, Origin, Participant, Polled, Seeking, Sent, Source, SourceState, Target,
     TargetState, WaitPlan,
 };
-use hythe_pool::{ChannelInfo, CoreBinding, MemberIndex, PortIndex, Taken};
+use hythe_pool::{ChannelInfo, CoreBinding, LedgerSlot, MemberIndex, PortIndex, Taken};
 
 use super::NAP;
 use super::attachment::{Attachment, EmptySlots, attach, step};
@@ -40,7 +40,7 @@ struct Service {
     /// Slots that the core has: empty ones, requests in the queue, replies.
     at_core: u32,
     /// Those of them that have replies which did not come back yet.
-    replies: u32,
+    replies: Vec<LedgerSlot>,
     /// Numbers of the requests that were taken and not answered. At most as many as the window.
     unanswered: Vec<u64>,
     /// Where empty slots for the core come from.
@@ -99,7 +99,7 @@ impl Service {
     /// Whatever was at the core is taken back with the next session.
     fn forget_session(&mut self) {
         self.at_core = 0;
-        self.replies = 0;
+        self.replies.clear();
         self.unanswered.clear();
     }
 
@@ -167,8 +167,9 @@ impl Service {
             return Ok(Accepted::Lie);
         };
         self.at_core = self.at_core.saturating_sub(1);
+        // A core may ask again in the slot of a reply.
+        self.replies.retain(|slot| *slot != taken.slot);
         if is_unused {
-            self.replies = self.replies.saturating_sub(u32::from(entry.tag != 0));
             return self.release(taken).map(|()| Accepted::Returned);
         }
         if entry.tag == 0 || length > largest || self.unanswered.contains(&entry.tag) {
@@ -245,7 +246,7 @@ impl Service {
         attachment.push_reply(message.slot(), descriptor, header.number)?;
         self.abandon(header.number);
         self.at_core += 1;
-        self.replies += 1;
+        self.replies.push(message.slot());
         Ok(Sent::Delivered)
     }
 
@@ -255,7 +256,7 @@ impl Service {
 
     /// Waits until the core has read the replies: with the session they would be gone.
     fn await_replies(&mut self) -> Result<(), NodeError> {
-        if self.replies == 0 || !self.is_current() {
+        if self.replies.is_empty() || !self.is_current() {
             return Ok(());
         }
         let participant = Arc::clone(&self.participant);
@@ -265,7 +266,7 @@ impl Service {
                 // Nobody answers it any more; the end of the session says so.
                 self.release(request)?;
             }
-            let is_over = self.replies == 0 || !self.is_current();
+            let is_over = self.replies.is_empty() || !self.is_current();
             Ok(is_over.then_some(()))
         })?;
         Ok(())
@@ -321,7 +322,7 @@ impl CoreRequests {
             refused: None,
             region: core.region,
             at_core: 0,
-            replies: 0,
+            replies: Vec::new(),
             unanswered: Vec::new(),
             supply: Supply::default(),
         };

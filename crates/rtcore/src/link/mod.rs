@@ -33,4 +33,4 @@ pub use violation::{ViolatedWord, Violation};
 pub use words::call_at_each_store;
 
 /// A wait for a core looks again after this long: an emulator may lose a ring.
-const NAP: std::time::Duration = std::time::Duration::from_millis(20);
+pub(crate) const NAP: std::time::Duration = std::time::Duration::from_millis(20);

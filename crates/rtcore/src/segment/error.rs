@@ -5,6 +5,12 @@ use std::io;
 
 use hythe_node::NodeError;
 use hythe_terminal::escaped;
+use rustix::io::Errno;
+
+use crate::CoreError;
+use crate::tasks::TaskError;
+
+const ENOSYS: i32 = Errno::NOSYS.raw_os_error();
 
 /// A failure of a call about segments.
 #[derive(Debug, thiserror::Error)]
@@ -155,6 +161,29 @@ pub enum SegmentError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A core that was to make a segment could not be asked, or did not answer.
+    #[error("no segment was made by core `{board}`: {source}", board = escaped(board))]
+    CoreUnasked {
+        /// The core.
+        board: String,
+        /// Why.
+        source: Box<TaskError>,
+    },
+    /// A core that was to make a segment did not: its program, or its agent, refused.
+    #[error(
+        "core `{board}` made no segment: {}; the core's log may say more",
+        match *number {
+            ENOSYS => "its program makes none for Linux".to_owned(),
+            number => io::Error::from_raw_os_error(number).to_string(),
+        },
+        board = escaped(board)
+    )]
+    CoreRefused {
+        /// The core.
+        board: String,
+        /// The error number that it gave.
+        number: i32,
+    },
     /// The kernel refused.
     #[error("{action} failed: {source}")]
     System {
@@ -172,7 +201,6 @@ impl SegmentError {
     /// The number for `errno`.
     #[must_use]
     pub fn errno(&self) -> i32 {
-        use rustix::io::Errno;
         let known = match self {
             Self::NoArea { .. }
             | Self::Full { .. }
@@ -187,6 +215,22 @@ impl SegmentError {
             Self::NotExecutable
             | Self::OtherNamespace { .. }
             | Self::Pool(NodeError::Permission { .. }) => Errno::ACCESS,
+            Self::CoreUnasked { source, .. } => match &**source {
+                TaskError::Core(CoreError::Node(NodeError::Permission { .. })) => Errno::ACCESS,
+                TaskError::BadReply { .. } => Errno::IO,
+                _ => Errno::NOSPC,
+            },
+            Self::CoreRefused { number, .. } => match Errno::from_raw_os_error(*number) {
+                // Those of shmget(2).
+                known @ (Errno::ACCESS
+                | Errno::EXIST
+                | Errno::INVAL
+                | Errno::NFILE
+                | Errno::NOENT
+                | Errno::NOMEM
+                | Errno::PERM) => known,
+                _ => Errno::NOSPC,
+            },
             Self::BadTable { .. } | Self::Pool(_) => Errno::IO,
             Self::System { source, .. } => {
                 return source.raw_os_error().unwrap_or(Errno::IO.raw_os_error());

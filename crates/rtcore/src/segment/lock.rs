@@ -6,11 +6,10 @@
 //! way. A raw `clone` does not; then others wait in vain until that child ends or executes, and are
 //! told so.
 
-use std::cell::RefCell;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
+use hythe_sys::fork::ForksWait;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
@@ -18,14 +17,6 @@ use rustix::io::Errno;
 /// process that has the lock that long is stopped.
 pub(super) const BOUND: Duration = Duration::from_secs(2);
 const NAP: Duration = Duration::from_millis(1);
-
-/// An operation of this process is under way.
-static OPERATION: Mutex<()> = Mutex::new(());
-
-thread_local! {
-    /// Held by the thread that forks, from just before to just after.
-    static FORKING: RefCell<Option<MutexGuard<'static, ()>>> = const { RefCell::new(None) };
-}
 
 /// What an operation may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,17 +32,7 @@ pub(super) enum Purpose {
 pub(super) struct Locked {
     pub(super) file: OwnedFd,
     /// Behind the file: a fork waits until its descriptor is closed.
-    _operation: MutexGuard<'static, ()>,
-}
-
-/// No operation of this process is under way while the value lives, and none forks meanwhile.
-pub(super) fn begin() -> MutexGuard<'static, ()> {
-    static GUARDED: Once = Once::new();
-    GUARDED.call_once(|| {
-        // No memory for the entry: a child may have the lock after its parent's death, as above.
-        let _ = hythe_sys::fork::at_fork(before_fork, after_fork, after_fork);
-    });
-    OPERATION.lock().unwrap_or_else(PoisonError::into_inner)
+    _operation: ForksWait,
 }
 
 /// Waits for the lock.
@@ -63,7 +44,7 @@ pub(super) fn lock(
     purpose: Purpose,
     board: &str,
 ) -> Result<Locked, super::SegmentError> {
-    let operation = begin();
+    let operation = ForksWait::new();
     let file = open()?;
     let wanted = match purpose {
         Purpose::Read => FlockOperation::NonBlockingLockShared,
@@ -92,14 +73,4 @@ pub(super) fn lock(
             }
         }
     }
-}
-
-extern "C" fn before_fork() {
-    let guard = OPERATION.lock().unwrap_or_else(PoisonError::into_inner);
-    // A thread that ends has no place any more: then nothing is held over its fork.
-    let _ = FORKING.try_with(|place| place.replace(Some(guard)));
-}
-
-extern "C" fn after_fork() {
-    let _ = FORKING.try_with(RefCell::take);
 }

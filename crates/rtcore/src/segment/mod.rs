@@ -17,6 +17,7 @@ mod error;
 mod listing;
 mod lock;
 mod making;
+mod on_core;
 #[doc(hidden)]
 pub mod process;
 mod reconcile;
@@ -116,18 +117,47 @@ impl Segments {
         })
     }
 
-    fn find_or_make(&self, wish: Wish<'_>) -> Result<i32, SegmentError> {
+    /// As [`Segments::get`], but a new one is made by the first core: its program is asked, and may
+    /// refuse. It belongs to the user that the core's agent runs as. The core is waited for, 5 s at
+    /// most, and the calling process takes part in the pool meanwhile.
+    ///
+    /// # Errors
+    /// As [`Segments::get`]; [`SegmentError::CoreRefused`], [`SegmentError::CoreUnasked`].
+    pub fn get_on_core(&self, key: i32, bytes: usize, flags: i32) -> Result<i32, SegmentError> {
+        let core = None;
+        let wish = Wish {
+            key,
+            bytes,
+            flags,
+            core,
+        };
+        match self.find_made(wish)? {
+            Some(found) => Ok(found),
+            None => on_core::make(self, wish),
+        }
+    }
+
+    /// The one that there is; `None`: it is to be made.
+    fn find_made(&self, wish: Wish<'_>) -> Result<Option<i32>, SegmentError> {
         let Wish { key, flags, .. } = wish;
-        if key != system_v::PRIVATE {
-            for board in &self.boards {
-                let (table, _locked) = self.read(board)?;
-                if let Some(found) = find(&table, wish)? {
-                    return Ok(found);
-                }
+        if key == system_v::PRIVATE {
+            return Ok(None);
+        }
+        for board in &self.boards {
+            let (table, _locked) = self.read(board)?;
+            if let Some(found) = find(&table, wish)? {
+                return Ok(Some(found));
             }
-            if flags & system_v::CREATE == 0 {
-                return Err(SegmentError::NoSuchKey { key });
-            }
+        }
+        if flags & system_v::CREATE == 0 {
+            return Err(SegmentError::NoSuchKey { key });
+        }
+        Ok(None)
+    }
+
+    fn find_or_make(&self, wish: Wish<'_>) -> Result<i32, SegmentError> {
+        if let Some(found) = self.find_made(wish)? {
+            return Ok(found);
         }
         // `open` has refused a pool without any.
         let board = &self.boards[0];

@@ -4,30 +4,31 @@
 //! For the C functions of the system's names, and for the library that takes the system's place in
 //! programs that do not know of cores. What a call does with segments that no core sees is theirs.
 //! Kept between calls: what is attached, which a forked child has, too; and which cores there are,
-//! until a file of the pool is made or removed. No descriptor stays open.
+//! until a file of the pool is made or removed. No descriptor stays open. Only while a core is
+//! asked to make a segment does the process take part in the pool, with a thread and descriptors.
 
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hythe_node::hop::{PoolFiles, PoolStamp};
 use hythe_node::{NodeError, Pool, PoolOptions};
+use hythe_sys::fork::ForkSafe;
 use hythe_sys::system_v::{self, EXECUTE, READ_ONLY, REPLACE, ROUND_DOWN};
 use rustix::io::Errno;
 use rustix::param::page_size;
 
-use super::{Access, Attached, SegmentError, Segments, lock};
+use super::{Access, Attached, SegmentError, Segments};
 
 /// For the flags of [`get`]: bytes that a core sees, too. Free in Linux, which ignores it.
 pub const DUAL: i32 = 0x10000;
-/// The same, made by the core. Free in Linux, too.
+/// The same, and a new one is made by the core. Free in Linux, too.
 pub const ON_CORE: i32 = 0x20000;
 
 /// Times of files stand still for some milliseconds. What was looked at so shortly after a change
 /// is looked at again.
 const RECENT: Duration = Duration::from_millis(100);
 
-static STATE: Mutex<State> = Mutex::new(State {
+static STATE: ForkSafe<State> = ForkSafe::new(State {
     known: None,
     attached: Vec::new(),
 });
@@ -45,12 +46,16 @@ struct Known {
     segments: Segments,
 }
 
-/// As shmget(2), among the segments that a core sees. Flags of ours are left out.
+/// As shmget(2), among the segments that a core sees, made by a core with [`ON_CORE`].
 ///
 /// # Errors
 /// [`SegmentError::errno`] has the number.
 pub fn get(key: i32, bytes: usize, flags: i32) -> Result<i32, SegmentError> {
-    segments()?.get(key, bytes, flags & !(DUAL | ON_CORE))
+    let (segments, rest) = (segments()?, flags & !(DUAL | ON_CORE));
+    match flags & ON_CORE {
+        0 => segments.get(key, bytes, rest),
+        _ => segments.get_on_core(key, bytes, rest),
+    }
 }
 
 /// As shmat(2). `None`: no core sees the segment, or there is none.
@@ -69,19 +74,19 @@ pub fn attach(id: i32, address: usize, flags: i32) -> Result<Option<NonNull<u8>>
     // Before the state is taken: no lock is taken inside another.
     let attached = segments.attach(id, access, at)?;
     let found = NonNull::new(attached.as_ptr());
-    with_state(|state| state.attached.push(attached));
+    STATE.lock().attached.push(attached);
     Ok(found)
 }
 
 /// As shmdt(2). False: nothing that a core sees was attached there by [`attach`].
 #[must_use]
 pub fn detach(address: usize) -> bool {
-    let found = with_state(|state| {
-        let mut attached = state.attached.iter();
-        let index = attached.position(|attached| attached.address() == address)?;
-        Some(state.attached.swap_remove(index))
-    });
-    // Detached here, where no lock is held.
+    let mut state = STATE.lock();
+    let mut attached = state.attached.iter();
+    let found = attached.position(|attached| attached.address() == address);
+    let found = found.map(|index| state.attached.swap_remove(index));
+    // It is detached behind this, where no lock is held.
+    drop(state);
     found.is_some()
 }
 
@@ -123,16 +128,10 @@ pub fn check(address: usize, bytes: usize) -> Result<(), SegmentError> {
         let end = offset.and_then(|offset| offset.checked_add(bytes));
         end.is_some_and(|end| end <= attached.len())
     };
-    match with_state(|state| state.attached.iter().any(has)) {
+    match STATE.lock().attached.iter().any(has) {
         true => Ok(()),
         false => Err(SegmentError::NotAttached { address, bytes }),
     }
-}
-
-/// No fork happens meanwhile: the child could never have the lock.
-fn with_state<T>(act: impl FnOnce(&mut State) -> T) -> T {
-    let _operation = lock::begin();
-    act(&mut STATE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Where shmat(2) attaches, if the caller says where.
@@ -158,14 +157,10 @@ fn segments() -> Result<Segments, SegmentError> {
     let board = std::env::var("HYTHE_CORE").ok();
     let options = PoolOptions::new(&pool);
     let stamp = PoolFiles::stamp(&options);
-    let known = with_state(|state| {
-        let known = state.known.as_ref().filter(|known| {
-            Some(known.stamp) == stamp && known.pool == pool && known.board == board
-        });
-        known.map(|known| known.segments.clone())
-    });
-    if let Some(known) = known {
-        return Ok(known);
+    let is_it =
+        |known: &&Known| Some(known.stamp) == stamp && known.pool == pool && known.board == board;
+    if let Some(known) = STATE.lock().known.as_ref().filter(is_it) {
+        return Ok(known.segments.clone());
     }
     let segments = Segments::open(&Pool::open(&options)?, board.as_deref())?;
     if let Some(stamp) = stamp.filter(is_settled) {
@@ -175,7 +170,7 @@ fn segments() -> Result<Segments, SegmentError> {
             stamp,
             segments: segments.clone(),
         };
-        with_state(|state| state.known = Some(known));
+        STATE.lock().known = Some(known);
     }
     Ok(segments)
 }

@@ -1,13 +1,16 @@
 //! A call of a core to its agent, and the answer (`spec/services.md`).
 
 use hythe_abi::services::{BYTES, CallHeader, OWN_METHOD_MAX, ReplyHeader};
-use hythe_node::{NodeError, Request, Responder};
+use hythe_node::object::SyncError;
+use hythe_node::{Lease, NodeError, Request, Responder, Sample};
 use rustix::io::Errno;
 
 /// A call, to be answered at any time. If it is dropped unanswered, the core gets an error.
 #[derive(Debug)]
 pub(super) struct Call {
     header: CallHeader,
+    /// What is behind the header, until somebody takes it.
+    payload: Option<Sample>,
     responder: Responder,
 }
 
@@ -22,6 +25,13 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// It is done.
+    pub(super) const DONE: Self = Self {
+        result: 0,
+        values: [0; 5],
+        bytes: Vec::new(),
+    };
+
     /// It is done, and this came of it.
     pub(super) fn values(values: [u32; 5]) -> Self {
         Self {
@@ -59,11 +69,20 @@ impl Call {
         sample.check_whole()?;
         let header = CallHeader::from_bytes(header)
             .filter(|header| header.method > OWN_METHOD_MAX && header.bytes as usize == behind);
-        Ok(header.map(|header| Self {
+        let Some(header) = header else {
+            return Ok(None);
+        };
+        let (sample, responder) = request.into_parts();
+        Ok(Some(Self {
             header,
-            // The slot goes back at once: what is behind the header, no method reads yet.
-            responder: request.into_parts().1,
+            payload: Some(sample.narrow(BYTES, behind)),
+            responder,
         }))
+    }
+
+    /// The payload, in the core's buffer; once.
+    pub(super) const fn take_payload(&mut self) -> Option<Sample> {
+        self.payload.take()
     }
 
     pub(super) const fn header(&self) -> &CallHeader {
@@ -72,21 +91,54 @@ impl Call {
 
     /// Answers. A core that is gone, or has no slot for the answer, does not get it.
     pub(super) fn answer(self, answer: &Answer) {
+        match self.responder.lease(BYTES + answer.bytes.len()) {
+            Ok(mut lease) => {
+                lease.write(BYTES, &answer.bytes);
+                self.send(lease, answer, answer.bytes.len());
+            }
+            Err(error) => tracing::warn!(%error, "could not answer a core"),
+        }
+    }
+
+    /// Answers with so many bytes, which `fill` writes into the buffer from a place on. False: the
+    /// core does not get them; where it is there, it is told that there is no slot for them.
+    pub(super) fn answer_filled(
+        self,
+        values: [u32; 5],
+        bytes: usize,
+        fill: impl FnOnce(&mut Lease, usize) -> Result<(), SyncError>,
+    ) -> bool {
+        let leased = self.responder.lease(BYTES + bytes).map_err(SyncError::from);
+        let filled = leased.and_then(|mut lease| fill(&mut lease, BYTES).map(|()| lease));
+        match filled {
+            Ok(lease) => self.send(lease, &Answer::values(values), bytes),
+            Err(error) => {
+                tracing::warn!(%error, "could not give a core a message");
+                self.answer(&Answer::refused(Errno::NOBUFS));
+                false
+            }
+        }
+    }
+
+    /// Sends the answer, of which the bytes behind the header are written.
+    fn send(self, mut lease: Lease, answer: &Answer, bytes: usize) -> bool {
         let header = ReplyHeader {
             method: self.header.method,
             result: answer.result,
             values: answer.values,
-            bytes: answer.bytes.len() as u32,
+            bytes: bytes as u32,
         };
-        let bytes = BYTES + answer.bytes.len();
-        let sent = self.responder.lease(bytes).and_then(|mut lease| {
-            lease.write(0, &header.to_bytes());
-            lease.write(BYTES, &answer.bytes);
-            self.responder.reply(lease, bytes)
-        });
-        if let Err(error) = sent {
+        lease.write(0, &header.to_bytes());
+        let sent = self.responder.reply(lease, BYTES + bytes);
+        sent.unwrap_or_else(|error| {
             tracing::warn!(%error, "could not answer a core");
-        }
+            false
+        })
+    }
+
+    /// The core expects no answer to this.
+    pub(super) fn end_silently(self) {
+        self.responder.end_silently();
     }
 }
 

@@ -9,9 +9,8 @@ use hythe_node::Pool;
 use hythe_sys::system_v::{CREATE, EXCLUSIVE, NO_RESERVE, READ_ONLY};
 use rustix::io::Errno;
 
-use super::Kind;
 use super::call::{Answer, Call};
-use super::notes::Notes;
+use super::{Kind, Serving};
 use crate::segment::{Access, CoreAttachment, CoreUser, SegmentError, Segments};
 
 /// Bits of shmget(2) that a core may set: permissions, and these.
@@ -23,7 +22,8 @@ pub(super) struct CoreSegments {
     /// None where its board has no area, as the error says.
     segments: Result<Segments, SegmentError>,
     user: CoreUser,
-    attached: Vec<CoreAttachment>,
+    /// With the task that attached it; 0: one that has no number.
+    attached: Vec<(u32, CoreAttachment)>,
 }
 
 /// Why a call is refused.
@@ -73,8 +73,8 @@ impl CoreSegments {
         let id = first.cast_signed();
         match call.method {
             method::SHM_GET => self.get(id, second as usize, third.cast_signed()),
-            method::SHM_ATTACH => self.attach(id, second.cast_signed()),
-            method::SHM_DETACH => self.detach(id),
+            method::SHM_ATTACH => self.attach(call.task, id, second.cast_signed()),
+            method::SHM_DETACH => self.detach(call.task, id),
             method::SHM_STAT => self.status(id),
             method::SHM_SET => self.set(id, [second, third], call.flags),
             _ => Ok(self.segments()?.remove(id).map(|()| Answer::default())?),
@@ -95,7 +95,7 @@ impl CoreSegments {
         Ok(Answer::values([id.cast_unsigned(), 0, 0, 0, 0]))
     }
 
-    fn attach(&mut self, id: i32, flags: i32) -> Result<Answer, Refusal> {
+    fn attach(&mut self, task: u32, id: i32, flags: i32) -> Result<Answer, Refusal> {
         let access = match flags {
             0 => Access::Write,
             READ_ONLY => Access::Read,
@@ -108,7 +108,7 @@ impl CoreSegments {
         let bytes = attached.bytes as u64;
         // An area has less than 2^32 pages: its size is told to cores in 32 bits.
         let page = attached.first_page as u32;
-        self.attached.push(attached);
+        self.attached.push((task, attached));
         Ok(Answer::values([
             page,
             bytes as u32,
@@ -118,20 +118,28 @@ impl CoreSegments {
         ]))
     }
 
-    fn detach(&mut self, id: i32) -> Result<Answer, Refusal> {
-        let place = self.attached.iter().position(|attached| attached.id == id);
+    /// One of the task's own, else one of another task.
+    fn detach(&mut self, task: u32, id: i32) -> Result<Answer, Refusal> {
+        let mut all = self.attached.iter();
+        let own = all.position(|(by, attached)| (*by, attached.id) == (task, id));
+        let mut all = self.attached.iter();
+        let place = own.or_else(|| all.position(|(_, attached)| attached.id == id));
         let place = place.ok_or(Refusal::Call(Errno::INVAL))?;
         self.segments()?;
-        let attached = self.attached.swap_remove(place);
+        self.detach_at(place)?;
+        Ok(Answer::default())
+    }
+
+    fn detach_at(&mut self, place: usize) -> Result<(), Refusal> {
+        let (task, attached) = self.attached.swap_remove(place);
         let detached = match &self.segments {
             Ok(segments) => segments.detach_for(&self.user, attached),
             Err(_) => Ok(()),
         };
         detached.map_err(|(attached, error)| {
-            self.attached.push(attached);
+            self.attached.push((task, attached));
             Refusal::Segment(error)
-        })?;
-        Ok(Answer::default())
+        })
     }
 
     fn status(&self, id: i32) -> Result<Answer, Refusal> {
@@ -172,7 +180,7 @@ impl Kind for CoreSegments {
         (method::SHM_GET..=method::SHM_REMOVE).contains(&method)
     }
 
-    fn serve(&mut self, call: Call, notes: &mut Notes) {
+    fn serve(&mut self, call: Call, at: &mut Serving<'_>) {
         let answer = self.act(call.header()).unwrap_or_else(|refusal| {
             let number = match &refusal {
                 Refusal::Call(number) => *number,
@@ -181,11 +189,27 @@ impl Kind for CoreSegments {
             if let Refusal::Segment(error) = refusal
                 && is_worth_a_line(number)
             {
-                notes.add(&format!("a segment was refused to the core: {error}"));
+                at.notes
+                    .add(&format!("a segment was refused to the core: {error}"));
             }
             Answer::refused(number)
         });
         call.answer(&answer);
+    }
+
+    fn task_ended(&mut self, task: u32) -> String {
+        let mut count = 0;
+        let is_its = |(by, _): &(u32, CoreAttachment)| *by == task;
+        while let Some(place) = self.attached.iter().position(is_its) {
+            if self.detach_at(place).is_err() {
+                break;
+            }
+            count += 1;
+        }
+        match count {
+            0 => String::new(),
+            count => format!("{count} attached segments"),
+        }
     }
 
     fn forget(&mut self) -> Result<(), String> {

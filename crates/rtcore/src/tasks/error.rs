@@ -24,6 +24,31 @@ pub enum TaskError {
         /// What runs there.
         program: String,
     },
+    /// Nothing of it can be asked at this moment.
+    #[error(
+        "core `{board}` is down: {}",
+        match core_pid {
+            0 => "its process has ended".to_owned(),
+            pid => format!("its process {pid} has not begun its link yet"),
+        },
+        board = escaped(board)
+    )]
+    Down {
+        /// The core.
+        board: String,
+        /// Its process; 0: there is none.
+        core_pid: u32,
+    },
+    /// It runs, and has not answered.
+    #[error("core `{board}` has not answered for {waited:.1?}: {why}", board = escaped(board))]
+    Silent {
+        /// The core.
+        board: String,
+        /// How long it was waited for.
+        waited: Duration,
+        /// What can be seen of it.
+        why: String,
+    },
     /// There is no task of that name.
     #[error(
         "core `{board}` has no task `{task}`; there are {}",
@@ -144,6 +169,19 @@ pub enum TaskError {
         task: String,
         /// How long was waited.
         bound: Duration,
+    },
+    /// The core has no such byte of segments.
+    #[error(
+        "core `{board}` has no byte {offset} behind page {page} of its area of segments",
+        board = escaped(board)
+    )]
+    OutsideArea {
+        /// The core.
+        board: String,
+        /// The page.
+        page: u64,
+        /// Counted from its start.
+        offset: u64,
     },
     /// What the core replied makes no sense.
     #[error(

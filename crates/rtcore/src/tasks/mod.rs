@@ -1,5 +1,5 @@
 //! The tasks of a core: listed, started, stopped and killed by name, and what the core sees of its
-//! link.
+//! link and of segments.
 //!
 //! [`Tasks`] is a client of the core's endpoint `core/control` (`spec/control.md`), which the task
 //! of highest priority serves. Called by applications through the facade, and by `hythe core
@@ -11,6 +11,7 @@
 
 mod error;
 mod reply;
+mod segment;
 
 use std::time::{Duration, Instant};
 
@@ -18,15 +19,18 @@ use hythe_abi::control::{
     ARGUMENT_BYTES, NAME_BYTES, PORT_BYTES, PortRow, TASK_BYTES, TaskRow, method, result,
 };
 use hythe_abi::services::{BYTES, CallHeader};
-use hythe_node::{Client, ClientOptions, Direction, Node, Pool};
+use hythe_node::{Client, ClientOptions, Direction, Node, NodeError, Pool};
 
 pub use self::error::TaskError;
 use self::reply::Reply;
-pub use self::reply::{CoreRegisters, PortRegisters, TaskInfo, TaskState};
-use crate::control::{self, AgentStatus};
+pub use self::reply::{CoreRegisters, FaultKind, PortRegisters, TaskFault, TaskInfo, TaskState};
+pub use self::segment::CoreByte;
+use crate::control::{self, AgentStatus, EndpointStatus};
+use crate::stopped::stopped_process;
+use crate::{LinkTimeouts, join_with};
 
 /// How long a core may take for one reply. Emulated ones on loaded machines take a second.
-const BOUND: Duration = Duration::from_secs(10);
+const BOUND: Duration = Duration::from_secs(5);
 /// How long a task may take until it has stopped.
 const STOP_BOUND: Duration = Duration::from_secs(5);
 /// Between two looks whether it has.
@@ -59,37 +63,54 @@ pub struct ShutDown {
 pub struct Tasks {
     client: Client,
     // Behind its port.
-    _node: Node,
+    node: Node,
     board: String,
     bound: Duration,
     stop_bound: Duration,
 }
 
 impl Tasks {
-    /// Joins the pool as `name`, to look after the tasks of a core that runs there.
+    /// Joins the pool as `name`, to look after the tasks of a core that runs there. Waits for the
+    /// core for 5 s at most.
     ///
     /// # Errors
     /// [`CoreError::NotRunning`](crate::CoreError::NotRunning); [`TaskError::NoControl`] if its
-    /// program registers no tasks; those of joining.
+    /// program registers no tasks; [`TaskError::Down`], [`TaskError::Silent`]; those of joining.
     pub fn open(pool: &Pool, board: &str, name: &str) -> Result<Self, TaskError> {
+        Self::open_within(pool, board, name, BOUND)
+    }
+
+    /// As [`Tasks::open`], with another bound, for the replies as well.
+    pub(crate) fn open_within(
+        pool: &Pool,
+        board: &str,
+        name: &str,
+        bound: Duration,
+    ) -> Result<Self, TaskError> {
         let status = control::status(pool, board)?;
-        let channel = channel(&status).ok_or_else(|| TaskError::NoControl {
-            board: board.to_owned(),
-            program: status.link.map(|link| link.name).unwrap_or_default(),
-        })?;
-        let node = crate::join(pool, name)?;
+        let endpoint = status.endpoint("core/control");
+        let endpoint = endpoint.filter(|end| end.direction == Direction::ToCore);
+        let Some(EndpointStatus { channel, .. }) = endpoint else {
+            return Err(no_control(status));
+        };
+        let start = Instant::now();
+        let node = join_with(pool, name, LinkTimeouts::default().attach(bound))?;
         // One call at a time is under way.
-        let client = node.client(&channel, &ClientOptions::default().outstanding(2))?;
+        let options = ClientOptions::default().outstanding(2).send_timeout(bound);
+        let mut client = node.client(channel, &options)?;
+        if client.servers()? == 0 {
+            return Err(unanswered(pool, board, start.elapsed(), None));
+        }
         Ok(Self {
             client,
-            _node: node,
+            node,
             board: board.to_owned(),
-            bound: BOUND,
+            bound,
             stop_bound: STOP_BOUND,
         })
     }
 
-    /// How long the core may take for each reply; default 10 s.
+    /// How long the core may take for each reply; default 5 s.
     #[must_use]
     pub const fn with_bound(mut self, bound: Duration) -> Self {
         self.bound = bound;
@@ -253,19 +274,34 @@ impl Tasks {
     }
 
     fn call(&mut self, method: u32, argument: u32, bytes: &[u8]) -> Result<Reply, TaskError> {
-        let timeout_ms = u32::try_from(self.bound.as_millis()).unwrap_or(u32::MAX - 1);
+        self.call_with(method, [argument, 0, 0], self.bound, bytes)
+    }
+
+    /// The core is told that it has `core_bound` for it, where it waits for others.
+    fn call_with(
+        &mut self,
+        method: u32,
+        arguments: [u32; 3],
+        core_bound: Duration,
+        bytes: &[u8],
+    ) -> Result<Reply, TaskError> {
         let header = CallHeader {
             method,
-            timeout_ms,
-            arguments: [argument, 0, 0],
+            timeout_ms: u32::try_from(core_bound.as_millis()).unwrap_or(u32::MAX - 1),
+            arguments,
             // Fits: a name and an argument.
             bytes: bytes.len() as u32,
             ..CallHeader::default()
         };
+        let start = Instant::now();
         let mut lease = self.client.lease(BYTES + bytes.len())?;
         lease.write(0, &header.to_bytes());
         lease.write(BYTES, bytes);
-        let reply = self.client.call(lease, BYTES + bytes.len(), self.bound)?;
+        let replied = self.client.call(lease, BYTES + bytes.len(), self.bound);
+        let reply = replied.map_err(|error| {
+            let pool = self.node.pool();
+            unanswered(pool, &self.board, start.elapsed(), Some(error))
+        })?;
         let copied = reply.to_vec();
         Reply::read(&copied, method).ok_or_else(|| self.bad(format!("{} bytes", copied.len())))
     }
@@ -322,13 +358,41 @@ impl Tasks {
     }
 }
 
-/// The channel of `core/control`, which has the core's own name in front if it has one.
-fn channel(status: &AgentStatus) -> Option<String> {
-    let named = format!("{}/core/control", status.board);
-    let mut channels = status.endpoints.iter();
-    let found = channels.find(|end| {
-        let is_control = end.channel == "core/control" || end.channel == named;
-        is_control && end.direction == Direction::ToCore
-    });
-    found.map(|end| end.channel.clone())
+/// Why there is no endpoint to ask over.
+fn no_control(status: AgentStatus) -> TaskError {
+    let (board, core_pid) = (status.board.clone(), status.core_pid);
+    if !status.is_up() {
+        return TaskError::Down { board, core_pid };
+    }
+    TaskError::NoControl {
+        board,
+        program: status.link.map(|link| link.name).unwrap_or_default(),
+    }
+}
+
+/// Why there is no answer, as far as it can be seen. Without an error: the core was waited for.
+fn unanswered(pool: &Pool, board: &str, waited: Duration, error: Option<NodeError>) -> TaskError {
+    if let Some(error) = error
+        && !matches!(
+            error,
+            NodeError::NoReply { .. } | NodeError::NoServer { .. } | NodeError::CoreSilent { .. }
+        )
+    {
+        return error.into();
+    }
+    let status = match control::status(pool, board) {
+        Ok(status) => status,
+        Err(error) => return error.into(),
+    };
+    let (board, pid) = (board.to_owned(), status.core_pid);
+    if !status.is_linked() {
+        let core_pid = pid;
+        return TaskError::Down { board, core_pid };
+    }
+    let core = hythe_node::identity_of(pid);
+    let why = match core.and_then(|core| stopped_process(&core)) {
+        Some(pid) => format!("its process {pid} is stopped; SIGCONT lets it go on"),
+        None => format!("its process {pid} runs, but its service task does not get to it"),
+    };
+    TaskError::Silent { board, waited, why }
 }

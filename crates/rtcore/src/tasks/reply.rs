@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hythe_abi::control::{PortRow, STACK_UNKNOWN, TaskRow, flag};
+use hythe_abi::control::{PortRow, STACK_UNKNOWN, TaskRow, fault, flag};
 use hythe_abi::services::{BYTES, ReplyHeader};
 
 /// A reply to a call.
@@ -43,6 +43,8 @@ pub enum TaskState {
     Blocked,
     /// It was killed.
     Killed,
+    /// The processor stopped it: it went beyond what it was granted.
+    Faulted,
     /// A number that this version does not know.
     Other(u32),
 }
@@ -56,6 +58,7 @@ impl TaskState {
             3 => Self::Ready,
             4 => Self::Blocked,
             5 => Self::Killed,
+            6 => Self::Faulted,
             other => Self::Other(other),
         }
     }
@@ -70,6 +73,7 @@ impl TaskState {
             Self::Ready => "ready",
             Self::Blocked => "blocked",
             Self::Killed => "killed",
+            Self::Faulted => "faulted",
             Self::Other(_) => "unknown",
         }
     }
@@ -81,6 +85,67 @@ impl TaskState {
             self,
             Self::Starting | Self::Running | Self::Ready | Self::Blocked
         )
+    }
+}
+
+/// What a restricted task did when the processor stopped it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// It read what it may not.
+    Read,
+    /// It wrote where it may not.
+    Write,
+    /// It went on where there is no code for it.
+    Execute,
+    /// An interrupt found no stack to save its registers on.
+    Stack,
+    /// It met an instruction that makes no sense, or that it may not use.
+    Instruction,
+    /// A number that this version does not know.
+    Other(u32),
+}
+
+impl FaultKind {
+    /// Its name, as commands print it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Execute => "execute",
+            Self::Stack => "stack",
+            Self::Instruction => "instruction",
+            Self::Other(_) => "unknown",
+        }
+    }
+}
+
+/// Why the processor stopped a task, as its core tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskFault {
+    /// What it did.
+    pub kind: FaultKind,
+    /// What it wanted to reach; of an instruction, its own address; of a stack, the stack pointer.
+    pub address: u32,
+    /// Its instruction, if that is known.
+    pub pc: Option<u32>,
+}
+
+impl TaskFault {
+    /// `None`: there was none.
+    pub(crate) const fn of(kind: u32, address: u32, pc: u32) -> Option<Self> {
+        let kind = match kind {
+            0 => return None,
+            fault::READ => FaultKind::Read,
+            fault::WRITE => FaultKind::Write,
+            fault::EXECUTE => FaultKind::Execute,
+            fault::STACK => FaultKind::Stack,
+            fault::INSTRUCTION => FaultKind::Instruction,
+            other => FaultKind::Other(other),
+        };
+        let pc = if pc == 0 { None } else { Some(pc) };
+        Some(Self { kind, address, pc })
     }
 }
 
@@ -115,6 +180,8 @@ pub struct TaskInfo {
     pub is_permanent: bool,
     /// It was asked to stop since its last start.
     pub is_asked_to_stop: bool,
+    /// Why the processor stopped it, since it was started last.
+    pub fault: Option<TaskFault>,
 }
 
 impl TaskInfo {
@@ -137,6 +204,7 @@ impl TaskInfo {
             requests_forgotten: row.requests_forgotten,
             is_permanent: row.flags & flag::PERMANENT != 0,
             is_asked_to_stop: row.flags & flag::ASKED_TO_STOP != 0,
+            fault: TaskFault::of(row.fault, row.fault_address, row.fault_pc),
         }
     }
 }

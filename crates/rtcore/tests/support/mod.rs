@@ -10,6 +10,7 @@
 pub mod asker;
 pub mod control;
 pub mod link_memory;
+pub mod object_core;
 pub mod segment_core;
 
 use std::path::{Path, PathBuf};

@@ -193,11 +193,11 @@ impl SegmentCore {
     }
 }
 
-fn bytes_of(words: &[u32]) -> Vec<u8> {
+pub fn bytes_of(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn words_of(bytes: &[u8]) -> Vec<u32> {
+pub fn words_of(bytes: &[u8]) -> Vec<u32> {
     let words = bytes.chunks_exact(4);
     words
         .map(|word| u32::from_le_bytes(word.try_into().expect("a word")))

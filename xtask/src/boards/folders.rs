@@ -1,4 +1,5 @@
-//! Files of an image and flags that name folders.
+//! Folders of sources: where an unpacked crate has them, what is in them, and how the compiler is
+//! told.
 
 use crate::metadata::Metadata;
 use std::fs;
@@ -47,6 +48,7 @@ pub(super) fn system_include(folder: &Path) -> [String; 2] {
     ["-isystem".into(), text(folder)]
 }
 
+/// As the argument of a command.
 pub(super) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -1,0 +1,238 @@
+//! What the comparisons beside the table of round trips have in common (`pair`, `services`): times
+//! by case and size over the rounds, as a `hythe.result/1` document, and for people.
+
+use std::fmt::Write;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::bar::{Bar, verdict};
+use crate::document::{Figures, Machine, Measurement, Percentiles, Ratio, SCHEMA};
+use crate::error::BenchError;
+use crate::others::SHARE_MAX;
+use crate::{machine, statistics};
+
+/// All rounds of a case at a size.
+#[derive(Debug)]
+pub(super) struct Times {
+    pub(super) case: String,
+    pub(super) size: usize,
+    pub(super) metric: &'static str,
+    pub(super) rounds: Vec<Histogram<u64>>,
+    pub(super) place: Place,
+}
+
+/// Where the sides of a case ran.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Place {
+    /// Their CPUs, one number twice where they shared it.
+    pub(super) pinned: Vec<usize>,
+    /// Whose core is one of the sides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) board: Option<String>,
+    pub(super) emulated: bool,
+}
+
+impl Place {
+    /// Of a case without a core.
+    pub(super) fn on(cpus: &[usize]) -> Self {
+        Self {
+            pinned: cpus.to_vec(),
+            ..Self::default()
+        }
+    }
+}
+
+/// How it was measured.
+#[derive(Debug)]
+pub(super) struct Manner {
+    pub(super) cpus: [usize; 2],
+    pub(super) rounds: u32,
+    pub(super) load_before: f64,
+    /// Of the time of the CPUs, what others had.
+    pub(super) others: f64,
+    pub(super) skipped: Vec<String>,
+}
+
+/// What people see of it beside the figures.
+#[derive(Debug)]
+struct Labels {
+    /// Above the column of cases.
+    cases: &'static str,
+    bar_of: fn(&Ratio) -> Option<Bar>,
+}
+
+/// The document.
+#[derive(Debug, Serialize)]
+pub(crate) struct TimesReport {
+    schema: &'static str,
+    bench: &'static str,
+    command: String,
+    commit: String,
+    machine: Machine,
+    results: Vec<Measurement<Place>>,
+    ratios: Vec<Ratio>,
+    pub(crate) conditions: Conditions,
+    #[serde(skip)]
+    labels: Labels,
+}
+
+/// What all figures depend on.
+#[derive(Debug, Serialize)]
+pub(crate) struct Conditions {
+    pinned: [usize; 2],
+    rounds: u32,
+    /// Whether this program was compiled without optimisation: then it measures its own loops.
+    unoptimised: bool,
+    uncommitted: Option<bool>,
+    load: [f64; 2],
+    /// Of the time of the CPUs, what others had.
+    others: f64,
+    skipped: Vec<String>,
+    /// Why the figures are not to be trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) invalid: Option<String>,
+}
+
+impl Times {
+    /// The median time of each round, which ratios are made of.
+    pub(super) fn medians(&self) -> Vec<f64> {
+        let median = |round: &Histogram<u64>| round.value_at_quantile(0.5) as f64;
+        self.rounds.iter().map(median).collect()
+    }
+
+    fn measurement(&self) -> Result<Measurement<Place>, BenchError> {
+        Ok(Measurement {
+            case: self.case.clone(),
+            size_bytes: self.size,
+            metric: self.metric,
+            unit: "ns",
+            count: self.rounds.iter().map(Histogram::len).sum(),
+            figures: Figures::Times {
+                percentiles: statistics::percentiles(&self.rounds),
+                histogram: statistics::encode(&self.rounds)?,
+            },
+            conditions: self.place.clone(),
+        })
+    }
+}
+
+impl TimesReport {
+    /// Figures of CPUs that others used are shown, and not valid.
+    pub(super) fn new(
+        times: &[Times],
+        ratios: Vec<Ratio>,
+        manner: Manner,
+        (cases, bar_of): (&'static str, fn(&Ratio) -> Option<Bar>),
+    ) -> Result<Self, BenchError> {
+        let invalid = manner.invalid();
+        Ok(Self {
+            schema: SCHEMA,
+            bench: "core",
+            command: machine::command(),
+            commit: machine::commit(),
+            machine: machine::describe(),
+            results: times
+                .iter()
+                .map(Times::measurement)
+                .collect::<Result<_, _>>()?,
+            ratios,
+            conditions: Conditions {
+                pinned: manner.cpus,
+                rounds: manner.rounds,
+                unoptimised: cfg!(debug_assertions),
+                uncommitted: machine::is_changed(),
+                load: [manner.load_before, machine::load()],
+                others: manner.others,
+                skipped: manner.skipped,
+                invalid,
+            },
+            labels: Labels { cases, bar_of },
+        })
+    }
+}
+
+impl Manner {
+    fn invalid(&self) -> Option<String> {
+        (self.others > SHARE_MAX).then(|| {
+            format!(
+                "others used {:.0} % of CPUs {:?} meanwhile, {:.0} % are the limit: what is \
+                 compared suffers differently; run it on a quiet machine",
+                self.others * 100.0,
+                self.cpus,
+                SHARE_MAX * 100.0
+            )
+        })
+    }
+}
+
+/// For people.
+pub(crate) fn render(report: &TimesReport) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = write_all(&mut out, report);
+    out
+}
+
+fn write_all(out: &mut String, report: &TimesReport) -> std::fmt::Result {
+    write_head(out, report)?;
+    writeln!(
+        out,
+        "\n{:<29}{:>9}{:>12}{:>12}{:>12}{:>9}",
+        report.labels.cases, "bytes", "min", "p50", "p99", "count"
+    )?;
+    for row in &report.results {
+        let Figures::Times { percentiles, .. } = &row.figures else {
+            continue;
+        };
+        let Percentiles { min, p50, p99, .. } = percentiles;
+        let (case, bytes, count) = (&row.case, row.size_bytes, row.count);
+        writeln!(
+            out,
+            "{case:<29}{bytes:>9}{min:>12}{p50:>12}{p99:>12}{count:>9}"
+        )?;
+    }
+    writeln!(out, "\n{:<54}{:>9}{:>9}", "ratio", "bytes", "value")?;
+    for ratio in &report.ratios {
+        let wanted = verdict((report.labels.bar_of)(ratio), ratio.value);
+        let (name, bytes, value) = (&ratio.name, ratio.size_bytes, ratio.value);
+        writeln!(out, "{name:<54}{bytes:>9}{value:>9.2}{wanted}")?;
+    }
+    Ok(())
+}
+
+fn write_head(out: &mut String, report: &TimesReport) -> std::fmt::Result {
+    let (machine, conditions) = (&report.machine, &report.conditions);
+    writeln!(
+        out,
+        "{} on {} ({} CPUs, Linux {})",
+        report.command, machine.cpu, machine.cpus, machine.kernel
+    )?;
+    let mut boards = report
+        .results
+        .iter()
+        .filter(|row| row.conditions.emulated)
+        .filter_map(|row| row.conditions.board.as_deref());
+    if let Some(board) = boards.next() {
+        writeln!(
+            out,
+            "board {board}, EMULATED: rows with it say nothing about hardware"
+        )?;
+    }
+    writeln!(
+        out,
+        "CPUs {:?}, {} rounds, load {:.1} to {:.1}, others had {:.1} % of them",
+        conditions.pinned,
+        conditions.rounds,
+        conditions.load[0],
+        conditions.load[1],
+        conditions.others * 100.0
+    )?;
+    if conditions.unoptimised {
+        writeln!(out, "compiled without optimisation: figures mean nothing")?;
+    }
+    for skipped in &conditions.skipped {
+        writeln!(out, "skipped: {skipped}")?;
+    }
+    Ok(())
+}
