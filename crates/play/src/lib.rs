@@ -24,6 +24,7 @@ mod report;
 mod show;
 mod sound;
 mod stage;
+mod summary;
 mod y4m;
 
 pub use error::PlayError;
