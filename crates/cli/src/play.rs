@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hythe_play::{Caller, Percentiles, PlayError, PlayOptions, Played, Player};
+use hythe_play::{Caller, Method, Percentiles, PlayError, PlayOptions, Played, Player};
 
 use crate::args::Globals;
 use crate::error::CliError;
@@ -29,10 +29,21 @@ pub(crate) struct PlayArgs {
     /// Write the sound to this WAV file as it is heard.
     #[arg(long, value_name = "FILE.wav")]
     audio_out: Option<PathBuf>,
+    /// How bytes cross between Linux and the core: in place, or copied in fragments as over RPMsg,
+    /// to compare with.
+    #[arg(long, value_enum, default_value_t = MethodArg::Hythe)]
+    method: MethodArg,
     /// How long sound or picture is waited for before the other goes on without it, in
     /// milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     stall: u32,
+}
+
+/// `--method`.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum MethodArg {
+    Hythe,
+    Copy,
 }
 
 /// Whatever fails after somebody asked to stop is an interruption: a terminal's Ctrl-C may also
@@ -52,6 +63,10 @@ fn play(args: PlayArgs, stop: &Stop) -> Result<Played, CliError> {
         board: args.board,
         video_out: args.video_out,
         audio_out: args.audio_out,
+        method: match args.method {
+            MethodArg::Hythe => Method::Hythe,
+            MethodArg::Copy => Method::Copy,
+        },
         stall: Duration::from_millis(args.stall.into()),
     })?;
     let workspace = Workspace::make(Purpose::Play)?;
@@ -120,7 +135,12 @@ fn render(played: &Played) -> String {
             sound.hz, sound.channels, sound.blocks, sound.late, sound.silent, sound.stalls
         );
     }
-    let _ = writeln!(text, "slots leaked: {}", played.slots_leaked);
+    let cpu_ms = played.linux_cpu_ns as f64 / 1e6;
+    let _ = writeln!(
+        text,
+        "CPU of Linux: {cpu_ms:.1} ms; slots leaked: {}",
+        played.slots_leaked
+    );
     text
 }
 

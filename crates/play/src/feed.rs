@@ -5,6 +5,8 @@
 //! what cannot be decoded without it.
 
 use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -12,6 +14,7 @@ use hythe::media::source::mp4::movie::{AudioTrack, PlacedSample, VideoTrack};
 use hythe::{Lease, NodeError, Publisher, TrustPeers, monotonic_ns};
 
 use crate::error::PlayError;
+use crate::method::{Method, write_fragments};
 use crate::ports::{LAST_NUMBER, NUMBER_BYTES};
 use crate::report::Sent;
 use crate::stage::{LOOK, Stage, locked};
@@ -36,6 +39,7 @@ pub(crate) struct Feeder<'a> {
     pub(crate) file: &'a File,
     pub(crate) path: &'a Path,
     pub(crate) to_core: Publisher,
+    pub(crate) method: Method,
     /// A sample that is later than this is not sent any more.
     pub(crate) stall_ns: i64,
     /// What was sent, in order.
@@ -181,27 +185,40 @@ impl Feeder<'_> {
     /// Reads a sample to `at` of the payload.
     fn read(&self, lease: &mut Lease, sample: &PlacedSample, at: usize) -> Result<(), PlayError> {
         let wanted = sample.bytes as usize;
+        if self.method == Method::Copy {
+            let mut own = vec![0; wanted];
+            let read = self.file.read_exact_at(&mut own, sample.offset);
+            read.map_err(|source| match source.kind() {
+                ErrorKind::UnexpectedEof => self.shrank(),
+                _ => self.unreadable(source),
+            })?;
+            write_fragments(lease, at, &own);
+            return Ok(());
+        }
         let mut read = 0;
         while read < wanted {
             let from = sample.offset + read as u64;
-            let got = lease.read_file(self.file, from, at + read, wanted - read);
-            match got {
-                Ok(0) => {
-                    return Err(PlayError::FileShrank {
-                        path: self.path.to_owned(),
-                    });
-                }
+            match lease.read_file(self.file, from, at + read, wanted - read) {
+                Ok(0) => return Err(self.shrank()),
                 Ok(got) => read += got,
-                Err(source) => {
-                    return Err(PlayError::File {
-                        action: "read",
-                        path: self.path.to_owned(),
-                        source,
-                    });
-                }
+                Err(source) => return Err(self.unreadable(source)),
             }
         }
         Ok(())
+    }
+
+    fn shrank(&self) -> PlayError {
+        PlayError::FileShrank {
+            path: self.path.to_owned(),
+        }
+    }
+
+    fn unreadable(&self, source: io::Error) -> PlayError {
+        PlayError::File {
+            action: "read",
+            path: self.path.to_owned(),
+            source,
+        }
     }
 }
 

@@ -17,6 +17,7 @@
 mod clock;
 mod error;
 mod feed;
+mod method;
 mod pair;
 mod player;
 mod ports;
@@ -28,5 +29,6 @@ mod summary;
 mod y4m;
 
 pub use error::PlayError;
+pub use method::Method;
 pub use player::{Caller, PlayOptions, Player};
 pub use report::{Frame, Hop, Percentiles, Played, Sound};

@@ -15,6 +15,7 @@ use hythe::{Node, Pool, Publisher};
 
 use crate::error::PlayError;
 use crate::feed::Feeder;
+use crate::method::Method;
 use crate::pair::Pair;
 use crate::ports::{CHANNEL_H264, CHANNEL_MP3, CHANNEL_PCM, CHANNEL_PICTURE, PROGRAM, Ports, join};
 use crate::report::{Played, Sent, Sound};
@@ -43,6 +44,8 @@ pub struct PlayOptions {
     pub video_out: Option<PathBuf>,
     /// WAV file for the sound; none: it is not kept.
     pub audio_out: Option<PathBuf>,
+    /// How bytes cross between Linux and the core.
+    pub method: Method,
     /// How long sound or picture is waited for before the other goes on without it.
     pub stall: Duration,
 }
@@ -128,6 +131,7 @@ impl Player {
         let node = join(pool)?;
         let stage = Stage::default();
         let sent = SentSamples::default();
+        let cpu_before = cpu_ns();
         let outcome = self.play(&Run {
             node: &node,
             core: &core,
@@ -135,6 +139,7 @@ impl Player {
             sent: &sent,
             caller,
         })?;
+        let cpu_ns = cpu_ns().saturating_sub(cpu_before);
         if let Some(failure) = stage.failure() {
             return Err(why(failure, &core));
         }
@@ -142,7 +147,10 @@ impl Player {
         core.stop()?;
         let audit = pool.snapshot().audit;
         let leaked = audit.slots - audit.free + audit.mismatches.len() as u32;
-        Ok(self.report(outcome, sent, leaked))
+        Ok(Played {
+            linux_cpu_ns: cpu_ns,
+            ..self.report(outcome, sent, leaked)
+        })
     }
 
     /// Runs the threads to their end.
@@ -181,6 +189,7 @@ impl Player {
             file: &self.movie.file,
             path: &self.options.file,
             to_core,
+            method: self.options.method,
             stall_ns: i64::try_from(self.options.stall.as_nanos()).unwrap_or(i64::MAX),
             sent,
         }
@@ -200,6 +209,7 @@ impl Player {
             from_core: ports.from_core,
             sent: &run.sent.units,
             output: output.transpose()?,
+            method: self.options.method,
             stall: self.options.stall,
             start: START.max(self.options.stall),
             starts_clock: self.movie.audio.is_none(),
@@ -225,6 +235,7 @@ impl Player {
             from_core: ports.from_core,
             sent: &run.sent.frames,
             sink: sink.transpose()?,
+            method: self.options.method,
             stall: self.options.stall,
             start: START.max(self.options.stall),
             waits_for_picture: self.movie.video.is_some(),
@@ -268,6 +279,12 @@ impl Player {
         });
         ends.max().unwrap_or(0)
     }
+}
+
+/// CPU time of this process; the core is another one.
+fn cpu_ns() -> u64 {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    spent.tv_sec.unsigned_abs() * 1_000_000_000 + spent.tv_nsec.unsigned_abs()
 }
 
 /// A port says only that the core is silent where the core has ended, a moment before its agent

@@ -3,6 +3,8 @@
 use hythe::rtp::mpeg_audio::Header;
 use serde::Serialize;
 
+use crate::method::Method;
+
 /// A sample of the movie that was sent to the core.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
@@ -21,8 +23,10 @@ pub struct Played {
     pub emulated: bool,
     /// The movie.
     pub input: String,
-    /// How compressed bytes and pictures crossed to the core and back.
-    pub method: &'static str,
+    /// How bytes crossed between Linux and the core.
+    pub method: Method,
+    /// CPU time of the player while it played, without the core.
+    pub linux_cpu_ns: u64,
     /// Of the pictures; 0: there are none.
     pub width: u32,
     /// Of the pictures; 0: there are none.

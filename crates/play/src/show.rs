@@ -4,9 +4,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hythe::media::source::mp4::movie::{PlacedSample, VideoTrack};
-use hythe::{Sample, Subscriber, TrustPeers, monotonic_ns};
+use hythe::{Sample, Subscriber, monotonic_ns};
 
 use crate::error::PlayError;
+use crate::method::Method;
 use crate::pair::TrackPlayer;
 use crate::ports::{LAST_NUMBER, PictureInfo};
 use crate::report::{Frame, Sent};
@@ -20,6 +21,7 @@ pub(crate) struct PicturePlayer<'a> {
     pub(crate) from_core: Subscriber,
     pub(crate) sent: &'a Mutex<Vec<Sent>>,
     pub(crate) output: Option<Y4m>,
+    pub(crate) method: Method,
     pub(crate) stall: Duration,
     pub(crate) start: Duration,
     /// Nobody else starts the clock.
@@ -59,6 +61,7 @@ impl TrackPlayer for PicturePlayer<'_> {
         // Stands in for what is missing; and how many were missing before it.
         let mut last: Option<(PictureInfo, Sample)> = None;
         let mut owed = 0;
+        let mut own = Vec::new();
         for (number, unit) in in_order(&self.track.units) {
             let turn = self.turn(number, unit, &mut arrivals)?;
             if self.starts_clock && number == 0 {
@@ -77,10 +80,12 @@ impl TrackPlayer for PicturePlayer<'_> {
             }
             shown.frames.push(frame);
             owed += 1;
-            if let (Some(output), Some((info, sample))) = (&mut self.output, &last) {
-                let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+            if let Some((info, sample)) = &last {
+                let picture = self.method.payload(sample, &mut own);
                 for _ in 0..std::mem::take(&mut owed) {
-                    output.write(info.size, sample.as_slice(trust))?;
+                    if let Some(output) = &mut self.output {
+                        output.write(info.size, picture)?;
+                    }
                 }
             }
         }

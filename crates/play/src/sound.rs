@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use hythe::media::sink::Sink;
 use hythe::media::source::mp4::movie::{AudioTrack, PlacedSample};
 use hythe::rtp::unit::Unit;
-use hythe::{Sample, Subscriber, TrustPeers};
+use hythe::{Sample, Subscriber};
 
 use crate::error::PlayError;
+use crate::method::Method;
 use crate::pair::TrackPlayer;
 use crate::ports::SoundInfo;
 use crate::report::{Sent, Sound};
@@ -24,6 +25,7 @@ pub(crate) struct SoundPlayer<'a> {
     pub(crate) from_core: Subscriber,
     pub(crate) sent: &'a Mutex<Vec<Sent>>,
     pub(crate) sink: Option<Box<dyn Sink + Send>>,
+    pub(crate) method: Method,
     pub(crate) stall: Duration,
     /// For the first block and picture, which the core decodes while it may still be starting.
     pub(crate) start: Duration,
@@ -180,11 +182,12 @@ impl SoundPlayer<'_> {
         let sample_bytes = SAMPLE_BYTES * usize::from(header.channels());
         let time = to_samples(frame.time_ns, rate);
         let cut = usize::try_from(-time).unwrap_or(0) * sample_bytes;
-        let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+        let mut own = Vec::new();
+        let heard = self.method.payload(block, &mut own);
         let Some(sink) = &mut self.sink else {
             return Ok(());
         };
-        let heard = block.as_slice(trust).get(cut..).unwrap_or_default();
+        let heard = heard.get(cut..).unwrap_or_default();
         if heard.is_empty() {
             return Ok(());
         }

@@ -18,7 +18,7 @@ use movie::{Movie, NEVER};
 use world::World;
 
 /// Plays a movie on a board, and compares everything that was shown and heard.
-fn plays_exactly(board: &str) {
+fn plays_exactly(board: &str, method: &str) -> Value {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 2, &[]);
     let (video, audio) = (world.path("out.y4m"), world.path("out.wav"));
@@ -27,6 +27,8 @@ fn plays_exactly(board: &str) {
         &[
             "--board",
             board,
+            "--method",
+            method,
             "--stall",
             NEVER,
             "--video-out",
@@ -53,16 +55,32 @@ fn plays_exactly(board: &str) {
         "other samples"
     );
     world.is_clean();
+    played
 }
 
 #[test]
 fn the_hosted_board_plays_frame_for_frame_and_sample_for_sample() {
-    plays_exactly("hosted");
+    plays_exactly("hosted", "hythe");
 }
 
 #[test]
 fn the_emulated_board_plays_frame_for_frame_and_sample_for_sample() {
-    plays_exactly("mps2-an386");
+    plays_exactly("mps2-an386", "hythe");
+}
+
+#[test]
+fn copying_plays_the_same_with_more_copies() {
+    let played = plays_exactly("hosted", "copy");
+    assert_eq!(played["method"], "copy");
+    for (name, copies) in [("compressed", 1), ("picture", 2), ("samples", 1)] {
+        assert_eq!(copies_of(&played, name), copies, "{name}");
+    }
+}
+
+fn copies_of<'p>(played: &'p Value, name: &str) -> &'p Value {
+    let hops = played["hops"].as_array().expect("hops");
+    let hop = hops.iter().find(|hop| hop["name"] == name);
+    &hop.expect("the hop")["cpu_copies"]
 }
 
 #[test]
@@ -81,18 +99,13 @@ fn each_picture_is_reported_and_each_hop_with_its_copies() {
         }
         assert!(frame["file_to_shown_ns"].as_u64() >= frame["decode_ns"].as_u64());
     }
-    let copies = |name: &str| {
-        let hops = played["hops"].as_array().expect("hops");
-        let hop = hops.iter().find(|hop| hop["name"] == name);
-        hop.expect("the hop")["cpu_copies"].clone()
-    };
     for (name, expected) in [
         ("storage", 1),
         ("compressed", 0),
         ("picture", 1),
         ("samples", 0),
     ] {
-        assert_eq!(copies(name), expected, "{name}");
+        assert_eq!(copies_of(&played, name), expected, "{name}");
     }
     world.is_clean();
 }

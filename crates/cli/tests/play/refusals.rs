@@ -99,6 +99,18 @@ fn an_unknown_board_is_named() {
 }
 
 #[test]
+fn pictures_that_the_core_has_no_memory_for_are_refused_with_what_to_do() {
+    let world = World::new();
+    for size in ["1280:720", "800:600"] {
+        let scale = format!("scale={size}");
+        let movie = Movie::new(&world, "large.mp4", 1, &["-vf", &scale, "-refs", "16"]);
+        let said = movie::refusal(&world, &["--board", "hosted", movie.file()]);
+        assert!(said.contains("ffmpeg -i FILE -vf scale=320:-2"), "{said}");
+    }
+    world.is_clean();
+}
+
+#[test]
 fn a_full_disk_is_named() {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 2, &[]);
