@@ -232,17 +232,13 @@ fn ports_and_cores_that_share_have_rows_of_their_own() {
 
 /// The tests of this file run beside each other, so others use its CPUs: a run may say that it is
 /// not valid, and nothing else.
-#[test]
-fn pairs_run_on_one_cpu_and_on_two() {
-    if is_left_out("hosted") || one_cpu() {
-        return;
-    }
+fn beside_others(arguments: &[&str]) -> Value {
     let root = root();
-    let mut run = bench(root.path(), &["--pair", "--board", "hosted", "--json"]);
-    run.args(["--sizes", "65536", "--seconds", "0.1", "--rounds", "1"]);
-    let output = run.output().expect("it starts");
+    let mut run = bench(root.path(), &["--board", "hosted", "--json"]);
+    let output = run.args(arguments).output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr);
-    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("no document ({error}): {said}"));
     let invalid = document["conditions"]["invalid"].as_str();
     let expected = invalid.map_or(0, |_| 1);
     assert_eq!(output.status.code(), Some(expected), "{said}");
@@ -250,33 +246,130 @@ fn pairs_run_on_one_cpu_and_on_two() {
         invalid.is_none_or(|why| why.starts_with("others used")),
         "{said}"
     );
+    let others = document["conditions"]["others"].as_f64().expect("a share");
+    assert_eq!(others > 0.05, invalid.is_some(), "{others} {said}");
+    assert!(is_empty(root.path()), "a pool stayed behind");
+    document
+}
+
+fn row<'d>(document: &'d Value, case: &str, size: u64) -> &'d Value {
     let rows = document["results"].as_array().expect("rows");
-    for system in ["hythe", "sysv"] {
+    let is_it = |row: &&Value| row["case"] == *case && row["size_bytes"] == size;
+    let row = rows.iter().find(is_it);
+    let row = row.unwrap_or_else(|| panic!("no {case} of {size} bytes"));
+    assert!(row["p50"].as_u64().is_some_and(|time| time > 0), "{case}");
+    assert_eq!(row["unit"], "ns");
+    row
+}
+
+fn has_ratio(document: &Value, name: &str) -> bool {
+    let ratios = document["ratios"].as_array().expect("ratios");
+    ratios.iter().any(|ratio| ratio["name"] == *name)
+}
+
+#[test]
+fn services_have_rows_beside_their_floor_and_the_kernels_own() {
+    if is_left_out("hosted") || one_cpu() {
+        return;
+    }
+    let document = beside_others(&["--services", "--seconds", "1", "--rounds", "2"]);
+    for (case, sizes) in [
+        ("hythe/adaptive/ping", &[64, 4096][..]),
+        ("hythe/adaptive/semaphore", &[0]),
+        ("futex/adaptive/semaphore", &[0]),
+        ("hythe/adaptive/message", &[64, 4096]),
+        ("hythe/adaptive/call", &[64, 4096]),
+        ("hythe/block/semaphore", &[0]),
+        ("futex/block/semaphore", &[0]),
+        ("hythe/block/message", &[64, 4096]),
+        ("mq/block/message", &[64, 4096]),
+        ("core/adaptive/ping", &[64, 4096]),
+        ("core/adaptive/call", &[64, 4096]),
+    ] {
+        for &size in sizes {
+            let row = row(&document, case, size);
+            assert_eq!(row["metric"], "round_trip", "{case}");
+            let board = row["conditions"]["board"].as_str();
+            assert_eq!(board.is_some(), case.starts_with("core/"), "{case}");
+        }
+    }
+    for case in ["hythe/segment", "shmget/segment", "core/segment"] {
+        assert_eq!(row(&document, case, 4096)["metric"], "duration");
+    }
+    for name in [
+        "hythe adaptive semaphore/hythe adaptive ping p50",
+        "hythe block semaphore/futex block semaphore p50",
+        "hythe block message/mq block message p50",
+        "hythe segment/shmget segment p50",
+        "core adaptive call/core adaptive ping p50",
+    ] {
+        assert!(has_ratio(&document, name), "no {name}");
+    }
+}
+
+/// Nothing on a core allocates: an allocator is not in its image, by name or at all.
+#[test]
+fn images_of_cores_have_no_allocator() {
+    let boards = Path::new(PROGRAM)
+        .parent()
+        .expect("a folder")
+        .join("../boards");
+    for (board, app) in [
+        ("mps2-an386", "p1"),
+        ("mps2-an386", "bench"),
+        ("virt-a53", "p1"),
+    ] {
+        if is_left_out(board) {
+            continue;
+        }
+        let image = std::fs::read(boards.join(format!("{board}/{app}.elf"))).expect("an image");
+        // As they stand in the table of symbols' names.
+        let has = |symbol: &str| {
+            let name = format!("\0{symbol}\0");
+            image
+                .windows(name.len())
+                .any(|bytes| bytes == name.as_bytes())
+        };
+        assert!(
+            has("hythe_receive"),
+            "{board}/{app} has no names to look for"
+        );
+        for symbol in [
+            "malloc",
+            "_malloc_r",
+            "free",
+            "_sbrk",
+            "pvPortMalloc",
+            "vPortFree",
+        ] {
+            assert!(!has(symbol), "{board}/{app} has {symbol}");
+        }
+    }
+}
+
+#[test]
+fn pairs_run_on_one_cpu_and_on_two() {
+    if is_left_out("hosted") || one_cpu() {
+        return;
+    }
+    let few = ["--sizes", "65536", "--seconds", "0.1", "--rounds", "1"];
+    let document = beside_others(&[&["--pair"], &few[..]].concat());
+    for system in ["hythe", "sysv", "core-writes", "core-reads"] {
         for payload in ["stored", "computed"] {
             for (placement, is_shared) in [("one-cpu", true), ("two-cpus", false)] {
                 let case = format!("{system}/{placement}/{payload}");
-                let row = rows.iter().find(|row| row["case"] == *case);
-                let row = row.unwrap_or_else(|| panic!("no {case}"));
-                assert!(row["p50"].as_u64().is_some_and(|time| time > 0), "{case}");
-                assert_eq!(
-                    (&row["metric"], &row["unit"]),
-                    (&"message".into(), &"ns".into())
-                );
+                let row = row(&document, &case, 65_536);
+                assert_eq!(row["metric"], "message");
                 let pinned = row["conditions"]["pinned"].as_array().expect("CPUs");
                 assert_eq!(pinned[0] == pinned[1], is_shared, "{case}");
             }
             let name = format!("{system} {payload} one CPU/two CPUs p50");
-            let ratios = document["ratios"].as_array().expect("ratios");
-            assert!(
-                ratios.iter().any(|ratio| ratio["name"] == *name),
-                "no {name}"
-            );
+            assert!(has_ratio(&document, &name), "no {name}");
         }
     }
     for case in ["first-touch/pages", "prefaulted/pages", "walk/pages"] {
-        assert!(rows.iter().any(|row| row["case"] == *case), "no {case}");
+        row(&document, case, 64 << 20);
     }
-    assert!(is_empty(root.path()));
 }
 
 #[test]

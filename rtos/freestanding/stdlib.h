@@ -1,4 +1,4 @@
-/* FreeRTOS and minimp3 include this header and use only what is in <stddef.h>. */
+/* FreeRTOS, minimp3 and h264bsd include this header and use only what is in <stddef.h>. */
 #ifndef STDLIB_H
 #define STDLIB_H
 

@@ -12,15 +12,6 @@
 #define ERRNO_MAX 4095
 #define NO_ANSWER (-ERRNO_MAX - 1)
 
-static void copy(uint8_t *to, const volatile uint8_t *from, uint32_t bytes)
-{
-    uint32_t i;
-
-    for (i = 0; i < bytes; i++) {
-        to[i] = from[i];
-    }
-}
-
 /* What the link says, as an error number of Linux. */
 static int error_of(int result)
 {
@@ -49,11 +40,7 @@ static int error_of(int result)
 
 int hythe_services_lie(struct hythe_services *services)
 {
-    struct hythe_endpoint *endpoint = services->client.endpoint;
-
-    hythe_link_lock(endpoint->link);
-    hythe_violation(endpoint);
-    hythe_link_unlock(endpoint->link);
+    hythe_call_lied(services->client.endpoint);
     return -HYTHE_EPROTO;
 }
 
@@ -63,44 +50,6 @@ static uint32_t own_number(const struct hythe_client *client)
     const struct hythe_tracker *tracker = client->endpoint->link->tracker;
 
     return tracker == NULL ? 0 : tracker->number(tracker);
-}
-
-/* Leases a slot for a call with so many bytes behind its header. */
-static int lease(struct hythe_client *client, struct hythe_buffer *buffer, uint32_t bytes,
-                 uint32_t timeout_ms)
-{
-    int result = hythe_request_lease(client, buffer, timeout_ms);
-
-    if (result == HYTHE_OK &&
-        (buffer->length < HYTHE_CALL_BYTES || buffer->length - HYTHE_CALL_BYTES < bytes)) {
-        (void)hythe_release(buffer);
-        return HYTHE_E_LENGTH;
-    }
-    return result;
-}
-
-/* Leases, fills, sends, and waits for the answer: HYTHE_OK, or why there is none. */
-static int ask(struct hythe_client *client, const struct hythe_services_call *call,
-               struct hythe_buffer *answer, uint32_t timeout_ms)
-{
-    const struct hythe_port *port = client->endpoint->link->port;
-    uint32_t start_ms = port->now_ms(port->context);
-    struct hythe_buffer buffer;
-    uint32_t spent_ms;
-    int result = lease(client, &buffer, call->payload_bytes, timeout_ms);
-
-    if (result != HYTHE_OK) {
-        return result;
-    }
-    hythe_call_write(buffer.data, call->words);
-    copy(buffer.data + HYTHE_CALL_BYTES, call->payload, call->payload_bytes);
-    spent_ms = port->now_ms(port->context) - start_ms;
-    result = hythe_call(client, &buffer, HYTHE_CALL_BYTES + call->payload_bytes, answer,
-                        spent_ms < timeout_ms ? timeout_ms - spent_ms : 0);
-    if (buffer.endpoint != NULL) {
-        (void)hythe_release(&buffer);
-    }
-    return result;
 }
 
 /* What the answer says; NO_ANSWER: it is none. */
@@ -120,7 +69,7 @@ static int read_answer(struct hythe_services_call *call, const struct hythe_buff
         return NO_ANSWER;
     }
     call->result_bytes = bytes;
-    copy(call->result, answer->data + HYTHE_CALL_BYTES, bytes);
+    hythe_bytes_copy(call->result, answer->data + HYTHE_CALL_BYTES, bytes);
     return result;
 }
 
@@ -147,7 +96,8 @@ int hythe_services_call(struct hythe_services *services, struct hythe_services_c
     words[HYTHE_CALL_TIMEOUT] = timeout_ms;
     words[HYTHE_CALL_ARGUMENT] = first;
     words[HYTHE_CALL_LENGTH] = call->payload_bytes;
-    result = ask(client, call, &answer, all_ms < timeout_ms ? HYTHE_FOREVER : all_ms);
+    result = hythe_call_ask(client, words, call->payload, &answer,
+                            all_ms < timeout_ms ? HYTHE_FOREVER : all_ms);
     if (result != HYTHE_OK) {
         return error_of(result);
     }
@@ -167,7 +117,7 @@ static int task_ended(struct hythe_services *services, uint32_t task)
 {
     uint32_t words[HYTHE_CALL_WORDS] = {0};
     struct hythe_buffer buffer;
-    int result = lease(&services->client, &buffer, 0, 0);
+    int result = hythe_call_lease(&services->client, &buffer, 0, 0);
 
     if (result == HYTHE_OK) {
         words[HYTHE_CALL_METHOD] = HYTHE_METHOD_TASK_ENDED;

@@ -2,11 +2,13 @@
 //! `<target>/boards/<board>/`, and the host's reference decoder into `<target>/boards/reference/`.
 //!
 //! Called by the Makefile before anything runs a core. A second run finds everything fresh and
-//! compiles nothing. Third-party sources (FreeRTOS, minimp3) come from the crates that
+//! compiles nothing. Third-party sources (FreeRTOS, minimp3, h264bsd) come from the crates that
 //! `rtos/vendor/Cargo.toml` pins; they are never changed. Never runs a board: that is the agent's
 //! work.
 
+mod codecs;
 mod compile;
+mod folders;
 mod manifest;
 pub(crate) mod sizes;
 mod sources;

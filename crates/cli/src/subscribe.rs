@@ -220,9 +220,9 @@ impl MessageDocument {
         Self {
             number,
             bytes: bytes.len(),
-            hex: hex(shown),
+            hex: units::hex(shown),
             truncated,
-            sha256: truncated.then(|| hex(&Sha256::digest(bytes))),
+            sha256: truncated.then(|| units::hex(&Sha256::digest(bytes))),
         }
     }
 }
@@ -239,10 +239,6 @@ fn line(number: u64, bytes: &[u8]) -> String {
         units::bytes(bytes.len() as u64),
         shown.escape_ascii()
     )
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Sixteen bytes to the line, with their offset and what they read as.
@@ -285,7 +281,7 @@ mod tests {
             lines[2].starts_with("00000010  67 68 01 ") && lines[2].ends_with("  gh."),
             "{dump}"
         );
-        assert_eq!(hex(&[0, 255]), "00ff");
+        assert_eq!(units::hex(&[0, 255]), "00ff");
     }
 
     #[test]
@@ -295,13 +291,13 @@ mod tests {
         assert_eq!((small.hex.len(), small.truncated), (512, false));
         assert_eq!(small.sha256, None);
         let large = MessageDocument::of(0, &bytes, false);
-        assert_eq!(large.hex, hex(&bytes[..DOCUMENT_BYTES]));
+        assert_eq!(large.hex, units::hex(&bytes[..DOCUMENT_BYTES]));
         assert_eq!((large.bytes, large.truncated), (257, true));
         assert_eq!(large.sha256.map(|digest| digest.len()), Some(64));
         let all = MessageDocument::of(0, &bytes, true);
         assert_eq!(
             (all.hex, all.truncated, all.sha256),
-            (hex(&bytes), false, None)
+            (units::hex(&bytes), false, None)
         );
     }
 }

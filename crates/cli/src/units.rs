@@ -203,6 +203,11 @@ pub(crate) fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{plural}")
 }
 
+/// Two digits to a byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

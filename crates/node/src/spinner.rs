@@ -1,7 +1,9 @@
 //! Looking less and less where looking has not paid: what one waiting place has learned.
 //!
-//! Used by subscribers and wait sets, which wait again and again. Never waits itself.
+//! Used by subscribers, wait sets, semaphores and message queues, which wait again and again. Never
+//! waits itself.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::spin::SpinGate;
@@ -67,6 +69,50 @@ impl Spinner {
     }
 }
 
+/// One of a handle that several threads use. What two learn at the same time, one of them forgets.
+#[derive(Debug)]
+pub(crate) struct SharedSpinner(AtomicU32);
+
+impl Default for SharedSpinner {
+    fn default() -> Self {
+        Self(AtomicU32::new(Spinner::default().to_bits()))
+    }
+}
+
+impl SharedSpinner {
+    /// The plan of the next wait.
+    pub(crate) fn plan(&self, plan: WaitPlan, gate: &SpinGate) -> WaitPlan {
+        Spinner::from_bits(self.0.load(Ordering::Relaxed)).plan(plan, gate)
+    }
+
+    /// Notes how a wait with this plan ended.
+    pub(crate) fn learn(&self, limit: Duration, plan: WaitPlan, ending: Ending) {
+        let bits = self.0.load(Ordering::Relaxed);
+        let mut spinner = Spinner::from_bits(bits);
+        spinner.learn(limit, plan, ending);
+        let learned = spinner.to_bits();
+        // Where there is nothing new, the line stays in the other caches, too.
+        if learned != bits {
+            self.0.store(learned, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Spinner {
+    /// Each in bits of its own: at most 8, [`LONGEST_HOLDOFF`], and more short sleeps than that.
+    fn to_bits(self) -> u32 {
+        self.eighths | self.holdoff << 8 | self.short_sleeps.min(0xFFF) << 20
+    }
+
+    const fn from_bits(bits: u32) -> Self {
+        Self {
+            eighths: bits & 0xFF,
+            holdoff: bits >> 8 & 0xFFF,
+            short_sleeps: bits >> 20,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +150,19 @@ mod tests {
         };
         let planned = Spinner::default().plan(never, &gate(true));
         assert_eq!(planned.spin, Duration::ZERO);
+    }
+
+    #[test]
+    fn a_shared_one_learns_the_same() {
+        let (mut spinner, shared) = (Spinner::default(), SharedSpinner::default());
+        let endings = [LONG; 5].into_iter().chain([SHORT; 2000]);
+        for ending in endings.chain([Ending::Spun, LONG]) {
+            let planned = plan(spinner, &gate(true));
+            spinner.learn(LIMIT, planned, ending);
+            shared.learn(LIMIT, planned, ending);
+            let bits = shared.0.load(Ordering::Relaxed);
+            assert_eq!(Spinner::from_bits(bits), spinner);
+        }
     }
 
     #[test]

@@ -10,10 +10,12 @@ use support::Root;
 
 const HEADROOM: usize = HEADROOM_BYTES as usize;
 
-/// Ranges of a buffer of so many bytes: inside, and outside.
-fn ranges(bytes: usize) -> (Vec<(usize, usize)>, Vec<(usize, usize)>) {
-    let inside = vec![(0, 0), (0, bytes), (bytes - 1, 1), (bytes, 0)];
-    let outside = vec![
+/// Demands of `access` to so many bytes that it takes what is inside, and panics at what is not.
+fn expect(what: &str, bytes: usize, mut access: impl FnMut(usize, usize)) {
+    for (at, length) in [(0, 0), (0, bytes), (bytes - 1, 1), (bytes, 0)] {
+        access(at, length);
+    }
+    for (at, length) in [
         (0, bytes + 1),
         (1, bytes),
         (bytes, 1),
@@ -22,17 +24,7 @@ fn ranges(bytes: usize) -> (Vec<(usize, usize)>, Vec<(usize, usize)>) {
         (usize::MAX, 1),
         (usize::MAX - 1, 2),
         (usize::MAX - bytes + 1, bytes),
-    ];
-    (inside, outside)
-}
-
-/// Demands of `access` that it takes what is inside, and panics at what is not.
-fn expect(what: &str, bytes: usize, mut access: impl FnMut(usize, usize)) {
-    let (inside, outside) = ranges(bytes);
-    for (at, length) in inside {
-        access(at, length);
-    }
-    for (at, length) in outside {
+    ] {
         let refused = catch_unwind(AssertUnwindSafe(|| access(at, length)));
         assert!(
             refused.is_err(),

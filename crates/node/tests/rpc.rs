@@ -301,3 +301,31 @@ fn a_method_of_hythe_is_not_called_so() {
     let mut fixture = fixture();
     let _ = Caller::new(&mut fixture.client).begin(1 << 31, b"", BOUND);
 }
+
+#[test]
+fn no_call_allocates() {
+    let Fixture {
+        mut client,
+        mut server,
+        ..
+    } = fixture();
+    let mut table = Table::new().method(METHOD, |call| {
+        let mut argument = [0; 8];
+        call.argument().read(0, &mut argument);
+        call.reply(&argument)
+    });
+    let mut caller = Caller::new(&mut client);
+    let mut round = || {
+        let pending = caller.begin(METHOD, b"argument", BOUND).expect("begun");
+        let served = table.serve(&mut server, BOUND).expect("sound");
+        assert_eq!(served, Some(true));
+        let result = caller.wait(pending, BOUND).expect("sound");
+        let mut bytes = [0; 8];
+        result.expect("over").read(0, &mut bytes);
+        assert_eq!(&bytes, b"argument");
+    };
+    // Ports connect with the first, and tables grow with the next ones.
+    (0..100).for_each(|_| round());
+    let counted = allocation_counter::measure(|| (0..1000).for_each(|_| round()));
+    assert_eq!(counted.count_total, 0);
+}

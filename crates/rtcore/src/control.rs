@@ -42,6 +42,16 @@ impl AgentStatus {
         self.is_linked() && named == Some(self.endpoints.len())
     }
 
+    /// The endpoint of that name, which stands behind the core's own name if it has one.
+    #[must_use]
+    pub fn endpoint(&self, name: &str) -> Option<&EndpointStatus> {
+        let is_named = |channel: &str| {
+            let own = channel.strip_prefix(&*self.board);
+            channel == name || own.and_then(|own| own.strip_prefix('/')) == Some(name)
+        };
+        self.endpoints.iter().find(|end| is_named(&end.channel))
+    }
+
     /// Has its core answered the agent?
     #[must_use]
     pub fn is_linked(&self) -> bool {

@@ -21,8 +21,8 @@
 #define DECODE_PRIORITY 2
 #define SERVICE_PRIORITY (configMAX_PRIORITIES - 1)
 
-/* Bounds each wait of the service; its loop goes on. */
-#define SERVICE_MS 1000u
+/* Bounds each wait of the service and of decoding; their loops go on. */
+#define WAIT_MS 1000u
 
 enum {
     TASK_SERVICE = 0,
@@ -50,13 +50,15 @@ static StaticTask_t kernel_memory[TASKS];
 static void run_service(struct hythe_task *task)
 {
     for (;;) {
-        (void)hythe_service_run(task->config->context, SERVICE_MS);
+        (void)hythe_service_run(task->config->context, WAIT_MS);
     }
 }
 
 static void run_decode(struct hythe_task *task)
 {
-    decode_run(task->config->context);
+    for (;;) {
+        (void)decode_next(task->config->context, WAIT_MS);
+    }
 }
 
 static void run_echo(struct hythe_task *task)

@@ -5,6 +5,7 @@
 //! header includes). An image is fresh if it was linked by the same command and is newer than its
 //! objects and linker script.
 
+use super::folders::text;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +20,7 @@ pub(super) const LINK_TIME: &str = "-flto";
 /// One file to compile.
 pub(super) struct Unit {
     source: PathBuf,
-    flags: Vec<&'static str>,
+    flags: Vec<String>,
 }
 
 impl Unit {
@@ -27,13 +28,13 @@ impl Unit {
     pub(super) fn ours(source: PathBuf) -> Self {
         Self {
             source,
-            flags: STRICT.to_vec(),
+            flags: STRICT.map(String::from).into(),
         }
     }
 
     /// The same, optimised together with others of its kind when the image is linked.
     pub(super) fn at_link_time(mut self) -> Self {
-        self.flags.push(LINK_TIME);
+        self.flags.push(LINK_TIME.into());
         self
     }
 
@@ -41,8 +42,14 @@ impl Unit {
     pub(super) fn third_party(source: PathBuf) -> Self {
         Self {
             source,
-            flags: vec!["-w"],
+            flags: vec!["-w".into()],
         }
+    }
+
+    /// The same, with a header of ours in front.
+    pub(super) fn behind(mut self, header: &Path) -> Self {
+        self.flags.extend(["-include".into(), text(header)]);
+        self
     }
 }
 
@@ -106,7 +113,7 @@ impl Compiler {
         let object = program.objects.join(object_name(&unit.source)?);
         let depfile = object.with_extension("d");
         let mut arguments = program.flags.clone();
-        arguments.extend(unit.flags.iter().map(ToString::to_string));
+        arguments.extend(unit.flags.iter().cloned());
         arguments.extend(["-MD".into(), "-MF".into(), text(&depfile)]);
         arguments.extend(["-c".into(), text(&unit.source)]);
         arguments.extend(["-o".into(), text(&object)]);
@@ -231,10 +238,6 @@ fn dependencies(rule: &str) -> Vec<PathBuf> {
         .split_whitespace()
         .map(|file| PathBuf::from(file.replace('\0', " ")))
         .collect()
-}
-
-fn text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

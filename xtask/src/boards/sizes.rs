@@ -6,6 +6,7 @@
 //! board is left out: a process of Linux has memory enough. Never links anything, and never runs a
 //! core.
 
+use super::folders;
 use super::manifest::Board;
 use super::sources::{self, Vendor};
 use super::{board_names, compile::Compiler};
@@ -109,7 +110,7 @@ fn measure_board(root: &Path, vendor: &Vendor, board: &Board) -> Result<Costs, S
     let library = sources::library_flags(root, board);
     let port = sources::port_flags(root, vendor, board);
     for (folder, prefix, flags) in [("src", "", &library), ("port/freertos", PORT, &port)] {
-        for source in sources::c_paths(&root.join(folder))? {
+        for source in folders::c_paths(&root.join(folder))? {
             let name = source.file_stem().unwrap_or_default().to_string_lossy();
             let object = out.join(format!("{name}.o"));
             compiler.measure(flags, &source, &object)?;

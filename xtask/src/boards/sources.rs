@@ -3,10 +3,11 @@
 //! Our own code is compiled with warnings as errors, third-party code without warnings: it is not
 //! ours to change.
 
+use super::codecs::Codecs;
 use super::compile::{LINK_TIME, Unit};
+use super::folders::{c_paths, folder_of, include, system_include, text};
 use super::manifest::Board;
 use crate::metadata::Metadata;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files of the FreeRTOS kernel that every image needs; mutexes are in `queue.c`.
@@ -16,10 +17,13 @@ const KERNEL: [&str; 3] = ["tasks.c", "list.c", "queue.c"];
 /// (`rtos/apps/decoder/README.md`).
 const EXACT: &str = "-ffp-contract=off";
 
+/// A program that decodes MP3 and nothing else, as the reference decoder does.
+const MP3_PROGRAM: &str = "decoder";
+
 /// Where the pinned crates were unpacked.
 pub(super) struct Vendor {
     kernel: PathBuf,
-    minimp3: PathBuf,
+    codecs: Codecs,
 }
 
 impl Vendor {
@@ -27,26 +31,8 @@ impl Vendor {
     pub(super) fn find(metadata: &Metadata) -> Result<Self, String> {
         Ok(Self {
             kernel: folder_of(metadata, "freertos-next", "FreeRTOS-Kernel")?,
-            minimp3: folder_of(metadata, "minimp3-sys", "minimp3")?,
+            codecs: Codecs::find(metadata)?,
         })
-    }
-}
-
-fn folder_of(metadata: &Metadata, package: &str, folder: &str) -> Result<PathBuf, String> {
-    let found = metadata
-        .packages
-        .iter()
-        .find(|candidate| candidate.name == package)
-        .ok_or_else(|| format!("rtos/vendor/Cargo.toml does not resolve {package}"))?;
-    let path = found.manifest_path.with_file_name(folder);
-    if path.is_dir() {
-        Ok(path)
-    } else {
-        Err(format!(
-            "{package} {} has no folder {}",
-            found.version,
-            path.display()
-        ))
     }
 }
 
@@ -78,7 +64,7 @@ pub(super) fn board_flags(
     for port in &board.build.freertos.include {
         flags.extend(system_include(&vendor.kernel.join(port)));
     }
-    flags.extend(system_include(&vendor.minimp3));
+    flags.extend(vendor.codecs.flags(root, app));
     // Programs that measure say on what, and with which flags they were built.
     flags.push(format!("-DBOARD_NAME=\"{}\"", board.name));
     flags.push(format!("-DBOARD_FLAGS=\"{said}\""));
@@ -131,11 +117,12 @@ pub(super) fn board_units(
     for source in &board.build.sources {
         units.push(Unit::ours(folder.join(source)));
     }
-    let app = format!("apps/{app}");
-    for folder in ["src", "port/freertos", &app] {
+    let own = format!("apps/{app}");
+    for folder in ["src", "port/freertos", &own] {
         let files = c_files(&root.join(folder))?;
         units.extend(files.into_iter().map(Unit::at_link_time));
     }
+    units.extend(vendor.codecs.units(root, app)?);
     if board.build.freestanding {
         units.extend(c_files(&root.join("freestanding"))?);
     }
@@ -151,43 +138,18 @@ pub(super) fn board_units(
 /// Flags for the reference decoder.
 pub(super) fn reference_flags(root: &Path, vendor: &Vendor) -> Vec<String> {
     let mut flags: Vec<String> = ["-std=c11", "-O2", "-g", EXACT].map(String::from).into();
-    flags.extend(include(&root.join("apps/decoder")));
-    flags.extend(system_include(&vendor.minimp3));
+    flags.extend(vendor.codecs.flags(root, MP3_PROGRAM));
     flags
 }
 
 /// Files of the reference decoder; it shares minimp3's translation unit with the image.
 pub(super) fn reference_units(root: &Path) -> Result<Vec<Unit>, String> {
     let mut units = c_files(&root.join("apps/reference"))?;
-    units.push(Unit::ours(root.join("apps/decoder/mp3.c")));
+    units.push(Unit::ours(root.join("codecs/mp3/mp3.c")));
     Ok(units)
 }
 
 /// The C files of a folder.
 fn c_files(folder: &Path) -> Result<Vec<Unit>, String> {
     Ok(c_paths(folder)?.into_iter().map(Unit::ours).collect())
-}
-
-/// The C files of a folder, sorted, so that every build links in the same order.
-pub(super) fn c_paths(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(Result::ok)
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
-        .collect();
-    files.sort();
-    Ok(files)
-}
-
-fn include(folder: &Path) -> [String; 2] {
-    ["-I".into(), text(folder)]
-}
-
-fn system_include(folder: &Path) -> [String; 2] {
-    ["-isystem".into(), text(folder)]
-}
-
-fn text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
 }

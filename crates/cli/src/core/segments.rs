@@ -1,5 +1,6 @@
 //! `hythe core segments`: the bytes that processes and cores see by address.
 
+use hythe::Pool;
 use hythe::core::segment::{BoardSegments, SegmentInfo, Segments};
 use hythe_terminal::escaped;
 use serde::Serialize;
@@ -14,8 +15,9 @@ struct Document {
     boards: Vec<BoardDocument>,
 }
 
+/// The segments of one core.
 #[derive(Serialize)]
-struct BoardDocument {
+pub(super) struct BoardDocument {
     board: String,
     area_bytes: u64,
     free_bytes: u64,
@@ -45,12 +47,17 @@ struct SegmentDocument {
 
 pub(super) fn run(board: Option<&str>, globals: &Globals) -> Result<(), CliError> {
     let pool = globals.open()?;
-    let listed = Segments::open(&pool, board).and_then(|segments| segments.list())?;
     let document = Document {
         pool: globals.pool_name().to_owned(),
-        boards: listed.into_iter().map(BoardDocument::of).collect(),
+        boards: list(&pool, board)?,
     };
     output::print(globals.json, &document, text)
+}
+
+/// Those of all cores, or of one.
+pub(super) fn list(pool: &Pool, board: Option<&str>) -> Result<Vec<BoardDocument>, CliError> {
+    let listed = Segments::open(pool, board)?.list()?;
+    Ok(listed.into_iter().map(BoardDocument::of).collect())
 }
 
 impl BoardDocument {
@@ -93,7 +100,12 @@ impl SegmentDocument {
 }
 
 fn text(document: &Document) -> String {
-    let boards = document.boards.iter().map(board_text);
+    boards_text(&document.boards)
+}
+
+/// For people.
+pub(super) fn boards_text(boards: &[BoardDocument]) -> String {
+    let boards = boards.iter().map(board_text);
     boards.collect::<Vec<_>>().join("\n")
 }
 
@@ -126,7 +138,7 @@ fn row(segment: &SegmentDocument) -> Vec<String> {
             .attached_linux
             .map_or_else(unknown, |count| count.to_string()),
         segment.attached_core.to_string(),
-        escaped(&segment.creator).to_string(),
+        format!("{} {}", segment.made_on, escaped(&segment.creator)),
         if segment.removed == Some(true) {
             "removed"
         } else {

@@ -9,11 +9,13 @@ use hythe_pool::{MemberIndex, NewObject, ObjectKind, ObjectTable, QueuedMessage,
 
 use super::messages::{settle_moving, stored};
 use super::open::{OpenPlan, Opened, unlink};
-use super::sleep::{Sleeper, wake};
+use super::sleep::{ChangeWait, ChangeWord, wake};
 use super::watch::{Callback, WatchPlace};
-use super::{Deadline, LONGEST_NAP, SyncError, lock, name};
+use super::{Deadline, SyncError, lock, name};
 use crate::buffer::{Lease, Reference, Sample};
 use crate::node::Node;
+use crate::spin::is_realtime;
+use crate::spinner::SharedSpinner;
 
 /// How to open a message queue.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +104,9 @@ pub struct MessageQueue {
     pub(super) store: MemberIndex,
     receives: bool,
     sends: bool,
+    /// Its opener does not outrank the other side.
+    may_spin: bool,
+    spinner: SharedSpinner,
     watch: WatchPlace,
 }
 
@@ -168,6 +173,8 @@ impl MessageQueue {
             store,
             receives,
             sends,
+            may_spin: !is_realtime(),
+            spinner: SharedSpinner::default(),
             watch: WatchPlace::default(),
         })
     }
@@ -369,30 +376,36 @@ impl MessageQueue {
             }
             Ok(found)
         };
-        if let Some(found) = look()? {
-            return Ok(found);
-        }
-        if deadline == Deadline::Now {
-            let why = if receives {
-                "the queue is empty"
-            } else {
-                "the queue is full"
-            };
-            return Err(SyncError::WouldBlock(why));
-        }
-        let sleeper = Sleeper::new(table, index);
-        let _waiting = receives.then(|| Waiting::new(&self.opened, table));
+        let wait = ChangeWait {
+            word: ChangeWord::of(table, index),
+            gate: self.opened.shared.spin_gate(),
+            spinner: &self.spinner,
+            may_spin: self.may_spin,
+        };
+        let mut waiting = None;
         loop {
-            let seen = sleeper.changed();
-            if let Some(found) = look()? {
+            let seen = wait.word.now();
+            // A look takes the lock, so that one that finds nothing keeps the sender waiting, too.
+            // Before a sleep there is one for certain: whoever sends may have died meanwhile.
+            let is_certain = deadline == Deadline::Now;
+            let seems_worth_it = !receives || !table.seems_without_message(index);
+            if (is_certain || seems_worth_it)
+                && let Some(found) = look()?
+            {
                 return Ok(found);
             }
-            let left = deadline.left().ok_or(SyncError::TimedOut)?;
-            if sleeper.spin(seen, self.opened.shared.spin_gate().limit().min(left)) {
-                continue;
+            if deadline == Deadline::Now {
+                return Err(SyncError::WouldBlock(if receives {
+                    "the queue is empty"
+                } else {
+                    "the queue is full"
+                }));
             }
-            if sleeper.sleep(seen, left.min(LONGEST_NAP)) {
-                return Err(SyncError::Interrupted);
+            if receives && waiting.is_none() {
+                waiting = Some(Waiting::new(&self.opened, table));
+            }
+            if let Some(found) = wait.until_change(seen, deadline, &mut look)? {
+                return Ok(found);
             }
         }
     }
@@ -413,12 +426,13 @@ impl MessageQueue {
     ) -> Result<(), SyncError> {
         let (shared, table) = (&self.opened.shared, self.opened.table()?);
         let pool = shared.pool();
-        let mut openers = table.openers(self.opened.info.index);
-        let is_awaited =
-            openers.any(|(party, receivers)| receivers > 0 && !lock::is_over(pool, party));
-        let is_empty = section
-            .next_message(&mut |party| lock::is_over(pool, party))?
-            .is_none();
+        // Nobody is asked where nobody is to be notified.
+        let is_awaited = || {
+            let mut openers = table.openers(self.opened.info.index);
+            openers.any(|(party, receivers)| receivers > 0 && !lock::is_over(pool, party))
+        };
+        let next = section.next_message(&mut |party| lock::is_over(pool, party))?;
+        let notifies = next.is_none() && section.registrant().is_some() && !is_awaited();
         let message = section.begin_insert(priority, reference.descriptor());
         let (control, slot) = (pool.control(), reference.slot());
         if let Err(error) = shared.act(|member| member.give(control, self.store, slot, 1)) {
@@ -426,7 +440,7 @@ impl MessageQueue {
             return Err(crate::NodeError::from(error).into());
         }
         reference.moved();
-        section.insert(message, is_empty && !is_awaited)?;
+        section.insert(message, notifies)?;
         Ok(())
     }
 

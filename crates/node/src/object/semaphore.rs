@@ -2,18 +2,18 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hythe_abi::objects::VALUE_MAX;
 use hythe_pool::{NewObject, ObjectKind, Wait, Who};
 
 use super::open::{OpenPlan, Opened, unlink};
-use super::sleep::{Sleeper, wake};
+use super::sleep::{ChangeWait, ChangeWord, wake};
 use super::watch::WatchPlace;
-use super::{Deadline, LONGEST_NAP, SyncError, lock, name};
+use super::{Deadline, SyncError, lock, name};
 use crate::node::Node;
 use crate::participant::Participant;
 use crate::spin::is_realtime;
+use crate::spinner::SharedSpinner;
 
 /// How to open a semaphore.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +88,7 @@ pub struct Semaphore {
     opened: Opened,
     /// Its opener does not outrank who should post.
     may_spin: bool,
+    spinner: SharedSpinner,
     watch: WatchPlace,
 }
 
@@ -134,6 +135,7 @@ impl Semaphore {
         Ok(Self {
             opened: Opened::open(shared, &plan)?,
             may_spin: !is_realtime(),
+            spinner: SharedSpinner::default(),
             watch: WatchPlace::default(),
         })
     }
@@ -147,6 +149,7 @@ impl Semaphore {
         Ok(Self {
             opened: self.opened.reopen(node.participant())?,
             may_spin: !is_realtime(),
+            spinner: SharedSpinner::default(),
             watch: WatchPlace::default(),
         })
     }
@@ -197,31 +200,26 @@ impl Semaphore {
     pub fn wait_as(&self, task: u32, deadline: Deadline) -> Result<(), SyncError> {
         let who = self.who(task);
         let table = self.opened.table()?;
-        // A look that succeeds costs no more than the look.
-        if let Some(done) = self.look(who)? {
-            return done;
-        }
-        let sleeper = Sleeper::new(table, self.opened.info.index);
+        let index = self.opened.info.index;
+        let wait = ChangeWait {
+            word: ChangeWord::of(table, index),
+            gate: self.opened.shared.spin_gate(),
+            spinner: &self.spinner,
+            may_spin: self.may_spin,
+        };
         loop {
-            let seen = sleeper.changed();
-            if let Some(done) = self.look(who)? {
+            let seen = wait.word.now();
+            // A look takes the lock, so that one that finds nothing keeps the next post waiting.
+            // What the words alone do not say (a holder died, or its owner within a change) is
+            // seen before a sleep at the latest.
+            if (deadline == Deadline::Now || !table.seems_empty(index))
+                && let Some(done) = self.look(who)?
+            {
                 return done;
             }
-            let left = deadline.left().ok_or(SyncError::TimedOut)?;
-            if sleeper.spin(seen, self.spin_limit().min(left)) {
-                continue;
+            if let Some(done) = wait.until_change(seen, deadline, || self.look(who))? {
+                return done;
             }
-            if sleeper.sleep(seen, left.min(LONGEST_NAP)) {
-                return Err(SyncError::Interrupted);
-            }
-        }
-    }
-
-    fn spin_limit(&self) -> Duration {
-        if self.may_spin {
-            self.opened.shared.spin_gate().limit()
-        } else {
-            Duration::ZERO
         }
     }
 

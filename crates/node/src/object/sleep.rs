@@ -1,4 +1,4 @@
-//! Sleeping on an object until it changes.
+//! Waiting for an object to change: looking at its word for a while, then sleeping on it.
 
 use std::time::{Duration, Instant};
 
@@ -6,43 +6,85 @@ use hythe_abi::objects::{header, object};
 use hythe_memory::{Mapped, Memory, Ordering, full_barrier};
 use hythe_pool::{ObjectIndex, ObjectTable};
 
-/// Somebody who waits for a change of an object, as long as this value lives. If it dies, there are
-/// wakes that nobody needs.
+use super::{Deadline, LONGEST_NAP, SyncError};
+use crate::spin::SpinGate;
+use crate::spinner::SharedSpinner;
+use crate::wait::{Ending, WaitPlan};
+
+/// A wait of one handle.
 #[derive(Debug)]
-pub(super) struct Sleeper<'t> {
-    memory: &'t Mapped,
-    changed_at: usize,
-    sleepers_at: usize,
+pub(super) struct ChangeWait<'a> {
+    pub(super) word: ChangeWord<'a>,
+    pub(super) gate: &'a SpinGate,
+    /// What the waits of this handle have learned.
+    pub(super) spinner: &'a SharedSpinner,
+    /// False: whoever waits outranks who should change the object.
+    pub(super) may_spin: bool,
 }
 
-impl<'t> Sleeper<'t> {
-    pub(super) fn new(table: &'t ObjectTable<Mapped>, index: ObjectIndex) -> Self {
-        let changed_at = ObjectTable::<Mapped>::changed_at(index);
-        let sleeper = Self {
+impl ChangeWait<'_> {
+    /// Waits until the word is not `seen` any more, for a while. `look` is asked before a sleep;
+    /// what it finds ends the wait.
+    pub(super) fn until_change<T>(
+        &self,
+        seen: u32,
+        deadline: Deadline,
+        look: impl FnOnce() -> Result<Option<T>, SyncError>,
+    ) -> Result<Option<T>, SyncError> {
+        let left = deadline.left().ok_or(SyncError::TimedOut)?;
+        let limit = self.gate.limit();
+        let plan = self.spinner.plan(
+            WaitPlan {
+                spin: if self.may_spin { limit } else { Duration::ZERO },
+                nap: left.min(LONGEST_NAP),
+            },
+            self.gate,
+        );
+        let begun = Instant::now();
+        if self.word.spin(seen, (begun, plan.spin.min(left))) {
+            self.spinner.learn(limit, plan, Ending::Spun);
+            return Ok(None);
+        }
+        if let Some(found) = look()? {
+            return Ok(Some(found));
+        }
+        if self.word.sleep(seen, plan.nap) {
+            return Err(SyncError::Interrupted);
+        }
+        let slept = Ending::Slept(begun.elapsed());
+        self.spinner.learn(limit, plan, slept);
+        Ok(None)
+    }
+}
+
+/// The word that changes with an object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChangeWord<'t> {
+    memory: &'t Mapped,
+    changed_at: usize,
+}
+
+impl<'t> ChangeWord<'t> {
+    pub(super) fn of(table: &'t ObjectTable<Mapped>, index: ObjectIndex) -> Self {
+        Self {
             memory: table.memory(),
-            changed_at,
-            sleepers_at: sleepers_at(changed_at),
-        };
-        // Before the look. Whoever changes the object after that look has entered it later, and so
-        // sees this.
-        sleeper.memory.add(sleeper.sleepers_at, 1, Ordering::AcqRel);
-        sleeper
+            changed_at: ObjectTable::<Mapped>::changed_at(index),
+        }
     }
 
-    /// The word to sleep on, as it stands before a look.
-    pub(super) fn changed(&self) -> u32 {
+    /// As it stands before a look.
+    pub(super) fn now(&self) -> u32 {
         self.memory.load(self.changed_at, Ordering::Acquire)
     }
 
-    /// Looks for a change for so long. True: there was one.
-    pub(super) fn spin(&self, seen: u32, limit: Duration) -> bool {
+    /// Looks for a change, until so long after that time. True: there was one.
+    fn spin(&self, seen: u32, (begun, limit): (Instant, Duration)) -> bool {
         if limit.is_zero() {
             return false;
         }
-        let begun = Instant::now();
         loop {
             for _ in 0..32 {
-                if self.changed() != seen {
+                if self.now() != seen {
                     return true;
                 }
                 std::hint::spin_loop();
@@ -54,16 +96,33 @@ impl<'t> Sleeper<'t> {
     }
 
     /// Sleeps until a change, for so long at most. True: a signal handler has run.
-    pub(super) fn sleep(&self, seen: u32, nap: Duration) -> bool {
-        self.memory.wait_interruptible(self.changed_at, seen, nap)
+    fn sleep(&self, seen: u32, nap: Duration) -> bool {
+        let _sleeper = Sleeper::begin(*self);
+        // Its partner is the one in `wake`: whoever changes the object sees this sleeper, or the
+        // sleeper the change.
+        full_barrier();
+        self.now() == seen && self.memory.wait_interruptible(self.changed_at, seen, nap)
+    }
+}
+
+/// Somebody who sleeps, as long as this value lives: only then does a change ask the kernel. If it
+/// dies, there are wakes that nobody needs.
+#[derive(Debug)]
+struct Sleeper<'t>(ChangeWord<'t>);
+
+impl<'t> Sleeper<'t> {
+    fn begin(word: ChangeWord<'t>) -> Self {
+        let at = sleepers_at(word.changed_at);
+        word.memory.add(at, 1, Ordering::AcqRel);
+        Self(word)
     }
 }
 
 impl Drop for Sleeper<'_> {
     fn drop(&mut self) {
         let one_fewer = 1_u32.wrapping_neg();
-        self.memory
-            .add(self.sleepers_at, one_fewer, Ordering::AcqRel);
+        let at = sleepers_at(self.0.changed_at);
+        self.0.memory.add(at, one_fewer, Ordering::AcqRel);
     }
 }
 
@@ -71,7 +130,7 @@ impl Drop for Sleeper<'_> {
 /// watch all.
 pub(super) fn wake(table: &ObjectTable<Mapped>, index: ObjectIndex, most: u32) {
     let (memory, changed_at) = (table.memory(), ObjectTable::<Mapped>::changed_at(index));
-    // Its partner is the entering of whoever counted itself among the sleepers before.
+    // Its partner is the one in `ChangeWord::sleep`.
     full_barrier();
     if memory.load(sleepers_at(changed_at), Ordering::Relaxed) != 0 {
         memory.wake_some(changed_at, most);

@@ -146,9 +146,11 @@ impl<'a> Caller<'a> {
     }
 
     fn result_of(&self, reply: Sample) -> Result<Sample, NodeError> {
-        let channel = self.client.channel().to_owned();
+        // For errors only: a call that is answered allocates nothing.
+        let channel = || self.client.channel().to_owned();
+        let malformed = || NodeError::MalformedReply { channel: channel() };
         let Some(bytes) = reply.len().checked_sub(HEADER_BYTES) else {
-            return Err(NodeError::MalformedReply { channel });
+            return Err(malformed());
         };
         let mut header = [0; HEADER_BYTES];
         reply.read(0, &mut header);
@@ -160,23 +162,26 @@ impl<'a> Caller<'a> {
             bytes: said,
         } = ReplyHeader::from_bytes(header);
         let too_large = |bytes| NodeError::ResultTooLarge {
-            channel: channel.clone(),
+            channel: channel(),
             method,
             bytes,
             largest: self.largest,
         };
         match result {
-            _ if said as usize != bytes => Err(NodeError::MalformedReply { channel }),
+            _ if said as usize != bytes => Err(malformed()),
             0 if said > self.largest => Err(too_large(said)),
             0 => Ok(reply.narrow(HEADER_BYTES, bytes)),
             1.. => Err(NodeError::MethodFailed {
-                channel,
+                channel: channel(),
                 method,
                 number: result,
             }),
-            NO_SUCH_METHOD => Err(NodeError::NoSuchMethod { channel, method }),
+            NO_SUCH_METHOD => Err(NodeError::NoSuchMethod {
+                channel: channel(),
+                method,
+            }),
             RESULT_TOO_LARGE => Err(too_large(values[0])),
-            _ => Err(NodeError::MalformedReply { channel }),
+            _ => Err(malformed()),
         }
     }
 }

@@ -8,12 +8,14 @@
 //! A message that is being handed to a core stays where it is until the core has it, with a claim
 //! of the one who hands it over: nobody else takes it as long as that one's session goes on.
 
+use core::ops::Range;
+
 use hythe_abi::Descriptor;
 use hythe_abi::objects::{MESSAGES_MAX, PRIORITIES, entry, object};
 use hythe_memory::Memory;
 
 use super::section::Section;
-use super::{ObjectError, Party};
+use super::{ObjectError, ObjectIndex, ObjectTable, Party};
 use crate::tables::members::MemberIndex;
 
 /// A message in a queue, or on its way.
@@ -38,8 +40,22 @@ pub struct Registrant {
     pub number: u32,
 }
 
+/// The entries of a queue for so many messages: a new one takes the first that is free.
+fn entries(limit: u32) -> Range<usize> {
+    0..MESSAGES_MAX.min(limit as usize)
+}
+
 const fn entry_at(index: usize) -> usize {
     object::ENTRIES + index * entry::BYTES
+}
+
+impl<M: Memory> ObjectTable<M> {
+    /// Does no message wait in a queue, as its words stand now? Somebody may be changing it, or
+    /// have died in a change: only a look with its lock is certain.
+    pub fn seems_without_message(&self, index: ObjectIndex) -> bool {
+        let limit = self.word(index, object::MESSAGES_LIMIT);
+        entries(limit).all(|place| self.word(index, entry_at(place)) == 0)
+    }
 }
 
 impl<M: Memory> Section<'_, M> {
@@ -49,7 +65,7 @@ impl<M: Memory> Section<'_, M> {
     /// [`ObjectError::Damaged`].
     pub fn queued(&self) -> Result<u32, ObjectError> {
         let mut count = 0;
-        for index in 0..MESSAGES_MAX {
+        for index in self.entries() {
             count += u32::from(self.entry(index)?.is_some());
         }
         Ok(count)
@@ -74,7 +90,7 @@ impl<M: Memory> Section<'_, M> {
         let newest = self.load(object::NEXT_ORDER);
         let age = |message: &QueuedMessage| newest.wrapping_sub(message.order);
         let mut next: Option<QueuedMessage> = None;
-        for index in 0..MESSAGES_MAX {
+        for index in self.entries() {
             let Some(found) = self.entry(index)? else {
                 continue;
             };
@@ -145,7 +161,9 @@ impl<M: Memory> Section<'_, M> {
     /// # Errors
     /// [`ObjectError::Damaged`].
     pub fn insert(&mut self, message: QueuedMessage, notifies: bool) -> Result<(), ObjectError> {
-        let free = (0..MESSAGES_MAX).find(|&index| self.load(entry_at(index)) == 0);
+        let free = self
+            .entries()
+            .find(|&index| self.load(entry_at(index)) == 0);
         let Some(index) = free else {
             return Err(self.damaged("the number of messages", MESSAGES_MAX as u32));
         };
@@ -227,6 +245,10 @@ impl<M: Memory> Section<'_, M> {
     /// Has the registration of that number ended with a message?
     pub fn is_notified(&self, number: u32) -> bool {
         self.load(object::NOTIFIED) == number
+    }
+
+    fn entries(&self) -> Range<usize> {
+        entries(self.load(object::MESSAGES_LIMIT))
     }
 
     fn entry(&self, index: usize) -> Result<Option<QueuedMessage>, ObjectError> {

@@ -7,7 +7,7 @@ use hythe_abi::objects::{HOLDERS_MAX, VALUE_MAX, holder, object};
 use hythe_memory::Memory;
 
 use super::section::Section;
-use super::{ObjectError, Party, Who};
+use super::{ObjectError, ObjectIndex, ObjectTable, Party, Who};
 use crate::tables::members::MemberIndex;
 
 /// What a look at a semaphore gave.
@@ -19,6 +19,15 @@ pub enum Wait {
     Empty,
     /// A holder died; nothing was taken. Reported once.
     OwnerDead,
+}
+
+impl<M: Memory> ObjectTable<M> {
+    /// Is there nothing to take from a semaphore, as its words stand now? Somebody may be changing
+    /// it, or have died in a change: only a look with its lock is certain.
+    pub fn seems_empty(&self, index: ObjectIndex) -> bool {
+        let word = |at| self.word(index, at);
+        word(object::VALUE) == 0 && word(object::OWNER_DEAD) == 0
+    }
 }
 
 /// A record of the table of holders.

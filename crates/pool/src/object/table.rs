@@ -141,7 +141,7 @@ impl<M: Memory> ObjectTable<M> {
     /// # Errors
     /// [`ObjectError::Damaged`]; [`ObjectError::Gone`] if there is none of this number.
     pub fn info(&self, index: ObjectIndex) -> Result<ObjectInfo, ObjectError> {
-        let word = |at| self.memory.load(index.base() + at, Ordering::Acquire);
+        let word = |at| self.word(index, at);
         let damaged = |what, found| ObjectError::Damaged {
             object: index.0,
             what,
@@ -191,8 +191,11 @@ impl<M: Memory> ObjectTable<M> {
 
     /// The state of an object, as it stands there.
     pub fn state(&self, index: ObjectIndex) -> u32 {
-        self.memory
-            .load(index.base() + object::STATE, Ordering::Acquire)
+        self.word(index, object::STATE)
+    }
+
+    pub(super) fn word(&self, index: ObjectIndex, at: usize) -> u32 {
+        self.memory.load(index.base() + at, Ordering::Acquire)
     }
 
     /// The object of that kind and name. With the lock of the table.

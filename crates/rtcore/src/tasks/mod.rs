@@ -25,7 +25,7 @@ pub use self::error::TaskError;
 use self::reply::Reply;
 pub use self::reply::{CoreRegisters, FaultKind, PortRegisters, TaskFault, TaskInfo, TaskState};
 pub use self::segment::CoreByte;
-use crate::control::{self, AgentStatus};
+use crate::control::{self, AgentStatus, EndpointStatus};
 use crate::stopped::stopped_process;
 use crate::{LinkTimeouts, join_with};
 
@@ -88,12 +88,16 @@ impl Tasks {
         bound: Duration,
     ) -> Result<Self, TaskError> {
         let status = control::status(pool, board)?;
-        let channel = channel(&status).ok_or_else(|| no_control(status))?;
+        let endpoint = status.endpoint("core/control");
+        let endpoint = endpoint.filter(|end| end.direction == Direction::ToCore);
+        let Some(EndpointStatus { channel, .. }) = endpoint else {
+            return Err(no_control(status));
+        };
         let start = Instant::now();
         let node = join_with(pool, name, LinkTimeouts::default().attach(bound))?;
         // One call at a time is under way.
         let options = ClientOptions::default().outstanding(2).send_timeout(bound);
-        let mut client = node.client(&channel, &options)?;
+        let mut client = node.client(channel, &options)?;
         if client.servers()? == 0 {
             return Err(unanswered(pool, board, start.elapsed(), None));
         }
@@ -352,17 +356,6 @@ impl Tasks {
             what,
         }
     }
-}
-
-/// The channel of `core/control`, which has the core's own name in front if it has one.
-fn channel(status: &AgentStatus) -> Option<String> {
-    let named = format!("{}/core/control", status.board);
-    let mut channels = status.endpoints.iter();
-    let found = channels.find(|end| {
-        let is_control = end.channel == "core/control" || end.channel == named;
-        is_control && end.direction == Direction::ToCore
-    });
-    found.map(|end| end.channel.clone())
 }
 
 /// Why there is no endpoint to ask over.

@@ -14,10 +14,13 @@ use hythe::{NodeError, Pool};
 use hythe_terminal::escaped;
 use serde::Serialize;
 
+use super::peek::{self, Peeked};
+use super::rpc::{self, Called};
 use super::state::{self, Command, Possible, State};
 use super::test::{Exchange, Ports, Tested};
 use crate::args::{CoreShellArgs, Globals};
 use crate::core::registers;
+use crate::core::segments::{self, BoardDocument};
 use crate::core::status::{self, CoreDocument};
 use crate::core::tasks::{self, Action, ActionDocument, TaskDocument};
 use crate::error::CliError;
@@ -37,6 +40,9 @@ pub(super) enum Outcome {
     State(Box<BothSides>),
     Tasks { core_tasks: Vec<TaskDocument> },
     Task(ActionDocument),
+    Segments { boards: Vec<BoardDocument> },
+    Peeked(Peeked),
+    Called(Called),
     Shut(Shut),
     Stopped { stopped: String },
     Help { possible: Vec<Possible> },
@@ -130,6 +136,18 @@ impl<'a> Session<'a> {
                 Ok(Outcome::Tasks { core_tasks })
             }
             Command::Task { name, action } => self.task(&name, &action).map(Outcome::Task),
+            Command::Segments => {
+                let boards = segments::list(self.pool()?, Some(self.board()))?;
+                Ok(Outcome::Segments { boards })
+            }
+            Command::Peek(place) => {
+                let (pool, board) = (self.pool()?, self.board());
+                peek::peek(pool, board, &mut self.control()?, place).map(Outcome::Peeked)
+            }
+            Command::Rpc(wanted) => {
+                let status = control::status(self.pool()?, self.board())?;
+                rpc::call(self.pool()?, &status, &wanted, self.stop).map(Outcome::Called)
+            }
             Command::Shutdown => self.shutdown().map(Outcome::Shut),
             Command::Stop => self.stop_core(),
             Command::Help => Ok(Outcome::Help {
@@ -426,10 +444,8 @@ fn program(status: &AgentStatus) -> String {
 /// The channels of the echo, and the largest message.
 fn echo(status: &AgentStatus) -> Option<(String, String, Option<u32>)> {
     let find = |name: &str, direction| {
-        status.endpoints.iter().find(|end| {
-            let own = end.channel.rsplit('/').next();
-            own == Some(name) && end.direction == direction
-        })
+        let endpoint = status.endpoint(name);
+        endpoint.filter(|end| end.direction == direction)
     };
     let ping = find("ping", Direction::ToCore)?;
     let pong = find("pong", Direction::FromCore)?;
@@ -473,6 +489,9 @@ impl Outcome {
             Self::State(both) => both.text(),
             Self::Tasks { core_tasks } => tasks::tasks_text(core_tasks),
             Self::Task(done) => tasks::action_text(done),
+            Self::Segments { boards } => segments::boards_text(boards),
+            Self::Peeked(peeked) => peeked.text(),
+            Self::Called(called) => called.text(),
             Self::Shut(shut) => shut.text(),
             Self::Stopped { stopped } => format!("stopped {}", escaped(stopped)),
             Self::Help { possible } => {

@@ -7,6 +7,8 @@
 use hythe_terminal::escaped;
 use serde::Serialize;
 
+use super::peek::Place;
+use super::rpc;
 use super::test::{Exchange, Wait};
 use crate::core::tasks::Action;
 use crate::error::CliError;
@@ -45,6 +47,9 @@ pub(super) enum Command {
     State,
     Tasks,
     Task { name: String, action: Action },
+    Segments,
+    Peek(Place),
+    Rpc(rpc::Wanted),
     Shutdown,
     Stop,
     Help,
@@ -64,7 +69,7 @@ pub(super) struct Definition {
 const ALWAYS: &[State] = &[State::Closed, State::Opened, State::Running, State::Shut];
 
 /// All commands, in the order of a session.
-const TABLE: [Definition; 10] = [
+const TABLE: [Definition; 13] = [
     Definition {
         name: "open",
         arguments: "",
@@ -106,6 +111,27 @@ const TABLE: [Definition; 10] = [
         does: "starts, stops or kills a task of the program",
         allowed: &[State::Running, State::Shut],
         parse: task,
+    },
+    Definition {
+        name: "segments",
+        arguments: "",
+        does: "lists the segments that the core and processes see by address",
+        allowed: &[State::Running, State::Shut],
+        parse: |words| alone(words, Command::Segments),
+    },
+    Definition {
+        name: "peek",
+        arguments: "ID OFFSET [BYTE]",
+        does: "shows a byte of a segment under its address here and in the core; writes BYTE first",
+        allowed: &[State::Running, State::Shut],
+        parse: peek,
+    },
+    Definition {
+        name: "rpc",
+        arguments: "METHOD [HEX]",
+        does: "calls a method of the program, argument and result in hexadecimal",
+        allowed: &[State::Running, State::Shut],
+        parse: |words| rpc::read(words).map(Command::Rpc),
     },
     Definition {
         name: "shutdown",
@@ -240,6 +266,21 @@ fn task(words: &[&str]) -> Result<Command, String> {
     })
 }
 
+fn peek(words: &[&str]) -> Result<Command, String> {
+    let (id, offset, byte) = match words {
+        [id, offset] => (id, offset, None),
+        [id, offset, byte] => (id, offset, Some(byte)),
+        _ => return Err("a byte takes two or three words".to_owned()),
+    };
+    let wrong = |what: &str, word: &str| format!("`{}` is no {what}", escaped(word));
+    let parse = |byte: &&str| byte.parse().map_err(|_| wrong("byte: 0 to 255 are", byte));
+    Ok(Command::Peek(Place {
+        id: id.parse().map_err(|_| wrong("id of a segment", id))?,
+        offset: offset.parse().map_err(|_| wrong("offset", offset))?,
+        written: byte.map(parse).transpose()?,
+    }))
+}
+
 fn test(words: &[&str]) -> Result<Command, String> {
     let (messages, size, wait) = match words {
         [messages, size] => (messages, size, "bell"),
@@ -278,6 +319,8 @@ mod tests {
             let line = match definition.name {
                 "test" => "test 10 4K",
                 "task" => "task kill one",
+                "peek" => "peek 1 2",
+                "rpc" => "rpc 1 61",
                 name => name,
             };
             for state in ALWAYS {
@@ -299,12 +342,12 @@ mod tests {
         assert_eq!(
             refused("tset 1 1", State::Shut),
             "there is no command `tset`; possible now (shut): run, state, tasks, \
-             task, stop, help, quit"
+             task, segments, peek, rpc, stop, help, quit"
         );
         assert_eq!(
             refused("open", State::Running),
             "`open` is not possible while running; possible now: test, state, tasks, task, \
-             shutdown, stop, help, quit"
+             segments, peek, rpc, shutdown, stop, help, quit"
         );
     }
 
@@ -346,6 +389,21 @@ mod tests {
             ("task kill", "a task has a name"),
             ("task kill one two", "`two` is one word too many"),
             ("task end one", "`end` is none of start, stop and kill"),
+        ] {
+            assert!(refused(line, State::Running).contains(wrong), "{line}");
+        }
+        let place = |written| Place {
+            id: 7,
+            offset: 4096,
+            written,
+        };
+        assert_eq!(read("peek 7 4096"), Command::Peek(place(None)));
+        assert_eq!(read("peek 7 4096 255"), Command::Peek(place(Some(255))));
+        for (line, wrong) in [
+            ("peek 7", "two or three words"),
+            ("peek x 1", "`x` is no id of a segment"),
+            ("peek 7 -1", "`-1` is no offset"),
+            ("peek 7 1 256", "`256` is no byte: 0 to 255 are"),
         ] {
             assert!(refused(line, State::Running).contains(wrong), "{line}");
         }

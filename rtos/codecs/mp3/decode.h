@@ -1,4 +1,7 @@
-/* The decoding task: one MP3 frame in, one buffer of samples out (README.md). */
+/*
+ * MP3 on a core: one frame in, one buffer of samples out, as apps/decoder/README.md says. Used by
+ * one task of each program that decodes.
+ */
 #ifndef DECODE_H
 #define DECODE_H
 
@@ -25,9 +28,10 @@ struct decode {
 };
 
 /*
- * The body of a FreeRTOS task; `argument` is a struct decode with both endpoints set and the rest
- * zero.
+ * Waits up to `wait_ms` for a frame, decodes it and publishes its samples; 0: none came. `decode`
+ * has both endpoints set and the rest zero before the first call. By one task; that may end and
+ * another go on.
  */
-void decode_run(void *argument);
+int decode_next(struct decode *decode, uint32_t wait_ms);
 
 #endif

@@ -1,14 +1,8 @@
 /*
- * The decoding task (README.md). Runs for ever; between two frames it holds no buffer. Never copies
- * a payload: minimp3 reads the frame where Linux put it and writes the samples where they leave
- * from.
+ * One MP3 frame in, one buffer of samples out. Between two frames no buffer is held. Never copies a
+ * payload: minimp3 reads the frame where Linux put it and writes the samples where they leave from.
  */
 #include "decode.h"
-
-#include "log.h"
-
-/* Bounds each wait; the loops go on. */
-#define WAIT_MS 1000u
 
 /*
  * Waiting for an empty slot or for free capacity, a frame is held: look now and then whether
@@ -36,7 +30,6 @@ static struct decode_stream *stream_of(struct decode *decode, const struct hythe
         mp3dec_init(&stream->decoder);
         stream->attachment = frame->attachment;
         stream->sequence = 0;
-        log_number("stream", frame->attachment);
     }
     return stream;
 }
@@ -111,16 +104,14 @@ static void answer(struct decode *decode, const struct hythe_buffer *frame)
     }
 }
 
-void decode_run(void *argument)
+int decode_next(struct decode *decode, uint32_t wait_ms)
 {
-    struct decode *decode = argument;
     struct hythe_buffer frame;
 
-    for (;;) {
-        if (hythe_receive(decode->mp3, &frame, WAIT_MS) != HYTHE_OK) {
-            continue;
-        }
-        answer(decode, &frame);
-        (void)hythe_release(&frame);
+    if (hythe_receive(decode->mp3, &frame, wait_ms) != HYTHE_OK) {
+        return 0;
     }
+    answer(decode, &frame);
+    (void)hythe_release(&frame);
+    return 1;
 }

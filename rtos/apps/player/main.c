@@ -1,0 +1,89 @@
+/* The player image: one link, and its tasks (tasks.c). See README.md for the endpoints. */
+#include "FreeRTOS.h"
+#include "task.h"
+
+#include "board.h"
+#include "decode.h"
+#include "hythe_freertos.h"
+#include "hythe_rt.h"
+#include "pictures.h"
+#include "tasks.h"
+
+enum {
+    ENDPOINT_MP3 = 0,
+    ENDPOINT_PCM = 1,
+    ENDPOINT_H264 = 2,
+    ENDPOINT_PICTURE = 3,
+    ENDPOINT_CONTROL = 4,
+    ENDPOINTS = 5
+};
+
+#define MICROSECONDS 1000000u
+
+static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
+    [ENDPOINT_MP3] = {"mp3", HYTHE_TO_CORE, DECODE_FRAME_BYTES_MAX, 0, 0, 0},
+    [ENDPOINT_PCM] = {"pcm", HYTHE_FROM_CORE, DECODE_PCM_BYTES_MAX, 0, 0, 0},
+    [ENDPOINT_H264] = {"h264", HYTHE_TO_CORE, PICTURES_BYTES_MAX, 0, 0, 0},
+    [ENDPOINT_PICTURE] = {"picture", HYTHE_FROM_CORE, PICTURES_BYTES_MAX, 0, 0, 0},
+    [ENDPOINT_CONTROL] = {"core/control", HYTHE_TO_CORE, HYTHE_CONTROL_BYTES, 0, 0,
+                          HYTHE_KIND_REQUESTS},
+};
+
+static struct hythe_freertos freertos;
+static struct hythe_port port;
+static struct hythe_link core_link;
+static struct decode decode;
+static struct pictures pictures;
+
+BaseType_t app_bell_from_isr(void)
+{
+    return hythe_freertos_bell_from_isr(&freertos);
+}
+
+/* Nothing at start can fail but by our own mistake. */
+static void must(int good)
+{
+    if (!good) {
+        board_fail(__FILE__, __LINE__);
+    }
+}
+
+/* The kernel's own counter, which is read with its interrupts masked. */
+static uint64_t now_us(void)
+{
+    uint64_t ticks;
+
+    taskENTER_CRITICAL();
+    ticks = board_clock();
+    taskEXIT_CRITICAL();
+    /* Every board counts a whole number of ticks in a microsecond. */
+    return ticks / (board_clock_hz / MICROSECONDS);
+}
+
+void app_start(const struct board *board)
+{
+    const struct hythe_link_config config = {
+        .link = board->link,
+        .link_bytes = board->link_bytes,
+        .region = board->region,
+        .region_bytes = board->region_bytes,
+        .name = "player",
+        .endpoints = endpoints,
+        .endpoint_count = ENDPOINTS,
+        .sleep_looks = board->sleep_looks,
+        .port = &port,
+    };
+
+    hythe_freertos_start(&freertos, board_ring, &port);
+    port.clean = board->clean;
+    port.invalidate = board->invalidate;
+    must(hythe_link_start(&core_link, &config) == HYTHE_OK);
+    decode.mp3 = hythe_link_endpoint(&core_link, ENDPOINT_MP3);
+    decode.pcm = hythe_link_endpoint(&core_link, ENDPOINT_PCM);
+    pictures.units = hythe_link_endpoint(&core_link, ENDPOINT_H264);
+    pictures.pictures = hythe_link_endpoint(&core_link, ENDPOINT_PICTURE);
+    pictures.now_us = now_us;
+    must(tasks_start(&core_link, &freertos, &decode, &pictures,
+                     hythe_link_endpoint(&core_link, ENDPOINT_CONTROL), board) == HYTHE_OK);
+    board_open_doorbell();
+}
