@@ -153,8 +153,12 @@ static int has_faulted(struct hythe_task *task)
 {
     const struct hythe_port_task *port = task->tasks->config.port;
 
-    return task->config->restriction != NULL && hythe_task_lives(task) &&
-           port->fault(port->context, task->identity, &task->fault);
+    if (task->config->restriction == NULL || !hythe_task_lives(task) ||
+        !port->fault(port->context, task->identity, &task->fault)) {
+        return 0;
+    }
+    task->fault_untold = task->fault;
+    return 1;
 }
 
 void hythe_tasks_reap(struct hythe_tasks *tasks)

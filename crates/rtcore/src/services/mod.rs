@@ -11,6 +11,7 @@
 //! violation and given up, anything else that is wrong is refused with an error number.
 
 mod call;
+mod events;
 mod notes;
 mod objects;
 mod segments;
@@ -33,6 +34,7 @@ use crate::link::{Life, LinkMap, NAP, ViolatedWord};
 use crate::segment::CoreUser;
 use crate::{LinkTimeouts, join_with};
 use call::{Answer, Call};
+use events::TaskEvents;
 use notes::Notes;
 use objects::{CoreObjects, Waker};
 use segments::CoreSegments;
@@ -154,6 +156,7 @@ impl Services {
             kinds: vec![
                 Box::new(CoreSegments::begin(pool, user)),
                 Box::new(CoreObjects::begin(waker)),
+                Box::new(TaskEvents::begin(customer.channel)),
             ],
             notes,
             wakes,
