@@ -154,11 +154,10 @@ int hythe_rpc_lease(struct hythe_client *client, struct hythe_buffer *buffer, ui
 {
     int result = hythe_call_lease(client, buffer, 0, timeout_ms);
 
-    if (result != HYTHE_OK) {
-        return result;
+    if (result == HYTHE_OK) {
+        skip_header(buffer);
     }
-    skip_header(buffer);
-    return HYTHE_OK;
+    return result;
 }
 
 static void describe(uint32_t words[HYTHE_CALL_WORDS], uint32_t method, uint32_t bytes,
