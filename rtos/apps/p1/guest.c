@@ -1,47 +1,22 @@
 /*
- * Restricted tasks that do what their argument says, allowed or not: a verb, and up to two numbers
- * of base 16. README.md lists them. Their own code uses nothing but their stack.
+ * What restricted tasks of this program do: what their argument says, allowed or not, by a verb and
+ * up to two numbers of base 16. README.md lists them. Uses nothing but the stack: no variables.
  */
 #include "guest.h"
 
-#include <string.h>
-
-#include "board.h"
-
-#define WHERE 30
-#define TOO_SHORT 1
-#define NO_SUCH 2
-
 #if portUSING_MPU_WRAPPERS
+
+#include <string.h>
 
 #define WAIT_MS 20u
 /* Of what is there at once: longer than an agent takes on a loaded machine. */
 #define CALL_MS 60000u
-#define PRIORITY 2
-#define STACK_BYTES 2048u
-
-/* Places in `endpoints`. */
-enum {
-    PING = 0,
-    PONG = 1,
-    COUNT = 2,
-    ENDPOINTS = 3
-};
 
 struct verb {
     const char *name;
     /* Returns what is told, if it returns. */
     uint32_t (*act)(const struct hythe_gate *gate, uintptr_t first, uintptr_t second);
 };
-
-static uint8_t stacks[GUESTS][STACK_BYTES] __attribute__((aligned(STACK_BYTES)));
-static struct hythe_freertos_restricted memory[GUESTS];
-static struct hythe_endpoint *endpoints[ENDPOINTS];
-static struct hythe_segment_grant segments_of_guest[1];
-static struct hythe_segment_grant segments_of_reader[3];
-
-/* Of the kernel: a variable and a function. */
-extern void *volatile pxCurrentTCB;
 
 /* ---- What they do ---- */
 
@@ -131,7 +106,7 @@ static uint32_t write_with_buffers(const struct hythe_gate *gate, uintptr_t at, 
     size_t i;
 
     for (i = 0; i < 2; i++) {
-        while (hythe_gate_lease(gate, COUNT, &buffers[i], WAIT_MS) != HYTHE_OK) {
+        while (hythe_gate_lease(gate, GUEST_COUNT, &buffers[i], WAIT_MS) != HYTHE_OK) {
         }
     }
     return write_byte(gate, at, value);
@@ -146,13 +121,13 @@ static uint32_t echo(const struct hythe_gate *gate, uintptr_t ignored, uintptr_t
     (void)ignored;
     (void)also_ignored;
     while (!hythe_gate_should_stop(gate)) {
-        if (hythe_gate_receive(gate, PING, &buffer, WAIT_MS) != HYTHE_OK) {
+        if (hythe_gate_receive(gate, GUEST_PING, &buffer, WAIT_MS) != HYTHE_OK) {
             continue;
         }
         for (i = 0; i < buffer.length; i++) {
             buffer.data[i]++;
         }
-        if (hythe_gate_forward(gate, &buffer, PONG, WAIT_MS) < 0) {
+        if (hythe_gate_forward(gate, &buffer, GUEST_PONG, WAIT_MS) < 0) {
             (void)hythe_gate_release(gate, &buffer);
         }
     }
@@ -247,7 +222,7 @@ static void tell(const struct hythe_gate *gate, uint32_t word)
     int result;
 
     do {
-        result = hythe_gate_lease(gate, COUNT, &buffer, WAIT_MS);
+        result = hythe_gate_lease(gate, GUEST_COUNT, &buffer, WAIT_MS);
         /* One without slots has nothing to tell by. */
         if (result == HYTHE_E_ARGUMENT || hythe_gate_should_stop(gate)) {
             return;
@@ -273,7 +248,7 @@ static const char *number(const char *text, uintptr_t *value)
     return text;
 }
 
-static void guest(struct hythe_gate *gate)
+void guest_run(struct hythe_gate *gate)
 {
     const char *text = gate->argument;
     uintptr_t first;
@@ -292,85 +267,7 @@ static void guest(struct hythe_gate *gate)
     }
 }
 
-/* ---- How they are configured ---- */
-
-static const char *const names_of_objects[] = {"guest"};
-
-static const struct hythe_restriction restrictions[GUESTS] = {
-    {guest, 1, segments_of_guest, 1, endpoints, ENDPOINTS, names_of_objects, 1, names_of_objects,
-     1},
-    {guest, 0, segments_of_reader, 3, endpoints, ENDPOINTS, NULL, 0, NULL, 0},
-};
-
-void guests_configure(struct hythe_task_config *configs, const struct work *work,
-                      const struct segments *segments)
-{
-    static const char *const names[GUESTS] = {"guest", "reader"};
-    uint32_t i;
-
-    endpoints[PING] = work->ping;
-    endpoints[PONG] = work->pong;
-    endpoints[COUNT] = work->count;
-    segments_of_guest[0] = (struct hythe_segment_grant){&segments->attached[0], 0};
-    for (i = 0; i < 3; i++) {
-        segments_of_reader[i] =
-            (struct hythe_segment_grant){&segments->attached[1 + i], i == 0 ? HYTHE_SHM_RDONLY : 0};
-    }
-    for (i = 0; i < GUESTS; i++) {
-        configs[i] = (struct hythe_task_config){
-            .name = names[i],
-            .run = hythe_gate_run,
-            .stack = stacks[i],
-            .stack_bytes = STACK_BYTES,
-            .priority = PRIORITY,
-            .memory = &memory[i],
-            .restriction = &restrictions[i],
-        };
-    }
-}
-
 #else
-
-void guests_configure(struct hythe_task_config *configs, const struct work *work,
-                      const struct segments *segments)
-{
-    (void)configs;
-    (void)work;
-    (void)segments;
-}
-
+/* C asks for something to be here. */
+typedef int guests_need_an_mpu;
 #endif
-
-static int where(void *context, const struct hythe_rpc_request *request,
-                 struct hythe_rpc_reply *reply)
-{
-    const struct hythe_link *link = context;
-    uint32_t number;
-    uint32_t addresses[] = {
-        (uint32_t)(uintptr_t)link->region,
-        (uint32_t)(uintptr_t)link->base,
-        (uint32_t)(uintptr_t)link,
-#if portUSING_MPU_WRAPPERS
-        (uint32_t)(uintptr_t)stacks[0],
-        (uint32_t)(uintptr_t)memory[0].gate_stack,
-        (uint32_t)(uintptr_t)&pxCurrentTCB,
-        (uint32_t)(uintptr_t)vTaskSwitchContext & ~1u,
-#endif
-    };
-
-    if (request->argument_bytes < sizeof number || reply->capacity < sizeof number) {
-        return TOO_SHORT;
-    }
-    memcpy(&number, request->argument, sizeof number);
-    if (number >= sizeof addresses / sizeof addresses[0]) {
-        return NO_SUCH;
-    }
-    memcpy(reply->result, &addresses[number], sizeof number);
-    reply->bytes = sizeof number;
-    return 0;
-}
-
-void guests_methods(const struct hythe_link *link, struct hythe_rpc_method *table)
-{
-    table[0] = (struct hythe_rpc_method){WHERE, where, (void *)(uintptr_t)link};
-}

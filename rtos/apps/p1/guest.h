@@ -14,6 +14,17 @@
 #endif
 #define GUESTS_METHODS 1
 
+/* The endpoints that they may use, by their place. */
+enum {
+    GUEST_PING = 0,
+    GUEST_PONG = 1,
+    GUEST_COUNT = 2,
+    GUEST_ENDPOINTS = 3
+};
+
+/* Such a task itself. */
+void guest_run(struct hythe_gate *gate);
+
 /*
  * Writes their configurations, which use the segments that are attached at the first places of the
  * table.

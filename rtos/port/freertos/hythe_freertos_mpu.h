@@ -50,6 +50,14 @@ struct hythe_freertos_restricted {
  * than that: none of them then sees registers that could not be saved.
  */
 uint32_t hythe_freertos_fault(uint32_t exc_return);
+
+/* ---- Private: between hythe_freertos_mpu.c and hythe_freertos_fault.c ---- */
+
+/* The restricted task that has the processor, or had it when an exception came; NULL: it is none. */
+struct hythe_freertos_restricted *hythe_freertos_restricted_now(void);
+
+/* Where a task goes on that has ended, or was stopped: until the service task deletes it. */
+void hythe_freertos_park(void);
 #endif
 
 /* As hythe_freertos_task_start(), with restricted tasks where the port can restrict them. */
