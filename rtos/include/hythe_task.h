@@ -83,6 +83,8 @@ struct hythe_task {
     uint32_t kills;
     /* Why the processor stopped it, since it was started last. */
     struct hythe_fault fault;
+    /* The same, until the agent was told; its kind is HYTHE_FAULT_NONE then. */
+    struct hythe_fault fault_untold;
     /* Buffers and requests that it had when it ended, of all its lives. */
     uint32_t buffers_returned;
     uint32_t requests_forgotten;
@@ -193,5 +195,13 @@ int hythe_service_start(struct hythe_service *service, const struct hythe_servic
  * Results as hythe_rpc_serve().
  */
 int hythe_service_run(struct hythe_service *service, uint32_t timeout_ms);
+
+/*
+ * Tells the agent of tasks that the processor has stopped: it notes them in the core's log, and
+ * raises an event for those who listen. By the service task, each time behind hythe_service_run(),
+ * in a program with restricted tasks. Never blocks: what cannot be told now is with a later call;
+ * of several faults of one task, the last.
+ */
+void hythe_tasks_tell_faults(struct hythe_tasks *tasks, struct hythe_services *services);
 
 #endif

@@ -1,13 +1,12 @@
 /*
  * The 32 bytes that the payload of a call and of its reply begins with (spec/services.md), as eight
- * words. Used by rpc.c, services.c, service.c and the
- * tests. The bytes may stand at any alignment: what a process forwards
- * begins where it likes.
+ * words, and what all calls have in common. Used by rpc.c, services.c, service.c and the tests. The
+ * bytes may stand at any alignment: what a process forwards begins where it likes.
  */
 #ifndef HYTHE_CALL_H
 #define HYTHE_CALL_H
 
-#include <stdint.h>
+#include "hythe_rt.h"
 
 #define HYTHE_CALL_BYTES 32u
 #define HYTHE_CALL_OWN_METHOD_MAX 0x7FFFFFFFu
@@ -39,5 +38,28 @@ void hythe_call_read(const volatile uint8_t *from, uint32_t words[HYTHE_CALL_WOR
 void hythe_words_write(volatile uint8_t *to, const uint32_t *words, uint32_t bytes);
 
 void hythe_call_write(volatile uint8_t *to, const uint32_t words[HYTHE_CALL_WORDS]);
+
+/* Byte for byte, in order: Linux may write what is read meanwhile. */
+void hythe_bytes_copy(uint8_t *to, const volatile uint8_t *from, uint32_t bytes);
+
+/*
+ * As hythe_request_lease(), for so many bytes behind the header. HYTHE_E_LENGTH: the slot is too
+ * small, and given up.
+ */
+int hythe_call_lease(struct hythe_client *client, struct hythe_buffer *buffer, uint32_t bytes,
+                     uint32_t timeout_ms);
+
+/*
+ * Calls with this header and payload, whose size the header has, and waits for the answer, which is
+ * to be released. Results as hythe_call_lease() and hythe_call().
+ */
+int hythe_call_ask(struct hythe_client *client, const uint32_t words[HYTHE_CALL_WORDS],
+                   const void *payload, struct hythe_buffer *answer, uint32_t timeout_ms);
+
+/* Counts that something came over this endpoint which is no call, or no answer. */
+void hythe_call_lied(struct hythe_endpoint *endpoint);
+
+/* The same, and gives it up: HYTHE_E_MALFORMED. */
+int hythe_call_refuse(struct hythe_buffer *buffer);
 
 #endif

@@ -9,15 +9,6 @@
 #include "link.h"
 #include "shared.h"
 
-static void copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
-{
-    uint32_t i;
-
-    for (i = 0; i < bytes; i++) {
-        to[i] = from[i];
-    }
-}
-
 static uint32_t least(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -29,18 +20,6 @@ static uint32_t endpoint_bytes(const struct hythe_endpoint *endpoint)
     uint32_t bytes = endpoint->link->endpoint_configs[endpoint->index].max_bytes;
 
     return bytes < HYTHE_CALL_BYTES ? 0 : bytes - HYTHE_CALL_BYTES;
-}
-
-/* What is neither call nor reply is given back, and counted. */
-static int refuse(struct hythe_buffer *buffer)
-{
-    struct hythe_endpoint *endpoint = buffer->endpoint;
-
-    (void)hythe_release(buffer);
-    hythe_link_lock(endpoint->link);
-    hythe_violation(endpoint);
-    hythe_link_unlock(endpoint->link);
-    return HYTHE_E_MALFORMED;
 }
 
 static int is_own_method(uint32_t method)
@@ -97,7 +76,7 @@ int hythe_rpc_receive(struct hythe_endpoint *calls, struct hythe_rpc_request *re
         return result;
     }
     if (!accept(request)) {
-        return refuse(&request->buffer);
+        return hythe_call_refuse(&request->buffer);
     }
     reply->result = request->buffer.data + HYTHE_CALL_BYTES;
     reply->capacity = least(least(request->largest, endpoint_bytes(calls)),
@@ -173,36 +152,40 @@ static void unskip_header(struct hythe_buffer *buffer)
 
 int hythe_rpc_lease(struct hythe_client *client, struct hythe_buffer *buffer, uint32_t timeout_ms)
 {
-    int result = hythe_request_lease(client, buffer, timeout_ms);
+    int result = hythe_call_lease(client, buffer, 0, timeout_ms);
 
     if (result != HYTHE_OK) {
         return result;
-    }
-    if (buffer->length < HYTHE_CALL_BYTES) {
-        (void)hythe_release(buffer);
-        return HYTHE_E_LENGTH;
     }
     skip_header(buffer);
     return HYTHE_OK;
 }
 
-static int begin(struct hythe_client *client, uint32_t method, struct hythe_buffer *buffer,
-                 uint32_t bytes, uint32_t largest, uint32_t timeout_ms, uint64_t *number)
+static void describe(uint32_t words[HYTHE_CALL_WORDS], uint32_t method, uint32_t bytes,
+                     uint32_t largest, uint32_t timeout_ms)
+{
+    words[HYTHE_CALL_METHOD] = method;
+    words[HYTHE_CALL_TIMEOUT] = timeout_ms;
+    words[HYTHE_CALL_ARGUMENT] = largest;
+    words[HYTHE_CALL_LENGTH] = bytes;
+}
+
+int hythe_rpc_begin(struct hythe_client *client, uint32_t method, struct hythe_buffer *buffer,
+                    uint32_t bytes, uint32_t timeout_ms, uint64_t *number)
 {
     uint32_t words[HYTHE_CALL_WORDS] = {0};
+    uint32_t largest;
     int result;
 
     if (client == NULL || buffer == NULL || buffer->endpoint == NULL || !is_own_method(method) ||
         timeout_ms == HYTHE_CALL_NO_TIMEOUT) {
         return HYTHE_E_ARGUMENT;
     }
-    if (bytes > buffer->length || bytes > endpoint_bytes(client->endpoint)) {
+    largest = endpoint_bytes(client->endpoint);
+    if (bytes > buffer->length || bytes > largest) {
         return HYTHE_E_LENGTH;
     }
-    words[HYTHE_CALL_METHOD] = method;
-    words[HYTHE_CALL_TIMEOUT] = timeout_ms;
-    words[HYTHE_CALL_ARGUMENT] = largest;
-    words[HYTHE_CALL_LENGTH] = bytes;
+    describe(words, method, bytes, largest, timeout_ms);
     unskip_header(buffer);
     hythe_call_write(buffer->data, words);
     result = hythe_request_send(client, buffer, HYTHE_CALL_BYTES + bytes, number);
@@ -210,14 +193,6 @@ static int begin(struct hythe_client *client, uint32_t method, struct hythe_buff
         skip_header(buffer);
     }
     return result;
-}
-
-int hythe_rpc_begin(struct hythe_client *client, uint32_t method, struct hythe_buffer *buffer,
-                    uint32_t bytes, uint32_t timeout_ms, uint64_t *number)
-{
-    uint32_t largest = client == NULL ? 0 : endpoint_bytes(client->endpoint);
-
-    return begin(client, method, buffer, bytes, largest, timeout_ms, number);
 }
 
 /* What the header of a reply says. */
@@ -252,24 +227,18 @@ static int outcome(struct hythe_rpc_result *result)
     return said == HYTHE_CALL_NO_SUCH_METHOD ? HYTHE_E_METHOD : HYTHE_E_MALFORMED;
 }
 
-int hythe_rpc_wait(struct hythe_client *client, uint64_t *number, struct hythe_rpc_result *result,
-                   uint32_t timeout_ms)
+/* What came of a call whose reply was waited for, which said `said`. */
+static int settle(struct hythe_rpc_result *result, int said)
 {
-    int said;
-
-    if (result == NULL) {
-        return HYTHE_E_ARGUMENT;
-    }
     result->data = NULL;
     result->bytes = 0;
     result->error = 0;
-    said = hythe_reply_wait(client, number, &result->buffer, timeout_ms);
     if (said != HYTHE_OK) {
         return said;
     }
     said = outcome(result);
     if (said == HYTHE_E_MALFORMED) {
-        return refuse(&result->buffer);
+        return hythe_call_refuse(&result->buffer);
     }
     if (said != HYTHE_OK) {
         (void)hythe_release(&result->buffer);
@@ -277,59 +246,36 @@ int hythe_rpc_wait(struct hythe_client *client, uint64_t *number, struct hythe_r
     return said;
 }
 
-/* Leases, fills and sends. */
-static int send_copy(struct hythe_client *client, uint32_t method, const void *argument,
-                     uint32_t bytes, uint32_t largest, uint32_t timeout_ms, uint64_t *number)
+int hythe_rpc_wait(struct hythe_client *client, uint64_t *number, struct hythe_rpc_result *result,
+                   uint32_t timeout_ms)
 {
-    struct hythe_buffer buffer;
-    int result = hythe_rpc_lease(client, &buffer, timeout_ms);
-
-    if (result != HYTHE_OK) {
-        return result;
+    if (result == NULL) {
+        return HYTHE_E_ARGUMENT;
     }
-    if (bytes <= buffer.length) {
-        copy(buffer.data, argument, bytes);
-    }
-    result = begin(client, method, &buffer, bytes, largest, timeout_ms, number);
-    if (buffer.endpoint != NULL) {
-        (void)hythe_release(&buffer);
-    }
-    return result;
+    return settle(result, hythe_reply_wait(client, number, &result->buffer, timeout_ms));
 }
 
 int hythe_rpc_call(struct hythe_client *client, uint32_t method, const void *argument,
                    uint32_t bytes, void *result, uint32_t capacity, uint32_t *length,
                    uint32_t timeout_ms)
 {
+    uint32_t words[HYTHE_CALL_WORDS] = {0};
     struct hythe_rpc_result came;
-    const struct hythe_port *port;
-    uint64_t number;
-    uint32_t start_ms;
-    uint32_t spent_ms;
     int said;
 
     if (client == NULL || length == NULL || (argument == NULL && bytes != 0) ||
-        (result == NULL && capacity != 0) || timeout_ms == HYTHE_CALL_NO_TIMEOUT) {
+        (result == NULL && capacity != 0) || !is_own_method(method) ||
+        timeout_ms == HYTHE_CALL_NO_TIMEOUT) {
         return HYTHE_E_ARGUMENT;
     }
-    *length = 0;
-    port = client->endpoint->link->port;
-    start_ms = port->now_ms(port->context);
-    said = send_copy(client, method, argument, bytes,
-                     least(capacity, endpoint_bytes(client->endpoint)), timeout_ms, &number);
-    if (said != HYTHE_OK) {
-        return said;
-    }
-    spent_ms = port->now_ms(port->context) - start_ms;
-    said = hythe_rpc_wait(client, &number, &came, timeout_ms - least(spent_ms, timeout_ms));
+    describe(words, method, bytes, least(capacity, endpoint_bytes(client->endpoint)), timeout_ms);
+    said = settle(&came, hythe_call_ask(client, words, argument, &came.buffer, timeout_ms));
     *length = said == HYTHE_E_FAILED ? (uint32_t)came.error : came.bytes;
-    if (said == HYTHE_E_TIMEOUT) {
-        (void)hythe_request_forget(client, number);
-    } else if (said == HYTHE_OK) {
+    if (said == HYTHE_OK) {
         if (came.bytes > capacity) {
             said = HYTHE_E_RESULT;
         } else {
-            copy(result, came.data, came.bytes);
+            hythe_bytes_copy(result, came.data, came.bytes);
         }
         (void)hythe_release(&came.buffer);
     }

@@ -439,29 +439,19 @@ static int32_t dispatch(struct hythe_service *service, struct call *call)
     return HYTHE_CONTROL_NO_METHOD;
 }
 
-/* What is no call is given up, and counted. */
-static int refuse(struct hythe_endpoint *endpoint, struct hythe_buffer *request)
-{
-    (void)hythe_release(request);
-    hythe_link_lock(endpoint->link);
-    hythe_violation(endpoint);
-    hythe_link_unlock(endpoint->link);
-    return HYTHE_E_MALFORMED;
-}
-
 static int answer(struct hythe_service *service, struct hythe_buffer *request)
 {
     struct call call = {0};
 
     if (request->length < HYTHE_CALL_BYTES) {
-        return refuse(service->config.endpoint, request);
+        return hythe_call_refuse(request);
     }
     hythe_call_read(request->data, call.request);
     call.bytes = request->data + HYTHE_CALL_BYTES;
     call.length = request->length - HYTHE_CALL_BYTES;
     call.words[HYTHE_CALL_METHOD] = call.request[HYTHE_CALL_METHOD];
     if (call.words[HYTHE_CALL_METHOD] == 0 || call.request[HYTHE_CALL_LENGTH] != call.length) {
-        return refuse(service->config.endpoint, request);
+        return hythe_call_refuse(request);
     }
     call.reply = request->data + HYTHE_CALL_BYTES;
     call.capacity = least(hythe_reply_capacity(request), HYTHE_CONTROL_BYTES) - HYTHE_CALL_BYTES;

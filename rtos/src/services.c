@@ -10,15 +10,7 @@
 
 /* Error numbers of Linux have 12 bits. */
 #define ERRNO_MAX 4095
-
-static void copy(uint8_t *to, const volatile uint8_t *from, uint32_t bytes)
-{
-    uint32_t i;
-
-    for (i = 0; i < bytes; i++) {
-        to[i] = from[i];
-    }
-}
+#define NO_ANSWER (-ERRNO_MAX - 1)
 
 /* What the link says, as an error number of Linux. */
 static int error_of(int result)
@@ -48,11 +40,7 @@ static int error_of(int result)
 
 int hythe_services_lie(struct hythe_services *services)
 {
-    struct hythe_endpoint *endpoint = services->client.endpoint;
-
-    hythe_link_lock(endpoint->link);
-    hythe_violation(endpoint);
-    hythe_link_unlock(endpoint->link);
+    hythe_call_lied(services->client.endpoint);
     return -HYTHE_EPROTO;
 }
 
@@ -64,55 +52,24 @@ static uint32_t own_number(const struct hythe_client *client)
     return tracker == NULL ? 0 : tracker->number(tracker);
 }
 
-/* Leases, fills, sends, and waits for the answer: HYTHE_OK, or why there is none. */
-static int ask(struct hythe_client *client, const struct hythe_services_call *call,
-               struct hythe_buffer *answer, uint32_t timeout_ms)
-{
-    const struct hythe_port *port = client->endpoint->link->port;
-    uint32_t start_ms = port->now_ms(port->context);
-    struct hythe_buffer buffer;
-    uint32_t spent_ms;
-    int result = hythe_request_lease(client, &buffer, timeout_ms);
-
-    if (result != HYTHE_OK) {
-        return result;
-    }
-    if (buffer.length < HYTHE_CALL_BYTES ||
-        buffer.length - HYTHE_CALL_BYTES < call->payload_bytes) {
-        result = HYTHE_E_LENGTH;
-    } else {
-        hythe_call_write(buffer.data, call->words);
-        copy(buffer.data + HYTHE_CALL_BYTES, call->payload, call->payload_bytes);
-        spent_ms = port->now_ms(port->context) - start_ms;
-        result = hythe_call(client, &buffer, HYTHE_CALL_BYTES + call->payload_bytes, answer,
-                            spent_ms < timeout_ms ? timeout_ms - spent_ms : 0);
-    }
-    if (buffer.endpoint != NULL) {
-        (void)hythe_release(&buffer);
-    }
-    return result;
-}
-
-/* What the answer says; 0 in `good`: it is none. */
-static int read_answer(struct hythe_services_call *call, const struct hythe_buffer *answer,
-                       int *good)
+/* What the answer says; NO_ANSWER: it is none. */
+static int read_answer(struct hythe_services_call *call, const struct hythe_buffer *answer)
 {
     uint32_t method = call->words[HYTHE_CALL_METHOD];
     uint32_t bytes = answer->length - HYTHE_CALL_BYTES;
     int32_t result;
 
-    *good = 0;
     if (answer->length < HYTHE_CALL_BYTES) {
-        return 0;
+        return NO_ANSWER;
     }
     hythe_call_read(answer->data, call->words);
     result = (int32_t)call->words[HYTHE_CALL_RESULT];
-    *good = call->words[HYTHE_CALL_METHOD] == method && call->words[HYTHE_CALL_LENGTH] == bytes &&
-            result >= -ERRNO_MAX && bytes <= (result < 0 ? 0 : call->result_bytes);
-    if (*good) {
-        call->result_bytes = bytes;
-        copy(call->result, answer->data + HYTHE_CALL_BYTES, bytes);
+    if (call->words[HYTHE_CALL_METHOD] != method || call->words[HYTHE_CALL_LENGTH] != bytes ||
+        result < -ERRNO_MAX || bytes > (result < 0 ? 0 : call->result_bytes)) {
+        return NO_ANSWER;
     }
+    call->result_bytes = bytes;
+    hythe_bytes_copy(call->result, answer->data + HYTHE_CALL_BYTES, bytes);
     return result;
 }
 
@@ -124,7 +81,6 @@ int hythe_services_call(struct hythe_services *services, struct hythe_services_c
     uint32_t all_ms = timeout_ms + call->grace_ms;
     struct hythe_buffer answer;
     int result;
-    int good;
 
     if (timeout_ms == HYTHE_CALL_NO_TIMEOUT) {
         return -HYTHE_EINVAL;
@@ -140,41 +96,37 @@ int hythe_services_call(struct hythe_services *services, struct hythe_services_c
     words[HYTHE_CALL_TIMEOUT] = timeout_ms;
     words[HYTHE_CALL_ARGUMENT] = first;
     words[HYTHE_CALL_LENGTH] = call->payload_bytes;
-    result = ask(client, call, &answer, all_ms < timeout_ms ? HYTHE_FOREVER : all_ms);
+    result = hythe_call_ask(client, words, call->payload, &answer,
+                            all_ms < timeout_ms ? HYTHE_FOREVER : all_ms);
     if (result != HYTHE_OK) {
         return error_of(result);
     }
-    result = read_answer(call, &answer, &good);
-    if (good && result >= 0 && call->confirm != 0) {
-        words[HYTHE_CALL_METHOD] = call->confirm;
+    result = read_answer(call, &answer);
+    if (result >= 0 && method == HYTHE_METHOD_MQ_RECEIVE) {
+        words[HYTHE_CALL_METHOD] = HYTHE_METHOD_MQ_TAKEN;
         words[HYTHE_CALL_LENGTH] = 0;
         hythe_call_write(answer.data, words);
         hythe_request_tell(client, &answer, HYTHE_CALL_BYTES);
     } else {
         (void)hythe_release(&answer);
     }
-    return good ? result : hythe_services_lie(services);
+    return result == NO_ANSWER ? hythe_services_lie(services) : result;
 }
 
 static int task_ended(struct hythe_services *services, uint32_t task)
 {
-    struct hythe_services_call call = {0};
+    uint32_t words[HYTHE_CALL_WORDS] = {0};
     struct hythe_buffer buffer;
-    int result = hythe_request_lease(&services->client, &buffer, 0);
+    int result = hythe_call_lease(&services->client, &buffer, 0, 0);
 
-    if (result != HYTHE_OK) {
-        /* Without an agent nobody knows of anything that the task has. */
-        return result != HYTHE_E_TIMEOUT;
+    if (result == HYTHE_OK) {
+        words[HYTHE_CALL_METHOD] = HYTHE_METHOD_TASK_ENDED;
+        words[HYTHE_CALL_ARGUMENT] = task;
+        hythe_call_write(buffer.data, words);
+        hythe_request_tell(&services->client, &buffer, HYTHE_CALL_BYTES);
     }
-    call.words[HYTHE_CALL_METHOD] = HYTHE_METHOD_TASK_ENDED;
-    call.words[HYTHE_CALL_ARGUMENT] = task;
-    if (buffer.length < HYTHE_CALL_BYTES) {
-        (void)hythe_release(&buffer);
-        return 0;
-    }
-    hythe_call_write(buffer.data, call.words);
-    hythe_request_tell(&services->client, &buffer, HYTHE_CALL_BYTES);
-    return 1;
+    /* Without an agent nobody knows of anything that the task has. */
+    return result != HYTHE_E_TIMEOUT;
 }
 
 int hythe_services_start(struct hythe_services *services,

@@ -1,6 +1,7 @@
 /* The gate of a restricted task: what it reaches, what it asks for, and that faults end it. */
 #include "freertos/hythe_gate_call.h"
 #include "linux_side.h"
+#include "services.h"
 #include "task.h"
 #include "tasks.h"
 #include "test.h"
@@ -212,6 +213,53 @@ static void buffers_are_known_by_their_numbers_alone(void)
     world_free(&fixture.tasks.world);
 }
 
+static int message_call(uint32_t operation, uint32_t target, const uint8_t *at, uint32_t bytes)
+{
+    struct hythe_gate_call *call = call_at(BYTES);
+
+    memset(call, 0, sizeof *call);
+    call->operation = operation;
+    call->target = target;
+    call->at = (uint8_t *)(uintptr_t)at;
+    call->bytes = bytes;
+    return ask(call);
+}
+
+static void messages_stand_only_where_the_task_reaches(void)
+{
+    static const char *const names[] = {"q", "q", "q"};
+    static struct hythe_services services;
+    const uint8_t *end = fixture.segment + 2 * BYTES;
+    uint32_t place;
+
+    make();
+    fixture.restriction.queues = names;
+    fixture.restriction.queue_count = 3;
+    fixture.restriction.semaphores = names;
+    fixture.restriction.semaphore_count = 1;
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_SEND, 0, end - 8, 8), -HYTHE_EBADF);
+    fixture.tasks.tasks.config.services = &services;
+    services.client.endpoint = world_endpoint(&fixture.tasks.world, OUT);
+    services.client.requests = fixture.tasks.open;
+    services.client.request_count = TASKS_OPEN;
+    for (place = HYTHE_GATE_OBJECTS; place < 5; place++) {
+        CHECK_EQUAL(message_call(HYTHE_GATE_MQ_SEND, place, end - 8, 8), -HYTHE_EBADF);
+        CHECK_EQUAL(message_call(HYTHE_GATE_SEM_WAIT, place - 1, NULL, 0), -HYTHE_EBADF);
+        CHECK_EQUAL(message_call(HYTHE_GATE_SEM_POST, place - 1, NULL, 0), -HYTHE_EBADF);
+    }
+    /* Within, it is the agent who is asked, and there is none. */
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_SEND, 0, end - 8, 8), -HYTHE_ETIMEDOUT);
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_SEND, 0, end - 8, 9), -HYTHE_EFAULT);
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_SEND, 0, end - 8, UINT32_MAX), -HYTHE_EFAULT);
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_SEND, 0, NULL, 8), -HYTHE_EFAULT);
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_RECEIVE, 0, end - 8, 8), -HYTHE_EFAULT);
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_RECEIVE, 0, fixture.stack.bytes + BYTES, BYTES),
+                -HYTHE_ETIMEDOUT);
+    CHECK_EQUAL(message_call(HYTHE_GATE_MQ_RECEIVE, 0, fixture.stack.bytes + BYTES, BYTES + 1),
+                -HYTHE_EFAULT);
+    world_free(&fixture.tasks.world);
+}
+
 /* ---- A fault, as the platform tells it ---- */
 
 static int has_faulted(void *context, const void *identity, struct hythe_fault *fault)
@@ -266,6 +314,42 @@ static void a_task_that_faults_is_ended_and_gives_back_what_it_had(void)
     world_free(&fixture.tasks.world);
 }
 
+static void the_agent_is_told_of_a_fault_when_it_can_be(void)
+{
+    static struct hythe_services services;
+    struct hythe_task *task = &fixture.tasks.memory[TASK_A];
+    uint32_t words[HYTHE_CALL_WORDS];
+    struct descriptor got;
+    const uint8_t *data;
+
+    make();
+    fixture.tasks.self = TASK_SERVICE;
+    services.client = fixture.tasks.client;
+    task->fault_untold = (struct hythe_fault){HYTHE_FAULT_WRITE, 0x21300000u, 0x1234u};
+    hythe_tasks_tell_faults(&fixture.tasks.tasks, &services);
+    CHECK_EQUAL(task->fault_untold.kind, HYTHE_FAULT_WRITE);
+    got = linux_slot(&fixture.tasks.world.side, 0, 1, WORLD_SLOT_BYTES - 256);
+    got.references = 1;
+    linux_push(&fixture.tasks.world.side, LINUX_FLOW(OUT, 0), got);
+    hythe_tasks_tell_faults(&fixture.tasks.tasks, &services);
+    CHECK_EQUAL(task->fault_untold.kind, HYTHE_FAULT_NONE);
+    CHECK(linux_take(&fixture.tasks.world.side, LINUX_FLOW(OUT, 0), &got));
+    CHECK_EQUAL(got.length, HYTHE_CALL_BYTES + 1);
+    data = fixture.tasks.world.region_memory + WORLD_SLOT_BYTES + got.offset;
+    hythe_call_read(data, words);
+    CHECK_EQUAL(words[HYTHE_CALL_METHOD], HYTHE_METHOD_TASK_EVENT);
+    CHECK_EQUAL(words[HYTHE_CALL_TASK], TASK_A + 1);
+    CHECK_EQUAL(words[HYTHE_CALL_FLAGS], HYTHE_FAULT_WRITE);
+    CHECK_EQUAL(words[HYTHE_CALL_ARGUMENT], 0x21300000u);
+    CHECK_EQUAL(words[HYTHE_CALL_ARGUMENT + 1], 0x1234u);
+    CHECK_EQUAL(words[HYTHE_CALL_LENGTH], 1);
+    CHECK_EQUAL(data[HYTHE_CALL_BYTES], 'a');
+    /* Once. */
+    hythe_tasks_tell_faults(&fixture.tasks.tasks, &services);
+    CHECK(!linux_take(&fixture.tasks.world.side, LINUX_FLOW(OUT, 0), &got));
+    world_free(&fixture.tasks.world);
+}
+
 static void a_platform_that_cannot_restrict_tasks_refuses_them(void)
 {
     struct hythe_tasks_config config;
@@ -286,6 +370,8 @@ void test_gate(void)
     RUN(a_call_that_the_task_does_not_reach_is_left_alone);
     RUN(the_argument_goes_only_where_the_task_may_write);
     RUN(buffers_are_known_by_their_numbers_alone);
+    RUN(messages_stand_only_where_the_task_reaches);
     RUN(a_task_that_faults_is_ended_and_gives_back_what_it_had);
+    RUN(the_agent_is_told_of_a_fault_when_it_can_be);
     RUN(a_platform_that_cannot_restrict_tasks_refuses_them);
 }

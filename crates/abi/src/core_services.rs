@@ -75,7 +75,15 @@ pub mod method {
 
     /// A task of the core has ended; not answered.
     pub const TASK_ENDED: u32 = 0x8000_0030;
+    /// The processor has stopped a task of the core; not answered.
+    pub const TASK_EVENT: u32 = 0x8000_0031;
 }
+
+/// The channel of events about a core, beside that of [`ENDPOINT`].
+pub const EVENTS: &str = "core/events";
+
+/// Event of [`EVENTS`]: a task was stopped by the processor.
+pub const EVENT_TASK_FAULTED: u8 = 0;
 
 /// Bits of `flags` of [`SEM_OPEN`](method::SEM_OPEN) and [`MQ_OPEN`](method::MQ_OPEN), as on
 /// Linux; the lowest two of a queue are its directions, 0 to receive, 1 to send, 2 for both.

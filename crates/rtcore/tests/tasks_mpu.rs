@@ -3,6 +3,9 @@
 
 mod support;
 
+use hythe_node::object::{
+    Deadline, MessageQueue, MessageQueueOptions, Semaphore, SemaphoreOptions, SyncError,
+};
 use hythe_node::{Subscriber, SubscriberOptions};
 use hythe_rtcore::tasks::{FaultKind, TaskError, TaskFault, TaskState};
 use hythe_sys::system_v::{CREATE, PRIVATE};
@@ -394,5 +397,89 @@ fn a_gate_does_nothing_that_its_task_could_not() {
     assert_eq!(guests.on_core.read(foreign, 0, 32), call);
     assert_eq!(guests.told(&mut counted, "objects"), 1, "itself");
     drop(counted);
+    guests.finish();
+}
+
+#[test]
+fn linux_is_told_of_each_fault_by_line_and_event() {
+    let Some(mut guests) = Guests::start() else {
+        return;
+    };
+    let mut listener = guests.p1.node.listener("core/events").expect("a listener");
+    let link = guests.place(Place::Link);
+    for count in 1..=3 {
+        let fault = guests.fault("guest", &format!("write {link:x}"));
+        let events = listener.wait(LONG).expect("sound");
+        let events: Vec<u8> = events.iter().map(|event| event.number()).collect();
+        assert_eq!(events, [0]);
+        let (number, pc) = (guests.p1.one("guest").number, fault.pc.expect("known"));
+        let line = format!(
+            "agent: task guest ({number}) was stopped: write at {link:#010x}, \
+             instruction at {pc:#010x}"
+        );
+        eventually("the log has a line for each", || {
+            let log = hythe_rtcore::control::log(&guests.p1.world.pool, BOARD).expect("a log");
+            log.lines().filter(|said| *said == line).count() == count
+        });
+    }
+    drop(listener);
+    guests.finish();
+}
+
+#[test]
+fn semaphores_and_queues_are_used_through_the_gate() {
+    const NAME: &str = "guest";
+    let Some(mut guests) = Guests::start() else {
+        return;
+    };
+    let mut counted = guests.counted();
+    let bad_place = (-9_i32).cast_unsigned();
+    let fault = (-14_i32).cast_unsigned();
+    let none = (-2_i32).cast_unsigned();
+    assert_eq!(guests.told(&mut counted, "semaphore 0"), none);
+    let node = &guests.p1.node;
+    let semaphore = Semaphore::open(node, NAME, &SemaphoreOptions::default().create(1));
+    let semaphore = semaphore.expect("made");
+    let options = MessageQueueOptions::default().create(4, 64);
+    let queue = MessageQueue::open(node, NAME, &options).expect("made");
+    assert_eq!(guests.told(&mut counted, "semaphore 0"), 0);
+    assert_eq!(semaphore.value().expect("sound"), 1);
+    assert_eq!(guests.told(&mut counted, "semaphore 1"), bad_place);
+    let own = guests.segments[0];
+    let own_at = guests.segment(0);
+    let foreign_at = guests.segment(1);
+    let link = guests.place(Place::Link);
+    guests.on_core.write(own, 0, b"hello");
+    assert_eq!(guests.told(&mut counted, &format!("send {own_at:x} 5")), 0);
+    let received = queue.receive(Deadline::Now).expect("one");
+    assert_eq!(
+        (received.priority, &*received.sample.to_vec()),
+        (3, &b"hello"[..])
+    );
+    for (verb, at, bytes) in [
+        ("send", foreign_at, 5_u32),
+        ("send", link, 5),
+        ("send", own_at + SEGMENT_BYTES - 4, 5),
+        ("send", own_at, u32::MAX),
+        ("get", foreign_at, 64),
+        ("get", link, 64),
+        ("get", own_at + SEGMENT_BYTES - 63, 64),
+        ("get", own_at, u32::MAX),
+    ] {
+        let told = guests.told(&mut counted, &format!("{verb} {at:x} {bytes:x}"));
+        assert_eq!(told, fault, "{verb} {bytes} at {at:#x}");
+    }
+    queue.send_copy(b"message", 1, Deadline::Now).expect("sent");
+    let last = own_at + SEGMENT_BYTES - 64;
+    assert_eq!(guests.told(&mut counted, &format!("get {last:x} 40")), 7);
+    assert_eq!(guests.on_core.read(own, SEGMENT_BYTES - 64, 7), b"message");
+    // One that is stopped with a count is a dead holder.
+    guests.fault("guest", &format!("take {link:x}"));
+    let bound = Deadline::after(LONG);
+    let died = semaphore.wait(bound).expect_err("told once");
+    assert!(matches!(died, SyncError::OwnerDead), "{died}");
+    drop((received, semaphore, queue, counted));
+    Semaphore::unlink(&guests.p1.node, NAME).expect("unlinked");
+    MessageQueue::unlink(&guests.p1.node, NAME).expect("unlinked");
     guests.finish();
 }

@@ -15,6 +15,8 @@
 #if portUSING_MPU_WRAPPERS
 
 #define WAIT_MS 20u
+/* Of what is there at once: longer than an agent takes on a loaded machine. */
+#define CALL_MS 60000u
 #define PRIORITY 2
 #define STACK_BYTES 2048u
 
@@ -201,12 +203,39 @@ static uint32_t objects(const struct hythe_gate *gate, uintptr_t ignored, uintpt
     return reached;
 }
 
+/* Takes a count, and gives it back. */
+static uint32_t semaphore(const struct hythe_gate *gate, uintptr_t place, uintptr_t ignored)
+{
+    int result = hythe_gate_sem_wait(gate, place, CALL_MS);
+
+    (void)ignored;
+    return (uint32_t)(result < 0 ? result : hythe_gate_sem_post(gate, place));
+}
+
+/* Takes one, and keeps it. */
+static uint32_t take_at(const struct hythe_gate *gate, uintptr_t at, uintptr_t ignored)
+{
+    (void)hythe_gate_sem_wait(gate, 0, CALL_MS);
+    return write_byte(gate, at, ignored);
+}
+
+static uint32_t send_from(const struct hythe_gate *gate, uintptr_t at, uintptr_t bytes)
+{
+    return (uint32_t)hythe_gate_mq_send(gate, 0, (const void *)at, bytes, 3, CALL_MS);
+}
+
+static uint32_t receive_to(const struct hythe_gate *gate, uintptr_t at, uintptr_t bytes)
+{
+    return (uint32_t)hythe_gate_mq_receive(gate, 0, (void *)at, bytes, NULL, CALL_MS);
+}
+
 static const struct verb verbs[] = {
-    {"write", write_byte},        {"read", read_byte}, {"run", run_at},
-    {"overflow", overflow},       {"stack", stand_at}, {"float", float_at},
-    {"supervisor", call_from},    {"echo", echo},      {"instruction", instruction},
-    {"hold", write_with_buffers}, {"call", call_at},   {"begin", begin_at},
-    {"objects", objects},
+    {"write", write_byte},        {"read", read_byte},      {"run", run_at},
+    {"overflow", overflow},       {"stack", stand_at},      {"float", float_at},
+    {"supervisor", call_from},    {"echo", echo},           {"instruction", instruction},
+    {"hold", write_with_buffers}, {"call", call_at},        {"begin", begin_at},
+    {"objects", objects},         {"semaphore", semaphore}, {"take", take_at},
+    {"send", send_from},          {"get", receive_to},
 };
 
 /* ---- How they are told, and tell ---- */
@@ -265,9 +294,12 @@ static void guest(struct hythe_gate *gate)
 
 /* ---- How they are configured ---- */
 
+static const char *const names_of_objects[] = {"guest"};
+
 static const struct hythe_restriction restrictions[GUESTS] = {
-    {guest, 1, segments_of_guest, 1, endpoints, ENDPOINTS},
-    {guest, 0, segments_of_reader, 3, endpoints, ENDPOINTS},
+    {guest, 1, segments_of_guest, 1, endpoints, ENDPOINTS, names_of_objects, 1, names_of_objects,
+     1},
+    {guest, 0, segments_of_reader, 3, endpoints, ENDPOINTS, NULL, 0, NULL, 0},
 };
 
 void guests_configure(struct hythe_task_config *configs, const struct work *work,

@@ -50,6 +50,7 @@ static struct hythe_task_config configs[TASKS];
 static struct hythe_held held[HELD_MAX];
 static struct hythe_client *clients[3];
 static struct hythe_service service;
+static struct hythe_services *services;
 static StackType_t stacks[TASKS_OWN][STACK_WORDS];
 static StaticTask_t kernel_memory[TASKS_OWN];
 
@@ -57,6 +58,9 @@ static void run_service(struct hythe_task *task)
 {
     for (;;) {
         (void)hythe_service_run(task->config->context, SERVICE_MS);
+#if GUESTS
+        hythe_tasks_tell_faults(&tasks, services);
+#endif
     }
 }
 
@@ -182,8 +186,9 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
     int result;
 
     clients[0] = work->client;
-    clients[1] = &work->segments->services.client;
-    clients[2] = &work->segments->services.messages;
+    services = &work->segments->services;
+    clients[1] = &services->client;
+    clients[2] = &services->messages;
     hythe_freertos_mpu_start(freertos, &port);
     add(TASK_SERVICE, "service", run_service, &service, PRIORITY_SERVICE,
         HYTHE_TASK_AT_START | HYTHE_TASK_PERMANENT);

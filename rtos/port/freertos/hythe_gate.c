@@ -134,13 +134,119 @@ static int release(struct hythe_gate_server *server, struct hythe_gate_call *cal
     return buffer == NULL ? HYTHE_E_ARGUMENT : hythe_release(buffer);
 }
 
+/* ---- Semaphores and queues ---- */
+
+/* Is there one of that place among so many names? */
+static int has_name(const struct hythe_gate_server *server, const struct hythe_gate_call *call,
+                    uint32_t count)
+{
+    return call->target < count && call->target < HYTHE_GATE_OBJECTS &&
+           server->task->tasks->config.services != NULL;
+}
+
+/* What the agent knows no more, such as one that was started anew, is opened again next time. */
+static int settle(struct hythe_object *object, int result)
+{
+    if (result == -HYTHE_EBADF) {
+        object->services = NULL;
+    }
+    return result;
+}
+
+/* An open semaphore; NULL, and why. */
+static struct hythe_sem *semaphore_of(struct hythe_gate_server *server,
+                                      const struct hythe_gate_call *call, int *result)
+{
+    const struct hythe_restriction *restriction = server->task->config->restriction;
+    struct hythe_sem *semaphore;
+
+    *result = -HYTHE_EBADF;
+    if (!has_name(server, call, restriction->semaphore_count)) {
+        return NULL;
+    }
+    semaphore = &server->semaphores[call->target];
+    *result = semaphore->object.services != NULL
+                  ? 0
+                  : hythe_sem_open(server->task->tasks->config.services,
+                                   restriction->semaphores[call->target], 0, 0, 0, semaphore);
+    return *result < 0 ? NULL : semaphore;
+}
+
+/* The same of a queue, with memory that the task reaches to read the message, or to write it. */
+static struct hythe_mq *queue_of(struct hythe_gate_server *server,
+                                 const struct hythe_gate_call *call, int writes, int *result)
+{
+    const struct hythe_restriction *restriction = server->task->config->restriction;
+    struct hythe_mq *queue;
+
+    *result = -HYTHE_EBADF;
+    if (!has_name(server, call, restriction->queue_count)) {
+        return NULL;
+    }
+    *result = -HYTHE_EFAULT;
+    if (!hythe_gate_reaches(server, (uintptr_t)call->at, call->bytes, writes)) {
+        return NULL;
+    }
+    queue = &server->queues[call->target];
+    *result = queue->object.services != NULL
+                  ? 0
+                  : hythe_mq_open(server->task->tasks->config.services,
+                                  restriction->queues[call->target], HYTHE_O_RDWR, 0, NULL, queue);
+    return *result < 0 ? NULL : queue;
+}
+
+static int sem_wait(struct hythe_gate_server *server, struct hythe_gate_call *call)
+{
+    int result;
+    struct hythe_sem *semaphore = semaphore_of(server, call, &result);
+
+    return semaphore == NULL
+               ? result
+               : settle(&semaphore->object, hythe_sem_timedwait(semaphore, call->timeout_ms));
+}
+
+static int sem_post(struct hythe_gate_server *server, struct hythe_gate_call *call)
+{
+    int result;
+    struct hythe_sem *semaphore = semaphore_of(server, call, &result);
+
+    return semaphore == NULL ? result : settle(&semaphore->object, hythe_sem_post(semaphore));
+}
+
+static int mq_send(struct hythe_gate_server *server, struct hythe_gate_call *call)
+{
+    int result;
+    struct hythe_mq *queue = queue_of(server, call, 0, &result);
+
+    return queue == NULL ? result
+                         : settle(&queue->object,
+                                  hythe_mq_timedsend(queue, call->at, call->bytes,
+                                                     (uint32_t)call->value, call->timeout_ms));
+}
+
+static int mq_receive(struct hythe_gate_server *server, struct hythe_gate_call *call)
+{
+    uint32_t priority = 0;
+    int result;
+    struct hythe_mq *queue = queue_of(server, call, 1, &result);
+
+    if (queue == NULL) {
+        return result;
+    }
+    result = hythe_mq_timedreceive(queue, call->at, call->bytes, &priority, call->timeout_ms);
+    call->value = priority;
+    return settle(&queue->object, result);
+}
+
 /* By enum hythe_gate_operation. */
 static int (*const operations[HYTHE_GATE_OPERATIONS])(struct hythe_gate_server *server,
                                                       struct hythe_gate_call *call) = {
-    [HYTHE_GATE_BEGIN] = begin,     [HYTHE_GATE_END] = end,
-    [HYTHE_GATE_RECEIVE] = receive, [HYTHE_GATE_SHOULD_STOP] = should_stop,
-    [HYTHE_GATE_LEASE] = lease,     [HYTHE_GATE_PUBLISH] = publish,
-    [HYTHE_GATE_FORWARD] = forward, [HYTHE_GATE_RELEASE] = release,
+    [HYTHE_GATE_BEGIN] = begin,       [HYTHE_GATE_END] = end,
+    [HYTHE_GATE_RECEIVE] = receive,   [HYTHE_GATE_SHOULD_STOP] = should_stop,
+    [HYTHE_GATE_LEASE] = lease,       [HYTHE_GATE_PUBLISH] = publish,
+    [HYTHE_GATE_FORWARD] = forward,   [HYTHE_GATE_RELEASE] = release,
+    [HYTHE_GATE_SEM_WAIT] = sem_wait, [HYTHE_GATE_SEM_POST] = sem_post,
+    [HYTHE_GATE_MQ_SEND] = mq_send,   [HYTHE_GATE_MQ_RECEIVE] = mq_receive,
 };
 
 void hythe_gate_serve(struct hythe_gate_server *server, uintptr_t at)

@@ -20,11 +20,15 @@
 #ifndef HYTHE_GATE_H
 #define HYTHE_GATE_H
 
+#include "hythe_mq.h"
+#include "hythe_sem.h"
 #include "hythe_shm.h"
 #include "hythe_task.h"
 
 /* Buffers that a restricted task may have at once. */
 #define HYTHE_GATE_BUFFERS 4u
+/* Semaphores that it may use, and queues. */
+#define HYTHE_GATE_OBJECTS 2u
 
 struct hythe_gate;
 
@@ -50,6 +54,11 @@ struct hythe_restriction {
     /* Those that it may use, by their place here. */
     struct hythe_endpoint *const *endpoints;
     uint32_t endpoint_count;
+    /* Names of semaphores and queues that there are, HYTHE_GATE_OBJECTS of each at most. */
+    const char *const *semaphores;
+    uint32_t semaphore_count;
+    const char *const *queues;
+    uint32_t queue_count;
 };
 
 /* ---- For the restricted task. Results are those of the functions they are named after. ---- */
@@ -85,6 +94,19 @@ int hythe_gate_publish(const struct hythe_gate *gate, struct hythe_gate_buffer *
 int hythe_gate_forward(const struct hythe_gate *gate, struct hythe_gate_buffer *buffer,
                        uint32_t endpoint, uint32_t timeout_ms);
 int hythe_gate_release(const struct hythe_gate *gate, struct hythe_gate_buffer *buffer);
+
+/*
+ * Semaphores and queues by their place. The gate opens them with the first call, for both
+ * directions; they are closed, and counts that the task took are a dead holder's, when it ends.
+ * Results are error numbers of Linux; -HYTHE_EBADF also with no such place; -HYTHE_EFAULT: it does
+ * not reach the message's memory itself.
+ */
+int hythe_gate_sem_wait(const struct hythe_gate *gate, uint32_t semaphore, uint32_t timeout_ms);
+int hythe_gate_sem_post(const struct hythe_gate *gate, uint32_t semaphore);
+int hythe_gate_mq_send(const struct hythe_gate *gate, uint32_t queue, const void *message,
+                       uint32_t bytes, uint32_t priority, uint32_t timeout_ms);
+int hythe_gate_mq_receive(const struct hythe_gate *gate, uint32_t queue, void *buffer,
+                          uint32_t capacity, uint32_t *priority, uint32_t timeout_ms);
 
 /* Needs no gate. */
 void hythe_gate_sleep(uint32_t time_ms);

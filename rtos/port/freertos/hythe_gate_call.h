@@ -19,7 +19,13 @@ enum hythe_gate_operation {
     HYTHE_GATE_PUBLISH = 5,
     HYTHE_GATE_FORWARD = 6,
     HYTHE_GATE_RELEASE = 7,
-    HYTHE_GATE_OPERATIONS = 8
+    /* Of semaphore `target`. */
+    HYTHE_GATE_SEM_WAIT = 8,
+    HYTHE_GATE_SEM_POST = 9,
+    /* Of queue `target`: `bytes` at `at`; `value` is the priority. */
+    HYTHE_GATE_MQ_SEND = 10,
+    HYTHE_GATE_MQ_RECEIVE = 11,
+    HYTHE_GATE_OPERATIONS = 12
 };
 
 /* In the restricted task's memory. The gate works on a copy, and puts that back. */
@@ -53,6 +59,8 @@ struct hythe_gate_server {
     struct hythe_gate_range ranges[HYTHE_GATE_RANGES];
     uint32_t range_count;
     struct hythe_buffer buffers[HYTHE_GATE_BUFFERS];
+    struct hythe_sem semaphores[HYTHE_GATE_OBJECTS];
+    struct hythe_mq queues[HYTHE_GATE_OBJECTS];
     int has_ended;
 };
 

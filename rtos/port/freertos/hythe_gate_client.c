@@ -96,6 +96,58 @@ int hythe_gate_release(const struct hythe_gate *gate, struct hythe_gate_buffer *
     return give(gate, &call, buffer);
 }
 
+int hythe_gate_sem_wait(const struct hythe_gate *gate, uint32_t semaphore, uint32_t timeout_ms)
+{
+    struct hythe_gate_call call = {
+        .operation = HYTHE_GATE_SEM_WAIT,
+        .target = semaphore,
+        .timeout_ms = timeout_ms,
+    };
+
+    return hythe_gate_ask(gate, &call);
+}
+
+int hythe_gate_sem_post(const struct hythe_gate *gate, uint32_t semaphore)
+{
+    struct hythe_gate_call call = {.operation = HYTHE_GATE_SEM_POST, .target = semaphore};
+
+    return hythe_gate_ask(gate, &call);
+}
+
+int hythe_gate_mq_send(const struct hythe_gate *gate, uint32_t queue, const void *message,
+                       uint32_t bytes, uint32_t priority, uint32_t timeout_ms)
+{
+    struct hythe_gate_call call = {
+        .operation = HYTHE_GATE_MQ_SEND,
+        .target = queue,
+        .bytes = bytes,
+        .timeout_ms = timeout_ms,
+        .value = priority,
+        /* Only read. */
+        .at = (uint8_t *)(uintptr_t)message,
+    };
+
+    return hythe_gate_ask(gate, &call);
+}
+
+int hythe_gate_mq_receive(const struct hythe_gate *gate, uint32_t queue, void *buffer,
+                          uint32_t capacity, uint32_t *priority, uint32_t timeout_ms)
+{
+    struct hythe_gate_call call = {
+        .operation = HYTHE_GATE_MQ_RECEIVE,
+        .target = queue,
+        .bytes = capacity,
+        .timeout_ms = timeout_ms,
+        .at = buffer,
+    };
+    int result = hythe_gate_ask(gate, &call);
+
+    if (result >= 0 && priority != NULL) {
+        *priority = call.value;
+    }
+    return result;
+}
+
 void hythe_gate_sleep(uint32_t time_ms)
 {
     TickType_t ticks = pdMS_TO_TICKS(time_ms);

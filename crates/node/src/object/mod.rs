@@ -14,6 +14,7 @@ mod claims;
 mod deadline;
 mod error;
 mod file;
+mod listing;
 mod lock;
 mod message_queue;
 mod messages;
@@ -28,6 +29,8 @@ use std::time::Duration;
 pub use changes::ObjectChanges;
 pub use claims::Claimed;
 pub use error::SyncError;
+pub use hythe_pool::ObjectCounts;
+pub use listing::{ObjectStatus, list};
 pub use message_queue::{MessageQueue, MessageQueueOptions, Received};
 pub use semaphore::{Semaphore, SemaphoreInfo, SemaphoreOptions};
 

@@ -1,5 +1,6 @@
 //! What a core replies, read from a copy.
 
+use std::fmt;
 use std::time::Duration;
 
 use hythe_abi::control::{PortRow, STACK_UNKNOWN, TaskRow, fault, flag};
@@ -146,6 +147,16 @@ impl TaskFault {
         };
         let pc = if pc == 0 { None } else { Some(pc) };
         Some(Self { kind, address, pc })
+    }
+}
+
+impl fmt::Display for TaskFault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} at {:#010x}", self.kind.name(), self.address)?;
+        match self.pc {
+            Some(pc) if pc != self.address => write!(out, ", instruction at {pc:#010x}"),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -160,8 +160,8 @@ impl CoreObjects {
         Ok(Answer::values([value, 0, 0, 0, u32::from(is_notified)]))
     }
 
-    /// Looks once for a call that may wait.
-    fn look_for(&mut self, call: &CallHeader) -> Result<Look, Refusal> {
+    /// Looks once for a call that may wait, for so many milliseconds from now on.
+    fn look_for(&mut self, call: &CallHeader, left_ms: u32) -> Result<Look, Refusal> {
         let [handle, second, _] = call.arguments;
         match call.method {
             method::SEM_WAIT => {
@@ -184,7 +184,7 @@ impl CoreObjects {
                 if !self.handles.queue(handle)?.0.has_room()? {
                     return Ok(Look::NotYet);
                 }
-                self.answer_of(handle, 0).map(Look::Done)
+                self.answer_of(handle, left_ms).map(Look::Done)
             }
             _ => {
                 let (_, registration) = self.handles.queue(handle)?;
@@ -204,7 +204,7 @@ impl CoreObjects {
         if header.method == method::MQ_RECEIVE && header.task != 0 {
             self.give_up(|delivery| delivery.task == header.task);
         }
-        match self.look_for(&header) {
+        match self.look_for(&header, header.timeout_ms) {
             Ok(Look::NotYet) if header.timeout_ms == 0 => {
                 call.answer(&Answer::refused(Errno::AGAIN));
             }
@@ -350,8 +350,9 @@ impl Kind for CoreObjects {
     fn look(&mut self) {
         let mut place = 0;
         while let Some(header) = self.waits.header(place) {
-            let found = self.look_for(&header);
-            if matches!(found, Ok(Look::NotYet)) && !self.waits.is_over(place) {
+            let left_ms = self.waits.left_ms(place);
+            let found = self.look_for(&header, left_ms);
+            if matches!(found, Ok(Look::NotYet)) && left_ms != 0 {
                 place += 1;
                 continue;
             }
