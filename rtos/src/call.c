@@ -53,26 +53,49 @@ int hythe_call_lease(struct hythe_client *client, struct hythe_buffer *buffer, u
     return result;
 }
 
+/* Leases and fills: the call, which is to be sent. */
+static int prepare(struct hythe_client *client, struct hythe_buffer *buffer,
+                   const uint32_t words[HYTHE_CALL_WORDS], const void *payload, uint32_t timeout_ms)
+{
+    uint32_t bytes = words[HYTHE_CALL_LENGTH];
+    int result = hythe_call_lease(client, buffer, bytes, timeout_ms);
+
+    if (result == HYTHE_OK) {
+        hythe_call_write(buffer->data, words);
+        hythe_bytes_copy(buffer->data + HYTHE_CALL_BYTES, payload, bytes);
+    }
+    return result;
+}
+
 int hythe_call_ask(struct hythe_client *client, const uint32_t words[HYTHE_CALL_WORDS],
                    const void *payload, struct hythe_buffer *answer, uint32_t timeout_ms)
 {
     const struct hythe_port *port = client->endpoint->link->port;
     uint32_t start_ms = port->now_ms(port->context);
-    uint32_t bytes = words[HYTHE_CALL_LENGTH];
     struct hythe_buffer buffer;
     uint32_t spent_ms;
-    int result = hythe_call_lease(client, &buffer, bytes, timeout_ms);
+    int result = prepare(client, &buffer, words, payload, timeout_ms);
 
     if (result != HYTHE_OK) {
         return result;
     }
-    hythe_call_write(buffer.data, words);
-    hythe_bytes_copy(buffer.data + HYTHE_CALL_BYTES, payload, bytes);
     spent_ms = port->now_ms(port->context) - start_ms;
-    result = hythe_call(client, &buffer, HYTHE_CALL_BYTES + bytes, answer,
+    result = hythe_call(client, &buffer, HYTHE_CALL_BYTES + words[HYTHE_CALL_LENGTH], answer,
                         spent_ms < timeout_ms ? timeout_ms - spent_ms : 0);
     if (buffer.endpoint != NULL) {
         (void)hythe_release(&buffer);
+    }
+    return result;
+}
+
+int hythe_call_tell(struct hythe_client *client, const uint32_t words[HYTHE_CALL_WORDS],
+                    const void *payload)
+{
+    struct hythe_buffer buffer;
+    int result = prepare(client, &buffer, words, payload, 0);
+
+    if (result == HYTHE_OK) {
+        hythe_request_tell(client, &buffer, HYTHE_CALL_BYTES + words[HYTHE_CALL_LENGTH]);
     }
     return result;
 }

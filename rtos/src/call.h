@@ -56,6 +56,13 @@ int hythe_call_lease(struct hythe_client *client, struct hythe_buffer *buffer, u
 int hythe_call_ask(struct hythe_client *client, const uint32_t words[HYTHE_CALL_WORDS],
                    const void *payload, struct hythe_buffer *answer, uint32_t timeout_ms);
 
+/*
+ * The same without an answer, if there is a slot now: HYTHE_OK, or as hythe_call_lease(). Never
+ * blocks.
+ */
+int hythe_call_tell(struct hythe_client *client, const uint32_t words[HYTHE_CALL_WORDS],
+                    const void *payload);
+
 /* Counts that something came over this endpoint which is no call, or no answer. */
 void hythe_call_lied(struct hythe_endpoint *endpoint);
 

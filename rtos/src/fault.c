@@ -14,30 +14,15 @@ static int tell(struct hythe_client *client, const struct hythe_task *task, uint
 {
     const struct hythe_fault *fault = &task->fault_untold;
     const char *name = task->config->name;
-    uint32_t name_bytes = hythe_name_bytes(name);
     uint32_t words[HYTHE_CALL_WORDS] = {0};
-    struct hythe_buffer buffer;
-    uint32_t i;
 
-    if (hythe_request_lease(client, &buffer, 0) != HYTHE_OK) {
-        return 0;
-    }
-    if (buffer.length < HYTHE_CALL_BYTES + name_bytes) {
-        (void)hythe_release(&buffer);
-        return 0;
-    }
     words[HYTHE_CALL_METHOD] = HYTHE_METHOD_TASK_EVENT;
     words[HYTHE_CALL_TASK] = number;
     words[HYTHE_CALL_FLAGS] = fault->kind;
     words[HYTHE_CALL_ARGUMENT] = fault->address;
     words[HYTHE_CALL_ARGUMENT + 1] = fault->pc;
-    words[HYTHE_CALL_LENGTH] = name_bytes;
-    hythe_call_write(buffer.data, words);
-    for (i = 0; i < name_bytes; i++) {
-        buffer.data[HYTHE_CALL_BYTES + i] = (uint8_t)name[i];
-    }
-    hythe_request_tell(client, &buffer, HYTHE_CALL_BYTES + name_bytes);
-    return 1;
+    words[HYTHE_CALL_LENGTH] = hythe_name_bytes(name);
+    return hythe_call_tell(client, words, name) == HYTHE_OK;
 }
 
 void hythe_tasks_tell_faults(struct hythe_tasks *tasks, struct hythe_services *services)

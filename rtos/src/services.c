@@ -116,17 +116,11 @@ int hythe_services_call(struct hythe_services *services, struct hythe_services_c
 static int task_ended(struct hythe_services *services, uint32_t task)
 {
     uint32_t words[HYTHE_CALL_WORDS] = {0};
-    struct hythe_buffer buffer;
-    int result = hythe_call_lease(&services->client, &buffer, 0, 0);
 
-    if (result == HYTHE_OK) {
-        words[HYTHE_CALL_METHOD] = HYTHE_METHOD_TASK_ENDED;
-        words[HYTHE_CALL_ARGUMENT] = task;
-        hythe_call_write(buffer.data, words);
-        hythe_request_tell(&services->client, &buffer, HYTHE_CALL_BYTES);
-    }
+    words[HYTHE_CALL_METHOD] = HYTHE_METHOD_TASK_ENDED;
+    words[HYTHE_CALL_ARGUMENT] = task;
     /* Without an agent nobody knows of anything that the task has. */
-    return result != HYTHE_E_TIMEOUT;
+    return hythe_call_tell(&services->client, words, NULL) != HYTHE_E_TIMEOUT;
 }
 
 int hythe_services_start(struct hythe_services *services,

@@ -426,7 +426,7 @@ impl MessageQueue {
     ) -> Result<(), SyncError> {
         let (shared, table) = (&self.opened.shared, self.opened.table()?);
         let pool = shared.pool();
-        // Asked only where somebody is to be notified.
+        // Nobody is asked where nobody is to be notified.
         let is_awaited = || {
             let mut openers = table.openers(self.opened.info.index);
             openers.any(|(party, receivers)| receivers > 0 && !lock::is_over(pool, party))

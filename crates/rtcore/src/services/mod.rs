@@ -197,8 +197,10 @@ impl Services {
         }
         let mut life = None;
         let mut seen = self.wakes.load(Ordering::Acquire);
+        // Once: it asks the kernel how this thread is scheduled.
+        let plan = WaitPlan::for_processes().at_most(NAP);
         while !over.load(Ordering::Acquire) {
-            match self.next(node, &mut servers, &mut seen)? {
+            match self.next((node, plan), &mut servers, &mut seen)? {
                 Some(Found::Request(request)) => {
                     self.follow(&mut life, link.life());
                     match Call::of(request)? {
@@ -216,7 +218,7 @@ impl Services {
     /// The next request. `None`: the time has come to look at calls that wait.
     fn next(
         &self,
-        node: &Node,
+        (node, plan): (&Node, WaitPlan),
         servers: &mut [Server],
         seen: &mut u32,
     ) -> Result<Option<Found>, NodeError> {
@@ -224,7 +226,6 @@ impl Services {
         let bound = deadline.map_or(SLICE, |at| {
             SLICE.min(at.saturating_duration_since(Instant::now()))
         });
-        let plan = WaitPlan::for_processes().at_most(NAP);
         node.participant().wait_for(plan, bound, || {
             // Requests first: a post does not wait until nothing changes any more.
             for server in &mut *servers {
