@@ -185,7 +185,11 @@ pub(crate) fn end_of(child: Child) -> Output {
     std::thread::spawn(move || done.send(child.wait_with_output()));
     match ended.recv_timeout(BOUND) {
         Ok(output) => output.expect("its output"),
-        Err(_) => panic!("process {pid} still runs after {BOUND:?}"),
+        Err(_) => {
+            // The core ends with it.
+            signal(pid, rustix::process::Signal::KILL);
+            panic!("process {pid} still runs after {BOUND:?}");
+        }
     }
 }
 
