@@ -63,6 +63,12 @@ int hythe_call_ask(struct hythe_client *client, const uint32_t words[HYTHE_CALL_
 int hythe_call_tell(struct hythe_client *client, const uint32_t words[HYTHE_CALL_WORDS],
                     const void *payload);
 
+/*
+ * Sends a buffer that was leased, or a reply's, to the agent, which answers nothing: it is counted
+ * by no open request. The buffer is gone. client.c.
+ */
+void hythe_request_tell(struct hythe_client *client, struct hythe_buffer *buffer, uint32_t length);
+
 /* Counts that something came over this endpoint which is no call, or no answer. */
 void hythe_call_lied(struct hythe_endpoint *endpoint);
 

@@ -51,12 +51,6 @@ int hythe_services_call(struct hythe_services *services, struct hythe_services_c
 int hythe_object_ask(const struct hythe_object *object, struct hythe_services_call *call,
                      uint32_t method, uint32_t timeout_ms);
 
-/*
- * Sends a buffer that was leased, or a reply's, to the agent, which answers nothing: it is counted
- * by no open request. The buffer is gone. client.c.
- */
-void hythe_request_tell(struct hythe_client *client, struct hythe_buffer *buffer, uint32_t length);
-
 /* What the agent said cannot be: counts a violation, and returns -HYTHE_EPROTO. */
 int hythe_services_lie(struct hythe_services *services);
 
