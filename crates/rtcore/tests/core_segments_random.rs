@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hythe_memory::Access;
@@ -102,12 +103,14 @@ fn whoever_is_killed_in_the_middle_of_calls_leaks_nothing() {
                 fixture.agent.child.id()
             };
             let after = Duration::from_micros(dice.below(4000) as u64);
+            let gone = AtomicBool::new(false);
             std::thread::scope(|scope| {
-                scope.spawn(move || {
+                scope.spawn(|| {
                     std::thread::sleep(after);
                     support::kill(victim);
+                    gone.store(true, Ordering::Relaxed);
                 });
-                fixture.on_core.churn(kept, 5 * PAGE as u32);
+                fixture.on_core.churn(kept, 5 * PAGE as u32, &gone);
             });
             match round % 2 {
                 0 => fixture.await_core_after(pid),

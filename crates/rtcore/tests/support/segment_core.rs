@@ -2,7 +2,7 @@
 //! the same pool.
 
 use std::io::Read as _;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hythe_memory::Access;
@@ -89,10 +89,11 @@ impl SegmentCore {
     }
 
     /// Makes, attaches, detaches and removes segments, and attaches the `kept` one, until a call
-    /// fails: the core or its agent has gone.
-    pub fn churn(&mut self, kept: i32, bytes: u32) {
+    /// fails because the core or its agent has gone. Neither has one to fail that went between two
+    /// rounds: the first round behind `gone` is the last.
+    pub fn churn(&mut self, kept: i32, bytes: u32, gone: &AtomicBool) {
         let made = [0, bytes, CREATE.cast_unsigned() | 0o600];
-        loop {
+        while !gone.load(Ordering::Relaxed) {
             let mut call = |method, words: &[u32]| {
                 let result = self.call(method, &bytes_of(words)).ok()?;
                 let words = words_of(&result);
