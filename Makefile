@@ -1,7 +1,7 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-boot test-latency test-media test-targets arm miri mutants check install uninstall deb bench bench-core bench-media bench-preload soak fuzz
+.PHONY: help setup demo test test-slow test-boot test-latency test-media test-p1 test-targets arm miri mutants check install uninstall deb bench bench-core bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
@@ -17,7 +17,7 @@ install = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' packaging/i
 c_files = $(shell find crates rtos preload-init bindings bench examples tests -name '*.[ch]' 2>/dev/null)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing, encode the demo's recording, build the board images
 	@scripts/setup.sh
@@ -49,6 +49,9 @@ test-latency: setup ## real-time latency: this machine beside cyclictest, FreeRT
 	scripts/latency-tools.sh
 	scripts/xen-tools.sh $(target)/xen
 	HYTHE_TEST_LATENCY=1 HYTHE_XEN=$(abspath $(target))/xen cargo test -p hythe-cli --test latency_peers --test latency_xen --test report_browser -- --nocapture --test-threads=1
+
+test-p1: setup ## the table of tests of the paper on shared memory between cores, on mps2-an386: a line each, with the commands behind it (half a minute)
+	RUST_BACKTRACE=0 HYTHE_TEST_P1=1 cargo test -q -p hythe-cli --test p1 -- --nocapture
 
 test-targets: ## a pool shared by an i686 and an x86-64 process, a static hythe built for musl (3 minutes at first, then seconds)
 	scripts/other-targets.sh test
@@ -90,12 +93,15 @@ bench: setup ## benchmarks, with baselines and peers in the same run
 	cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench ipc
 
-bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside copying as RPMsg does it (under ten minutes, on an idle machine); kept in bench/results
+bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside copying as RPMsg does it; what each service costs; a pair of processes on one CPU and on two (under twenty minutes, on an idle machine); kept in bench/results
 	cargo build --release -p hythe-cli -p hythe-bench
 	for board in mps2-an386 hosted; do \
-	  $(target)/release/hythe bench core --shared --board $$board --json \
-	    >$(target)/core-$$board.json && \
-	  mv $(target)/core-$$board.json bench/results/core-$$(date +%F)-$$board.json || exit 1; \
+	  for part in shared services pair; do \
+	    case $$part in shared) name=core ;; *) name=core-$$part ;; esac; \
+	    $(target)/release/hythe bench core --$$part --board $$board --json \
+	      >$(target)/core.json && \
+	    mv $(target)/core.json bench/results/$$name-$$(date +%F)-$$board.json || exit 1; \
+	  done; \
 	done
 
 bench-media: setup ## RTP sending by every method, ffmpeg and GStreamer beside it, 100 times, paced calls, a way that loses (over half an hour, as root, on an idle machine); kept in bench/results

@@ -81,8 +81,8 @@ impl PosixQueue {
             tv_nsec: nanoseconds % 1_000_000_000,
         };
         let (at, room, priority) = (to.as_mut_ptr().cast(), to.len(), std::ptr::null_mut());
-        // SAFETY: writes at most so many bytes to the slice, which is ours alone; the deadline lives
-        // until the call is over, and no priority is asked for.
+        // SAFETY: writes at most so many bytes to the slice, which is ours alone; the deadline
+        // lives until the call is over, and no priority is asked for.
         let got =
             unsafe { libc::mq_timedreceive(self.queue, at, room, priority, &raw const deadline) };
         if usize::try_from(got).is_ok_and(|got| got == room) {

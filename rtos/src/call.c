@@ -40,6 +40,19 @@ void hythe_bytes_copy(uint8_t *to, const volatile uint8_t *from, uint32_t bytes)
     }
 }
 
+int hythe_call_lease(struct hythe_client *client, struct hythe_buffer *buffer, uint32_t bytes,
+                     uint32_t timeout_ms)
+{
+    int result = hythe_request_lease(client, buffer, timeout_ms);
+
+    if (result == HYTHE_OK &&
+        (buffer->length < HYTHE_CALL_BYTES || buffer->length - HYTHE_CALL_BYTES < bytes)) {
+        (void)hythe_release(buffer);
+        return HYTHE_E_LENGTH;
+    }
+    return result;
+}
+
 int hythe_call_ask(struct hythe_client *client, const uint32_t words[HYTHE_CALL_WORDS],
                    const void *payload, struct hythe_buffer *answer, uint32_t timeout_ms)
 {
@@ -48,20 +61,16 @@ int hythe_call_ask(struct hythe_client *client, const uint32_t words[HYTHE_CALL_
     uint32_t bytes = words[HYTHE_CALL_LENGTH];
     struct hythe_buffer buffer;
     uint32_t spent_ms;
-    int result = hythe_request_lease(client, &buffer, timeout_ms);
+    int result = hythe_call_lease(client, &buffer, bytes, timeout_ms);
 
     if (result != HYTHE_OK) {
         return result;
     }
-    if (buffer.length < HYTHE_CALL_BYTES || buffer.length - HYTHE_CALL_BYTES < bytes) {
-        result = HYTHE_E_LENGTH;
-    } else {
-        hythe_call_write(buffer.data, words);
-        hythe_bytes_copy(buffer.data + HYTHE_CALL_BYTES, payload, bytes);
-        spent_ms = port->now_ms(port->context) - start_ms;
-        result = hythe_call(client, &buffer, HYTHE_CALL_BYTES + bytes, answer,
-                            spent_ms < timeout_ms ? timeout_ms - spent_ms : 0);
-    }
+    hythe_call_write(buffer.data, words);
+    hythe_bytes_copy(buffer.data + HYTHE_CALL_BYTES, payload, bytes);
+    spent_ms = port->now_ms(port->context) - start_ms;
+    result = hythe_call(client, &buffer, HYTHE_CALL_BYTES + bytes, answer,
+                        spent_ms < timeout_ms ? timeout_ms - spent_ms : 0);
     if (buffer.endpoint != NULL) {
         (void)hythe_release(&buffer);
     }

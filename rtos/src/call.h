@@ -43,8 +43,15 @@ void hythe_call_write(volatile uint8_t *to, const uint32_t words[HYTHE_CALL_WORD
 void hythe_bytes_copy(uint8_t *to, const volatile uint8_t *from, uint32_t bytes);
 
 /*
+ * As hythe_request_lease(), for so many bytes behind the header. HYTHE_E_LENGTH: the slot is too
+ * small, and given up.
+ */
+int hythe_call_lease(struct hythe_client *client, struct hythe_buffer *buffer, uint32_t bytes,
+                     uint32_t timeout_ms);
+
+/*
  * Calls with this header and payload, whose size the header has, and waits for the answer, which is
- * to be released. Results as hythe_request_lease() and hythe_call().
+ * to be released. Results as hythe_call_lease() and hythe_call().
  */
 int hythe_call_ask(struct hythe_client *client, const uint32_t words[HYTHE_CALL_WORDS],
                    const void *payload, struct hythe_buffer *answer, uint32_t timeout_ms);

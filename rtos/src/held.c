@@ -12,7 +12,8 @@ static struct hythe_tasks *tasks_of(const struct hythe_tracker *tracker)
     return (struct hythe_tasks *)(uintptr_t)tracker;
 }
 
-static struct hythe_task *self(const struct hythe_tracker *tracker)
+/* Also without the lock: of all identities its own stays as it is while it runs. */
+static uint32_t number(const struct hythe_tracker *tracker)
 {
     const struct hythe_tasks_config *config = &tasks_of(tracker)->config;
     const void *identity = config->port->self(config->port->context);
@@ -20,18 +21,17 @@ static struct hythe_task *self(const struct hythe_tracker *tracker)
 
     for (i = 0; i < config->count; i++) {
         if (config->tasks[i].identity == identity) {
-            return &config->tasks[i];
+            return i + 1;
         }
     }
-    return NULL;
+    return 0;
 }
 
-static uint32_t number(const struct hythe_tracker *tracker)
+static struct hythe_task *self(const struct hythe_tracker *tracker)
 {
-    /* Of all identities its own stays as it is while it runs. */
-    const struct hythe_task *task = self(tracker);
+    uint32_t own = number(tracker);
 
-    return task == NULL ? 0 : hythe_task_number(task);
+    return own == 0 ? NULL : &tasks_of(tracker)->config.tasks[own - 1];
 }
 
 static void took(struct hythe_tracker *tracker, struct hythe_buffer *buffer)

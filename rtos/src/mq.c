@@ -50,39 +50,31 @@ static uint32_t bound(const struct hythe_mq *mq, uint32_t timeout_ms)
 int hythe_mq_timedsend(struct hythe_mq *mq, const void *message, uint32_t bytes, uint32_t priority,
                        uint32_t timeout_ms)
 {
-    const struct hythe_services_call nothing = {0};
-    struct hythe_services_call call;
-    uint32_t most_ms = bound(mq, timeout_ms);
-    const struct hythe_port *port;
-    uint32_t start_ms;
-    uint32_t spent_ms;
+    uint32_t left_ms = bound(mq, timeout_ms);
     int result;
 
-    if (mq->object.services == NULL) {
-        return -HYTHE_EBADF;
-    }
     if (bytes > mq->attr.msgsize) {
         return -HYTHE_EMSGSIZE;
     }
-    port = mq->object.services->client.endpoint->link->port;
-    start_ms = port->now_ms(port->context);
     for (;;) {
-        call = nothing;
+        struct hythe_services_call call = {0};
+        uint32_t said_ms;
+
         call.words[HYTHE_CALL_ARGUMENT + 1] = priority;
         call.payload = message;
         call.payload_bytes = bytes;
         result = ask(mq, &call, HYTHE_MQ_SEND, 0);
-        if (result != -HYTHE_EAGAIN || most_ms == 0) {
+        if (result != -HYTHE_EAGAIN || left_ms == 0) {
             return result;
         }
-        spent_ms = port->now_ms(port->context) - start_ms;
-        if (spent_ms >= most_ms) {
-            return -HYTHE_ETIMEDOUT;
-        }
-        call = nothing;
-        result = ask(mq, &call, HYTHE_MQ_WAIT_SPACE, most_ms - spent_ms);
+        /* Another may take the place: the agent says how long there is still to wait. */
+        result = hythe_object_call(&mq->object, HYTHE_MQ_WAIT_SPACE, left_ms, &said_ms);
         if (result < 0) {
             return result;
+        }
+        left_ms = said_ms < left_ms ? said_ms : left_ms - 1;
+        if (left_ms == 0) {
+            return -HYTHE_ETIMEDOUT;
         }
     }
 }
@@ -96,7 +88,6 @@ int hythe_mq_timedreceive(struct hythe_mq *mq, void *buffer, uint32_t capacity, 
     call.words[HYTHE_CALL_ARGUMENT + 1] = capacity;
     call.result = buffer;
     call.result_bytes = capacity;
-    call.confirm = HYTHE_METHOD_MQ_TAKEN;
     result = ask(mq, &call, HYTHE_MQ_RECEIVE, bound(mq, timeout_ms));
     if (result < 0) {
         return result;

@@ -152,17 +152,12 @@ static void unskip_header(struct hythe_buffer *buffer)
 
 int hythe_rpc_lease(struct hythe_client *client, struct hythe_buffer *buffer, uint32_t timeout_ms)
 {
-    int result = hythe_request_lease(client, buffer, timeout_ms);
+    int result = hythe_call_lease(client, buffer, 0, timeout_ms);
 
-    if (result != HYTHE_OK) {
-        return result;
+    if (result == HYTHE_OK) {
+        skip_header(buffer);
     }
-    if (buffer->length < HYTHE_CALL_BYTES) {
-        (void)hythe_release(buffer);
-        return HYTHE_E_LENGTH;
-    }
-    skip_header(buffer);
-    return HYTHE_OK;
+    return result;
 }
 
 static void describe(uint32_t words[HYTHE_CALL_WORDS], uint32_t method, uint32_t bytes,

@@ -10,6 +10,7 @@
 
 /* Error numbers of Linux have 12 bits. */
 #define ERRNO_MAX 4095
+#define NO_ANSWER (-ERRNO_MAX - 1)
 
 /* What the link says, as an error number of Linux. */
 static int error_of(int result)
@@ -51,26 +52,24 @@ static uint32_t own_number(const struct hythe_client *client)
     return tracker == NULL ? 0 : tracker->number(tracker);
 }
 
-/* What the answer says; 0 in `good`: it is none. */
-static int read_answer(struct hythe_services_call *call, const struct hythe_buffer *answer,
-                       int *good)
+/* What the answer says; NO_ANSWER: it is none. */
+static int read_answer(struct hythe_services_call *call, const struct hythe_buffer *answer)
 {
     uint32_t method = call->words[HYTHE_CALL_METHOD];
     uint32_t bytes = answer->length - HYTHE_CALL_BYTES;
     int32_t result;
 
-    *good = 0;
     if (answer->length < HYTHE_CALL_BYTES) {
-        return 0;
+        return NO_ANSWER;
     }
     hythe_call_read(answer->data, call->words);
     result = (int32_t)call->words[HYTHE_CALL_RESULT];
-    *good = call->words[HYTHE_CALL_METHOD] == method && call->words[HYTHE_CALL_LENGTH] == bytes &&
-            result >= -ERRNO_MAX && bytes <= (result < 0 ? 0 : call->result_bytes);
-    if (*good) {
-        call->result_bytes = bytes;
-        hythe_bytes_copy(call->result, answer->data + HYTHE_CALL_BYTES, bytes);
+    if (call->words[HYTHE_CALL_METHOD] != method || call->words[HYTHE_CALL_LENGTH] != bytes ||
+        result < -ERRNO_MAX || bytes > (result < 0 ? 0 : call->result_bytes)) {
+        return NO_ANSWER;
     }
+    call->result_bytes = bytes;
+    hythe_bytes_copy(call->result, answer->data + HYTHE_CALL_BYTES, bytes);
     return result;
 }
 
@@ -82,7 +81,6 @@ int hythe_services_call(struct hythe_services *services, struct hythe_services_c
     uint32_t all_ms = timeout_ms + call->grace_ms;
     struct hythe_buffer answer;
     int result;
-    int good;
 
     if (timeout_ms == HYTHE_CALL_NO_TIMEOUT) {
         return -HYTHE_EINVAL;
@@ -103,37 +101,32 @@ int hythe_services_call(struct hythe_services *services, struct hythe_services_c
     if (result != HYTHE_OK) {
         return error_of(result);
     }
-    result = read_answer(call, &answer, &good);
-    if (good && result >= 0 && call->confirm != 0) {
-        words[HYTHE_CALL_METHOD] = call->confirm;
+    result = read_answer(call, &answer);
+    if (result >= 0 && method == HYTHE_METHOD_MQ_RECEIVE) {
+        words[HYTHE_CALL_METHOD] = HYTHE_METHOD_MQ_TAKEN;
         words[HYTHE_CALL_LENGTH] = 0;
         hythe_call_write(answer.data, words);
         hythe_request_tell(client, &answer, HYTHE_CALL_BYTES);
     } else {
         (void)hythe_release(&answer);
     }
-    return good ? result : hythe_services_lie(services);
+    return result == NO_ANSWER ? hythe_services_lie(services) : result;
 }
 
 static int task_ended(struct hythe_services *services, uint32_t task)
 {
-    struct hythe_services_call call = {0};
+    uint32_t words[HYTHE_CALL_WORDS] = {0};
     struct hythe_buffer buffer;
-    int result = hythe_request_lease(&services->client, &buffer, 0);
+    int result = hythe_call_lease(&services->client, &buffer, 0, 0);
 
-    if (result != HYTHE_OK) {
-        /* Without an agent nobody knows of anything that the task has. */
-        return result != HYTHE_E_TIMEOUT;
+    if (result == HYTHE_OK) {
+        words[HYTHE_CALL_METHOD] = HYTHE_METHOD_TASK_ENDED;
+        words[HYTHE_CALL_ARGUMENT] = task;
+        hythe_call_write(buffer.data, words);
+        hythe_request_tell(&services->client, &buffer, HYTHE_CALL_BYTES);
     }
-    call.words[HYTHE_CALL_METHOD] = HYTHE_METHOD_TASK_ENDED;
-    call.words[HYTHE_CALL_ARGUMENT] = task;
-    if (buffer.length < HYTHE_CALL_BYTES) {
-        (void)hythe_release(&buffer);
-        return 0;
-    }
-    hythe_call_write(buffer.data, call.words);
-    hythe_request_tell(&services->client, &buffer, HYTHE_CALL_BYTES);
-    return 1;
+    /* Without an agent nobody knows of anything that the task has. */
+    return result != HYTHE_E_TIMEOUT;
 }
 
 int hythe_services_start(struct hythe_services *services,

@@ -14,6 +14,7 @@
 #define HYTHE_METHOD_SHM_STAT 0x80000004u
 #define HYTHE_METHOD_SHM_SET 0x80000005u
 #define HYTHE_METHOD_SHM_REMOVE 0x80000006u
+#define HYTHE_METHOD_MQ_RECEIVE 0x80000023u
 #define HYTHE_METHOD_MQ_TAKEN 0x80000029u
 #define HYTHE_METHOD_TASK_ENDED 0x80000030u
 #define HYTHE_METHOD_TASK_EVENT 0x80000031u
@@ -35,15 +36,13 @@ struct hythe_services_call {
     uint32_t result_bytes;
     /* How much longer than `timeout_ms` the answer may take: the agent waits so long itself. */
     uint32_t grace_ms;
-    /* With this method the agent is told, in the answer's slot, that it was read; 0: it is not. */
-    uint32_t confirm;
 };
 
 /*
- * Calls, and waits for the answer up to `timeout_ms`. Returns what it says: 0 or more, or a
- * negative error number, also of the call itself (hythe_services.h). -HYTHE_EMSGSIZE: the payload
- * does not fit the slot that the agent gave; -HYTHE_EPROTO: the answer has more than
- * `result_bytes` behind its header, or what is wrong in it.
+ * Calls, and waits for the answer up to `timeout_ms`; a message that comes so is confirmed. Returns
+ * what it says: 0 or more, or a negative error number, also of the call itself (hythe_services.h).
+ * -HYTHE_EMSGSIZE: the payload does not fit the slot that the agent gave; -HYTHE_EPROTO: the answer
+ * has more than `result_bytes` behind its header, or what is wrong in it.
  */
 int hythe_services_call(struct hythe_services *services, struct hythe_services_call *call,
                         uint32_t method, uint32_t first, uint32_t timeout_ms);

@@ -76,22 +76,11 @@ void hythe_task_main(struct hythe_task *task)
     hythe_store_release(&task->state, TASK_RETURNED);
 }
 
-/* What an ended task has of the agent's services comes back; later, if there is no slot now. */
-static void tell_agent(struct hythe_task *task)
-{
-    struct hythe_services *services = task->tasks->config.services;
-
-    if (task->untold && services->task_ended(services, hythe_task_number(task))) {
-        task->untold = 0;
-    }
-}
-
 int hythe_task_begin(struct hythe_task *task, const volatile uint8_t *argument, uint32_t bytes)
 {
     const struct hythe_port_task *port = task->tasks->config.port;
     uint32_t i;
 
-    tell_agent(task);
     if (task->untold) {
         return 0;
     }
@@ -132,7 +121,7 @@ static void wake(struct hythe_task *task)
 /*
  * Takes back what a task has that runs no more, in this order: its sleep, since nothing else may
  * ring for it; its buffers, also those of requests that are not sent; then its open requests, whose
- * replies nobody waits for; and last what the agent has for it.
+ * replies nobody waits for. What the agent has for it follows, when the agent is told.
  */
 static void settle(struct hythe_task *task)
 {
@@ -145,7 +134,6 @@ static void settle(struct hythe_task *task)
         task->requests_forgotten += config->clients[i]->forget_of(config->clients[i], task);
     }
     task->untold = config->services != NULL;
-    tell_agent(task);
 }
 
 void hythe_task_end(struct hythe_task *task, uint32_t state)
@@ -175,6 +163,7 @@ static int has_faulted(struct hythe_task *task)
 
 void hythe_tasks_reap(struct hythe_tasks *tasks)
 {
+    struct hythe_services *services = tasks->config.services;
     uint32_t i;
 
     for (i = 0; i < tasks->config.count; i++) {
@@ -184,6 +173,8 @@ void hythe_tasks_reap(struct hythe_tasks *tasks)
         } else if (has_faulted(task)) {
             hythe_task_end(task, TASK_FAULTED);
         }
-        tell_agent(task);
+        if (task->untold && services->task_ended(services, i + 1)) {
+            task->untold = 0;
+        }
     }
 }

@@ -22,12 +22,6 @@ static inline int hythe_task_lives(const struct hythe_task *task)
     return task->state >= TASK_STARTING && task->state <= TASK_RETURNED;
 }
 
-/* From 1 on. */
-static inline uint32_t hythe_task_number(const struct hythe_task *task)
-{
-    return (uint32_t)(task - task->tasks->config.tasks) + 1;
-}
-
 /* ---- task.c; the service task only ---- */
 
 /*
@@ -40,8 +34,8 @@ int hythe_task_begin(struct hythe_task *task, const volatile uint8_t *argument, 
 void hythe_task_end(struct hythe_task *task, uint32_t state);
 
 /*
- * Ends those that have returned, and those that the processor has stopped; tells the agent what it
- * could not be told before.
+ * Ends those that have returned, and those that the processor has stopped; tells the agent which
+ * have ended since the last call. Before each request.
  */
 void hythe_tasks_reap(struct hythe_tasks *tasks);
 

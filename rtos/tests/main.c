@@ -48,6 +48,7 @@ int main(int argc, char **argv)
     test_held();
     test_gate();
     test_task();
+    test_ended();
     printf("%u passed, %u failed\n", test_sum.passed, test_sum.failed);
     return test_sum.failed != 0;
 }

@@ -62,5 +62,6 @@ void test_lies(void);
 void test_held(void);
 void test_gate(void);
 void test_task(void);
+void test_ended(void);
 
 #endif

@@ -92,7 +92,7 @@ static void a_sender_waits_for_a_place_by_a_call_of_its_own(void)
 
     fixture_make(&fixture);
     open_one(&fixture, &mq, 100);
-    will(&fixture, 0, 0, 0, 0);
+    will(&fixture, 0, 60, 0, 0);
     supply(&fixture, OUT);
     supply(&fixture, OUT);
     agent.refuses = 1;
@@ -110,6 +110,17 @@ static void a_sender_waits_for_a_place_by_a_call_of_its_own(void)
     CHECK_EQUAL(hythe_mq_send(&mq, "abc", 3, 0), -HYTHE_EAGAIN);
     CHECK_EQUAL(agent.count, 1);
     mq.attr.flags = 0;
+    /* An agent that says that there is more time than there was, or none. */
+    will(&fixture, 0, 0xFFFFFFFFu, 0, 0);
+    supply(&fixture, OUT);
+    supply(&fixture, OUT);
+    agent.refuses = 1;
+    CHECK_EQUAL(hythe_mq_timedsend(&mq, "abc", 3, 0, 1), -HYTHE_ETIMEDOUT);
+    CHECK_EQUAL(agent.count, 2);
+    will(&fixture, 0, 0, 0, 0);
+    supply(&fixture, OUT);
+    agent.refuses = 1;
+    CHECK_EQUAL(hythe_mq_timedsend(&mq, "abc", 3, 0, WAIT_MS), -HYTHE_ETIMEDOUT);
     /* The time is over; another error. */
     will(&fixture, -HYTHE_ETIMEDOUT, 0, 0, 0);
     supply(&fixture, OUT);

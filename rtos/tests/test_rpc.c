@@ -107,7 +107,7 @@ static void headers_are_those_of_the_page(void)
         hythe_call_write(written + 1, words);
         CHECK(memcmp(written + 1, expected, sizeof expected) == 0);
     }
-    CHECK_EQUAL(cases, 12);
+    CHECK_EQUAL(cases, 15);
 }
 
 /* ---- Serving ---- */

@@ -114,6 +114,11 @@ impl Running {
         self.pool.pool()
     }
 
+    /// The name of its core in the pool.
+    pub(super) fn board(&self) -> &str {
+        self.core.name()
+    }
+
     /// The core's process.
     pub(super) fn pid(&self) -> u32 {
         self.core.status().pid

@@ -45,7 +45,7 @@ impl Place {
 
 /// How it was measured.
 #[derive(Debug)]
-pub(super) struct Manner {
+pub(super) struct RunConditions {
     pub(super) cpus: [usize; 2],
     pub(super) rounds: u32,
     pub(super) load_before: f64,
@@ -122,10 +122,10 @@ impl TimesReport {
     pub(super) fn new(
         times: &[Times],
         ratios: Vec<Ratio>,
-        manner: Manner,
+        run: RunConditions,
         (cases, bar_of): (&'static str, fn(&Ratio) -> Option<Bar>),
     ) -> Result<Self, BenchError> {
-        let invalid = manner.invalid();
+        let invalid = run.invalid();
         Ok(Self {
             schema: SCHEMA,
             bench: "core",
@@ -138,13 +138,13 @@ impl TimesReport {
                 .collect::<Result<_, _>>()?,
             ratios,
             conditions: Conditions {
-                pinned: manner.cpus,
-                rounds: manner.rounds,
+                pinned: run.cpus,
+                rounds: run.rounds,
                 unoptimised: cfg!(debug_assertions),
                 uncommitted: machine::is_changed(),
-                load: [manner.load_before, machine::load()],
-                others: manner.others,
-                skipped: manner.skipped,
+                load: [run.load_before, machine::load()],
+                others: run.others,
+                skipped: run.skipped,
                 invalid,
             },
             labels: Labels { cases, bar_of },
@@ -152,7 +152,7 @@ impl TimesReport {
     }
 }
 
-impl Manner {
+impl RunConditions {
     fn invalid(&self) -> Option<String> {
         (self.others > SHARE_MAX).then(|| {
             format!(

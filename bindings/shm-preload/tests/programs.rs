@@ -74,6 +74,7 @@ const ATTACH: u32 = 21;
 const DETACH: u32 = 22;
 const READ: u32 = 23;
 const WRITE: u32 = 24;
+const REFUSE: u32 = 27;
 
 impl Fixture {
     /// Calls a method of the core with these words and bytes; what it returned.
@@ -281,6 +282,55 @@ fn a_refusal_is_the_systems_and_the_log_says_why() {
     let said = String::from_utf8_lossy(&wrong.stderr);
     assert!(
         said.contains("HYTHE_SHM has `twelve`, which is no key"),
+        "{said}"
+    );
+}
+
+/// A process that does nothing until this value goes.
+struct Paused(String);
+
+impl Paused {
+    fn new(pid: &str) -> Self {
+        run(Command::new("kill").args(["-STOP", pid]));
+        Self(pid.to_owned())
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-CONT", &self.0]).status();
+    }
+}
+
+#[test]
+fn a_core_that_is_to_make_a_segment_and_does_not_is_named() {
+    let Some(fixture) = Fixture::start() else {
+        return;
+    };
+    let asked = || {
+        let mut perl = fixture.preloaded("perl", "");
+        let script = "shmget(0, 100, 0x20000 | 0600 | 01000) // print 0 + $!";
+        let output = run(perl.env("HYTHE_SHM_LOG", "1").args(["-e", script]));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (text(&output), said)
+    };
+    let (number, said) = asked();
+    assert_eq!(number, "", "{said}");
+    assert!(fixture.segments().contains("\"made_on\": \"core\""));
+    fixture.ask(REFUSE, &[1], &[]);
+    let (number, said) = asked();
+    assert_eq!(number, "13", "EACCES: {said}");
+    assert!(said.contains("core `hosted` made no segment"), "{said}");
+    let status = text(&run(&mut fixture.hythe(&["core", "status", "--json"])));
+    let pid = status.split("\"core_pid\": ").nth(1).expect("a core");
+    let pid: String = pid.chars().take_while(char::is_ascii_digit).collect();
+    let paused = Paused::new(&pid);
+    let (number, said) = asked();
+    drop(paused);
+    assert_eq!(number, "28", "ENOSPC: {said}");
+    assert!(said.contains("core `hosted` has not answered"), "{said}");
+    assert!(
+        said.contains(&format!("its process {pid} is stopped")),
         "{said}"
     );
 }

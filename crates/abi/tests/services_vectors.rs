@@ -65,7 +65,7 @@ fn calls_are_those_of_the_page() {
             "{name}"
         );
     }
-    assert_eq!(seen, 5);
+    assert_eq!(seen, 7);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn replies_are_those_of_the_page() {
         assert_eq!(header.to_bytes(), bytes(&group), "{name}");
         assert_eq!(ReplyHeader::from_bytes(bytes(&group)), header, "{name}");
     }
-    assert_eq!(seen, 7);
+    assert_eq!(seen, 8);
 }
 
 #[test]

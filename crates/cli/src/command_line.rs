@@ -13,6 +13,7 @@ use crate::bench::BenchArgs;
 use crate::demo::{DemoArgs, StageArgs};
 use crate::latency::LatencyCommand;
 use crate::media::MediaCommand;
+use crate::play::PlayArgs;
 use crate::preload::PreloadCommand;
 use crate::record::RecordArgs;
 use crate::replay::ReplayArgs;
@@ -56,6 +57,13 @@ pub(crate) enum Command {
     /// One stage of the demo, as a process of its own
     #[command(hide = true)]
     DemoStage(StageArgs),
+    /// Play a movie whose picture and sound an RTOS core decodes, in step
+    #[command(
+        after_help = "Examples:\n  hythe play film.mp4 --video-out film.y4m --audio-out \
+                            film.wav\n  hythe play film.mp4 --board hosted --json | jq \
+                            .sync_error_ns"
+    )]
+    Play(PlayArgs),
     /// Make, show and remove pools
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  hythe pool create camera --size 64M")]

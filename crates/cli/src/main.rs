@@ -25,6 +25,7 @@ mod man;
 mod media;
 mod open;
 mod output;
+mod play;
 mod pool;
 mod preload;
 mod probe;
@@ -90,6 +91,7 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Doctor => probe::run(&globals),
         Command::Demo(args) => demo::run(args, &globals),
         Command::DemoStage(args) => demo::run_stage(args),
+        Command::Play(args) => play::run(args, &globals),
         Command::Pool(command) => pool::run(command, &globals),
         Command::List => list::run(&globals),
         Command::Who => who::run(&globals),

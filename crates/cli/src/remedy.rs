@@ -10,6 +10,7 @@ use hythe::media::MediaError;
 use hythe::{NodeError, PoolError};
 use hythe_demo::DemoError;
 use hythe_latency::{LatencyError, host};
+use hythe_play::PlayError;
 use hythe_preload::PreloadError;
 use hythe_terminal::escaped;
 
@@ -131,6 +132,15 @@ pub(crate) fn of_demo(error: &DemoError) -> String {
         DemoError::Node(error) => of_node(error),
         DemoError::Media(error) => of_media(error),
         DemoError::Core(error) => of_core(error),
+        _ => String::new(),
+    }
+}
+
+pub(crate) fn of_play(error: &PlayError) -> String {
+    match error {
+        PlayError::Node(error) => of_node(error),
+        PlayError::Media(error) => of_media(error),
+        PlayError::Core(error) => of_core(error),
         _ => String::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! What a command with a pool of its own makes outside its memory: that pool, and a directory for
-//! temporary files. Both go when it ends. Used by `hythe demo` and `hythe latency board`.
+//! temporary files. Both go when it ends. Used by `hythe demo`, `hythe play` and `hythe latency
+//! board`.
 
 use std::io;
 use std::path::Path;
@@ -15,15 +16,17 @@ use crate::remedy;
 pub(crate) enum Purpose {
     Demo,
     Latency,
+    Play,
 }
 
 impl Purpose {
-    const ALL: [Self; 2] = [Self::Demo, Self::Latency];
+    const ALL: [Self; 3] = [Self::Demo, Self::Latency, Self::Play];
 
     const fn pool_prefix(self) -> &'static str {
         match self {
             Self::Demo => "demo-",
             Self::Latency => "latency-",
+            Self::Play => "play-",
         }
     }
 
@@ -31,6 +34,7 @@ impl Purpose {
         match self {
             Self::Demo => "hythe-demo-",
             Self::Latency => "hythe-latency-",
+            Self::Play => "hythe-play-",
         }
     }
 }

@@ -71,6 +71,8 @@ fn whole_session(board: &str) {
         (&tested["messages"], &tested["size_bytes"], &tested["wait"]),
         (&1000.into(), &4096.into(), &"bell".into())
     );
+    // Each was forwarded, and none was copied.
+    assert_eq!(tested["in_place"], 1000, "{tested}");
     let number = |name: &str| tested[name].as_f64().expect("a number");
     assert!(number("messages_per_second") > 0.0 && number("p50_ns") > 0.0);
     assert!(number("p50_ns") <= number("p99_ns") && number("p99_ns") <= number("max_ns"));

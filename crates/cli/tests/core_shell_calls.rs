@@ -1,7 +1,12 @@
-//! `rpc`, `segments` and `peek` of `hythe core shell`: what they print, and each refusal.
+//! `rpc`, `segments`, `peek` and `objects` of `hythe core shell`: what they print, and each
+//! refusal.
 
 mod support;
 
+use std::time::Duration;
+
+use hythe::sync::{Deadline, MessageQueue, MessageQueueOptions, Semaphore, SemaphoreOptions};
+use hythe::{Node, Pool, PoolOptions};
 use serde_json::Value;
 use support::Root;
 
@@ -134,4 +139,42 @@ fn a_byte_of_a_segment_has_two_addresses() {
     p1.failed(&format!("peek {id} {BYTES}"), 2, &["has 5000 bytes"]);
     p1.failed("peek 2147483647 0", 1, &["no segment", "2147483647"]);
     p1.failed("peek 1", 2, &["`peek ID OFFSET [BYTE]`"]);
+}
+
+#[test]
+fn semaphores_and_queues_are_listed_with_what_they_count() {
+    let p1 = P1::start();
+    assert_eq!(p1.last("objects")["objects"], Value::Array(Vec::new()));
+    let commands = ["core", "shell", HOSTED, "-c", "open; run; objects"];
+    assert!(p1.root.ok(&commands).contains("there are no semaphores"));
+    let options = PoolOptions::new("default").root(&p1.root.pools());
+    let node = Node::join(&Pool::open(&options).expect("a pool"), "user").expect("joins");
+    let two = SemaphoreOptions::default().create(2);
+    let semaphore = Semaphore::open(&node, "/free", &two).expect("made");
+    let soon = || Deadline::after(Duration::from_secs(60));
+    semaphore.wait(soon()).expect("taken");
+    let queue = MessageQueueOptions::default().create(4, 100);
+    let queue = MessageQueue::open(&node, "/work", &queue).expect("made");
+    queue.send_copy(b"first", 3, soon()).expect("sent");
+    let listed = p1.last("shutdown; objects");
+    let [free, work] = &listed["objects"].as_array().expect("a list")[..] else {
+        panic!("{listed}");
+    };
+    let of = |object: &Value, fields: [&str; 4]| fields.map(|field| object[field].clone());
+    assert_eq!(
+        of(free, ["name", "kind", "value", "held"]),
+        ["/free".into(), "semaphore".into(), 1.into(), Value::from(1)]
+    );
+    assert_eq!(
+        of(work, ["name", "kind", "messages", "accepted"]),
+        ["/work".into(), "queue".into(), 1.into(), Value::from(1)]
+    );
+    assert_eq!(
+        (&free["messages"], &work["held"]),
+        (&Value::Null, &Value::Null)
+    );
+    let text = p1.root.ok(&commands);
+    for word in ["ABANDONED", "/free", "semaphore", "/work", "queue"] {
+        assert!(text.contains(word), "no `{word}` in {text}");
+    }
 }

@@ -24,6 +24,19 @@ impl Node {
         let joined = hythe_node::Node::join(pool, name);
         joined.map(Self)
     }
+
+    /// As [`join`](Self::join), with time-outs for what the ports do with cores.
+    ///
+    /// # Errors
+    /// As [`hythe_node::Node::join`].
+    #[cfg(feature = "core")]
+    pub fn join_with(
+        pool: &Pool,
+        name: &str,
+        timeouts: hythe_rtcore::LinkTimeouts,
+    ) -> Result<Self, NodeError> {
+        hythe_rtcore::join_with(pool, name, timeouts).map(Self)
+    }
 }
 
 impl Deref for Node {

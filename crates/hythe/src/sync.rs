@@ -26,6 +26,6 @@
 //! ```
 
 pub use hythe_node::object::{
-    Deadline, MessageQueue, MessageQueueOptions, Received, Semaphore, SemaphoreInfo,
-    SemaphoreOptions, SyncError,
+    Deadline, MessageQueue, MessageQueueOptions, ObjectCounts, ObjectStatus, Received, Semaphore,
+    SemaphoreInfo, SemaphoreOptions, SyncError, list,
 };

@@ -58,8 +58,8 @@ pub use member::ports::PortWishes;
 pub use member::recovery::{Recovered, Recoverer};
 pub use member::transfer::expect_take;
 pub use object::{
-    NewObject, ObjectError, ObjectIndex, ObjectInfo, ObjectKind, ObjectTable, Owner, Party,
-    QueuedMessage, Registrant, Section, SectionTaken, Wait, Who,
+    NewObject, ObjectCounts, ObjectError, ObjectIndex, ObjectInfo, ObjectKind, ObjectTable, Owner,
+    Party, QueuedMessage, Registrant, Section, SectionTaken, Wait, Who,
 };
 pub use regions::{
     ClaimedSlot, LinkPlace, RegionGeometry, RegionKind, Regions, SegmentPlace, SlotClass, Taken,

@@ -89,6 +89,7 @@ static void start_services(const struct board *board)
 
 void app_start(const struct board *board)
 {
+    static const char ready[] = "p1: ready\n";
     const struct hythe_link_config config = {
         .link = board->link,
         .link_bytes = board->link_bytes,
@@ -116,5 +117,6 @@ void app_start(const struct board *board)
     work.segments = &segments;
     must(tasks_start(&core_link, &freertos, &work, &methods,
                      hythe_link_endpoint(&core_link, ENDPOINT_CONTROL)) == HYTHE_OK);
+    board_write(ready, sizeof ready - 1);
     board_open_doorbell();
 }

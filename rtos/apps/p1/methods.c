@@ -10,7 +10,6 @@
 #include "task.h"
 
 #include "guest.h"
-#include "pair.h"
 
 /* Bounds each wait; the loop goes on. */
 #define WAIT_MS 1000u
@@ -217,7 +216,7 @@ void methods_run(void *argument)
 {
     struct methods *methods = argument;
     struct hythe_rpc_method
-        table[OWN_METHODS + SEGMENTS_METHODS + GUESTS_METHODS + PAIR_METHODS + OBJECTS_METHODS] = {
+        table[OWN_METHODS + SEGMENTS_METHODS + GUESTS_METHODS + OBJECTS_METHODS] = {
             {REVERSE, reverse, NULL},     {FAIL, fail, NULL},  {FILL, fill, NULL},
             {SLEEP, sleep_ms, NULL},      {ASK, ask, methods}, {ASK_MANY, ask_many, methods},
             {COUNT, count_late, methods},
@@ -228,8 +227,6 @@ void methods_run(void *argument)
     next += SEGMENTS_METHODS;
     guests_methods(methods->calls->link, next);
     next += GUESTS_METHODS;
-    pair_methods(methods->segments, next);
-    next += PAIR_METHODS;
     objects_methods(methods->objects, next);
     for (;;) {
         uint32_t i = methods->held_count;

@@ -23,6 +23,9 @@ struct objects {
 /* Writes the methods into a table. */
 void objects_methods(struct objects *objects, struct hythe_rpc_method *table);
 
+/* Cuts the next word out of a text, in place. */
+char *objects_cut(char **text);
+
 /* The task that does what its argument says, over and over, until it is to stop. */
 void objects_run_worker(struct hythe_task *task);
 

@@ -1,42 +1,22 @@
 /*
- * The core's half of a pair that takes turns in a segment (`hythe bench core --pair`): writes a
- * message, or reads one and compares it. The task of methods.c calls these.
+ * One of a pair that share a segment and two semaphores (`hythe bench core --pair`): writes a
+ * message into one half of the segment while a process reads the one before it from the other, or
+ * reads it while a process writes the next.
  */
 #include "pair.h"
 
-#include <string.h>
+#include "hythe_shm.h"
 
-enum {
-    PRODUCE = 50,
-    CONSUME = 51
-};
-
-/* The argument is too short, or its sizes are odd; no such attachment; outside of it; a word is
- * another. */
-enum {
-    TOO_SHORT = 1,
-    NO_SUCH = 2,
-    OUTSIDE = 3,
-    DAMAGED = 4
-};
-
-/* The words of an argument. */
-enum {
-    PLACE,
-    OFFSET,
-    BYTES,
-    PIECE_BYTES,
-    NUMBER_LOW,
-    NUMBER_HIGH,
-    IS_COMPUTED,
-    WORDS
-};
+/* Bounds each wait, so that it hears soon that it is to stop. */
+#define WAIT_MS 500u
+/* Longer than an agent takes on a loaded machine. */
+#define CALL_MS 60000u
+/* Each piece of a message begins anew. */
+#define PIECE_WORDS 512u
 
 struct turn {
     uint64_t *words;
     uint32_t count;
-    /* Each piece begins anew. */
-    uint32_t piece_words;
     uint64_t number;
     int is_computed;
 };
@@ -53,113 +33,91 @@ static uint64_t next_random(uint64_t *state)
     return word ^ (word >> 31);
 }
 
-/* The one word of a message that is stored all over. */
-static uint64_t stored_word(uint64_t number)
+/* The word at `index` of a message: of a random stream, or the same all over. */
+static uint64_t next_word(const struct turn *turn, uint32_t index, uint64_t *state)
 {
-    return number * 0x9E3779B97F4A7C15u | 1u;
+    if (!turn->is_computed) {
+        return turn->number * 0x9E3779B97F4A7C15u | 1u;
+    }
+    if (index % PIECE_WORDS == 0) {
+        *state = (turn->number << 32 | turn->number >> 32) ^ (index / PIECE_WORDS);
+    }
+    return next_random(state);
 }
 
-static uint64_t seed(uint64_t number, uint32_t piece)
+static void write_message(const struct turn *turn)
 {
-    return (number << 32 | number >> 32) ^ piece;
-}
-
-static int turn_of(const struct segments *segments, const struct hythe_rpc_request *request,
-                   struct turn *turn)
-{
-    uint32_t argument[WORDS];
-    const struct hythe_shm *shm;
-
-    if (request->argument_bytes < sizeof argument) {
-        return TOO_SHORT;
-    }
-    memcpy(argument, request->argument, sizeof argument);
-    if (argument[PIECE_BYTES] == 0 || argument[PIECE_BYTES] % 8 != 0 || argument[BYTES] % 8 != 0 ||
-        argument[OFFSET] % 8 != 0) {
-        return TOO_SHORT;
-    }
-    if (argument[PLACE] >= SEGMENTS_ATTACHED_MAX) {
-        return NO_SUCH;
-    }
-    shm = &segments->attached[argument[PLACE]];
-    if (shm->address == NULL) {
-        return NO_SUCH;
-    }
-    if (hythe_shm_check(shm, shm->address + argument[OFFSET], argument[BYTES], 0) != 0) {
-        return OUTSIDE;
-    }
-    turn->words = (uint64_t *)(void *)(shm->address + argument[OFFSET]);
-    turn->count = argument[BYTES] / 8;
-    turn->piece_words = argument[PIECE_BYTES] / 8;
-    turn->number = (uint64_t)argument[NUMBER_HIGH] << 32 | argument[NUMBER_LOW];
-    turn->is_computed = argument[IS_COMPUTED] != 0;
-    return 0;
-}
-
-static void write_piece(const struct turn *turn, uint64_t *words, uint32_t count, uint32_t piece)
-{
-    uint64_t state = seed(turn->number, piece);
-    uint64_t stored = stored_word(turn->number);
+    uint64_t state = 0;
     uint32_t i;
 
-    for (i = 0; i < count; i++) {
-        words[i] = turn->is_computed ? next_random(&state) : stored;
+    for (i = 0; i < turn->count; i++) {
+        turn->words[i] = next_word(turn, i, &state);
     }
 }
 
-static int is_piece(const struct turn *turn, const uint64_t *words, uint32_t count, uint32_t piece)
+static int is_message(const struct turn *turn)
 {
-    uint64_t state = seed(turn->number, piece);
-    uint64_t stored = stored_word(turn->number);
     uint64_t different = 0;
+    uint64_t state = 0;
     uint32_t i;
 
-    for (i = 0; i < count; i++) {
-        different |= words[i] ^ (turn->is_computed ? next_random(&state) : stored);
+    for (i = 0; i < turn->count; i++) {
+        different |= turn->words[i] ^ next_word(turn, i, &state);
     }
     return different == 0;
 }
 
-static int produce(void *context, const struct hythe_rpc_request *request,
-                   struct hythe_rpc_reply *reply)
+/* Until it is to stop, or a message is another: then nobody posts, and the process misses it. */
+static void take_turns(struct hythe_task *task, struct turn *turn, int writes,
+                       struct hythe_sem *from, struct hythe_sem *to)
 {
-    struct turn turn;
-    uint32_t at;
-    int result = turn_of(context, request, &turn);
+    uint64_t *first = turn->words;
 
-    (void)reply;
-    for (at = 0; result == 0 && at < turn.count; at += turn.piece_words) {
-        uint32_t left = turn.count - at;
-        write_piece(&turn, turn.words + at, left < turn.piece_words ? left : turn.piece_words,
-                    at / turn.piece_words);
-    }
-    return result;
-}
-
-static int consume(void *context, const struct hythe_rpc_request *request,
-                   struct hythe_rpc_reply *reply)
-{
-    struct turn turn;
-    uint32_t at;
-    int result = turn_of(context, request, &turn);
-
-    (void)reply;
-    for (at = 0; result == 0 && at < turn.count; at += turn.piece_words) {
-        uint32_t left = turn.count - at;
-        if (!is_piece(&turn, turn.words + at, left < turn.piece_words ? left : turn.piece_words,
-                      at / turn.piece_words)) {
-            result = DAMAGED;
+    while (!hythe_task_should_stop(task)) {
+        if (hythe_sem_timedwait(from, WAIT_MS) != 0) {
+            continue;
         }
+        turn->words = first + (turn->number % 2) * turn->count;
+        if (writes) {
+            write_message(turn);
+        } else if (!is_message(turn)) {
+            return;
+        }
+        (void)hythe_sem_post(to);
+        turn->number++;
     }
-    return result;
 }
 
-void pair_methods(struct segments *segments, struct hythe_rpc_method *table)
+static uint32_t number_of(const char *digits)
 {
-    const struct hythe_rpc_method methods[PAIR_METHODS] = {
-        {PRODUCE, produce, segments},
-        {CONSUME, consume, segments},
-    };
+    uint32_t number = 0;
 
-    memcpy(table, methods, sizeof methods);
+    while (*digits >= '0' && *digits <= '9') {
+        number = 10 * number + (uint32_t)(*digits++ - '0');
+    }
+    return number;
+}
+
+void pair_run(struct hythe_task *task, struct hythe_services *services, int writes, char *argument)
+{
+    int32_t id = (int32_t)number_of(objects_cut(&argument));
+    uint32_t bytes = number_of(objects_cut(&argument));
+    int is_computed = objects_cut(&argument)[0] == 'c';
+    const char *from_name = objects_cut(&argument);
+    const char *to_name = objects_cut(&argument);
+    struct turn turn = {NULL, bytes / 8, 0, is_computed};
+    struct hythe_sem from;
+    struct hythe_sem to;
+    struct hythe_shm shm;
+
+    if (hythe_shmat(services, id, 0, &shm, CALL_MS) != 0) {
+        return;
+    }
+    turn.words = (uint64_t *)(void *)shm.address;
+    if (bytes / 8 <= shm.bytes / 16 && hythe_sem_open(services, from_name, 0, 0, 0, &from) == 0 &&
+        hythe_sem_open(services, to_name, 0, 0, 0, &to) == 0) {
+        take_turns(task, &turn, writes, &from, &to);
+    }
+    /* The semaphores are closed with this task. */
+    (void)hythe_shmdt(&shm, CALL_MS);
 }

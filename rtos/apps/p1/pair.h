@@ -1,12 +1,10 @@
-/* Methods by which a benchmark has this core write and read a segment (README.md). */
+/* A task that takes turns with a process in a segment (README.md). */
 #ifndef PAIR_H
 #define PAIR_H
 
-#include "segments.h"
+#include "objects.h"
 
-#define PAIR_METHODS 2
-
-/* Writes the methods into a table. */
-void pair_methods(struct segments *segments, struct hythe_rpc_method *table);
+/* `ID BYTES stored|computed FROM TO`, until it is to stop. */
+void pair_run(struct hythe_task *task, struct hythe_services *services, int writes, char *argument);
 
 #endif

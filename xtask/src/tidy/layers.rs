@@ -26,6 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-latency", &["hythe-sys", "hythe-terminal"]),
     ("hythe-report", REPORT),
     ("hythe-demo", DEMO),
+    ("hythe-play", DEMO),
     ("hythe-testing", &[]),
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
@@ -77,6 +78,7 @@ const DEMO: &[&str] = &["hythe", "hythe-sys", "hythe-terminal"];
 const COMMAND: &[&str] = &[
     "hythe",
     "hythe-demo",
+    "hythe-play",
     "hythe-preload",
     "hythe-latency",
     "hythe-report",

@@ -155,7 +155,7 @@ fn make_targets(text: &str) -> impl Iterator<Item = &str> {
 /// The target of a rule with a description: `NAME: … ## DESCRIPTION`.
 fn target(rule: &str) -> Option<&str> {
     let (name, rest) = rule.split_once(':')?;
-    let is_name = |character: char| character.is_ascii_lowercase() || character == '-';
+    let is_name = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
     (rest.contains("## ") && !name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
@@ -163,9 +163,10 @@ fn target(rule: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const ROWS: &str = "| `make test` | all |\n| `make install`, `make uninstall` | both |\n";
-    const MAKEFILE: &str = "help: ## this list\ntest: setup ## all tests\ninstall: ## in\n\
-                            uninstall: ## out\nhidden:\n";
+    const ROWS: &str = "| `make test` | all |\n| `make test-p1` | one |\n\
+                        | `make install`, `make uninstall` | both |\n";
+    const MAKEFILE: &str = "help: ## this list\ntest: setup ## all tests\ntest-p1: ## one\n\
+                            install: ## in\nuninstall: ## out\nhidden:\n";
     const LINKS: &str = "[a](docs/guide/a.md)\n";
 
     fn said(pages: &[(&str, &str)]) -> Vec<String> {

@@ -39,6 +39,8 @@ pub(super) enum Count {
 pub(super) trait Ground: fmt::Debug {
     /// How the other process finds it, in words that [`attach`] understands.
     fn place(&self) -> String;
+    /// The segment's id.
+    fn segment(&self) -> i32;
     fn copy_in(&self, at: usize, from: &[u8]);
     fn copy_out(&self, at: usize, to: &mut [u8]);
     fn post(&self, count: Count) -> Result<(), BenchError>;
@@ -89,7 +91,11 @@ struct Kernel {
 
 impl Ground for Kernel {
     fn place(&self) -> String {
-        format!("sysv:{}:{}", self.segment.id(), self.semaphores.id())
+        format!("sysv:{}:{}", self.segment(), self.semaphores.id())
+    }
+
+    fn segment(&self) -> i32 {
+        self.segment.id()
     }
 
     fn copy_in(&self, at: usize, from: &[u8]) {
@@ -117,7 +123,7 @@ struct Ours {
     semaphores: [Semaphore; 2],
 }
 
-const NAMES: [&str; 2] = ["/empty", "/full"];
+pub(super) const NAMES: [&str; 2] = ["/empty", "/full"];
 /// `IPC_CREAT`.
 pub(in super::super) const CREATE: i32 = 0o1000;
 
@@ -160,7 +166,11 @@ impl Ours {
 
 impl Ground for Ours {
     fn place(&self) -> String {
-        format!("hythe:{}:{}", self.pool, self.segment.id())
+        format!("hythe:{}:{}", self.pool, self.segment())
+    }
+
+    fn segment(&self) -> i32 {
+        self.segment.id()
     }
 
     fn copy_in(&self, at: usize, from: &[u8]) {

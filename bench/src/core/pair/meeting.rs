@@ -9,7 +9,7 @@ use crate::error::BenchError;
 use crate::lookout::{BoundedWait, Lookout, NAP};
 
 /// Messages that the segment has space for: one is written while the one before it is read.
-pub(super) const PLACES: u64 = 2;
+const PLACES: u64 = 2;
 
 /// Segment and semaphores, attached.
 #[derive(Debug)]
@@ -53,6 +53,11 @@ impl Meeting {
             payload,
             piece: vec![0; PIECE.min(size)],
         }
+    }
+
+    /// The segment's id.
+    pub(super) fn segment(&self) -> i32 {
+        self.ground.segment()
     }
 
     pub(super) fn place(&self) -> String {

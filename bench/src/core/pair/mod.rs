@@ -28,7 +28,7 @@ use self::payload::Payload;
 use self::with_core::Direction;
 use super::args::CoreArguments;
 use super::board::{self, Running};
-use super::times::{Manner, Place, TimesReport};
+use super::times::{Place, RunConditions, TimesReport};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::others::Others;
@@ -149,7 +149,7 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<TimesReport, BenchError> 
     let (touched, skipped) = first_touch::measure(scale.rounds)?;
     let others = others.share()?;
     running.stop()?;
-    let manner = Manner {
+    let run = RunConditions {
         cpus,
         rounds: scale.rounds,
         load_before,
@@ -165,7 +165,7 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<TimesReport, BenchError> 
     let ratios = report::ratios(&series, &times);
     times.extend(report::of_pages(touched, cpus[0]));
     let labels = ("case, ns by message or page", report::bar_of as fn(&_) -> _);
-    TimesReport::new(&times, ratios, manner, labels)
+    TimesReport::new(&times, ratios, run, labels)
 }
 
 /// Every case.

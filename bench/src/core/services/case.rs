@@ -82,8 +82,11 @@ pub(super) fn all() -> Vec<Case> {
         (Hythe, Message, PAGE),
         (Hythe, Call, PAGE),
         (Core, Ping, SHORT),
+        (Core, Semaphore, 0),
+        (Core, Message, SHORT),
         (Core, Call, SHORT),
         (Core, Ping, PAGE),
+        (Core, Message, PAGE),
         (Core, Call, PAGE),
         (Core, Segment, PAGE),
     ];

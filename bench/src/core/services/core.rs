@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use hythe_node::rpc::Caller;
-use hythe_node::{Client, ClientOptions, Node};
+use hythe_node::{Client, ClientOptions};
+use hythe_rtcore::tasks::Tasks;
 
+use super::super::board::Running;
 use super::super::pair::CREATE;
 use super::case::{Case, Service};
-use super::end::{End, no_end};
-use super::ours::{Calling, Ping};
+use super::end::{End, Side};
+use super::ours::{Calling, NAMES, Ping, Queues, Semaphores};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 
@@ -24,8 +26,14 @@ const REMOVE: u32 = 0;
 /// Longer than a core takes on a busy machine.
 const CALL_BOUND: Duration = Duration::from_secs(10);
 
+/// The task that hands over, and what it is told to do between two semaphores and two queues.
+const WORKER: &str = "worker";
+const HAND: &str = "hand";
+const PUMP: &str = "pump";
+
 /// Opens it, as a node that reaches cores.
-pub(super) fn open(case: Case, node: &Node) -> Result<Box<dyn End>, BenchError> {
+pub(super) fn open(case: Case, running: &Running) -> Result<Box<dyn End>, BenchError> {
+    let node = running.node(super::super::case::System::Hythe);
     let buffer = vec![0; case.size];
     Ok(match case.service {
         Service::Ping => Box::new(Ping::over(node.clone(), ["ping", "pong"], buffer)?),
@@ -37,8 +45,52 @@ pub(super) fn open(case: Case, node: &Node) -> Result<Box<dyn End>, BenchError> 
             client: node.client(CALLS, &ClientOptions::default())?,
             size: case.size as u32,
         }),
-        Service::Semaphore | Service::Message => return Err(no_end(case)),
+        Service::Semaphore => Box::new(Worked::start(
+            Semaphores::open(node.clone(), Side::Near)?,
+            (running, HAND),
+        )?),
+        Service::Message => Box::new(Worked::start(
+            Queues::open(node.clone(), Side::Near, buffer)?,
+            (running, PUMP),
+        )?),
     })
+}
+
+/// A task of the core is the far side of an end between processes.
+#[derive(Debug)]
+struct Worked<E> {
+    end: E,
+    tasks: Tasks,
+}
+
+impl<E> Worked<E> {
+    /// What the end is made of is there when the task opens it.
+    fn start(end: E, (running, what): (&Running, &str)) -> Result<Self, BenchError> {
+        let mut tasks = Tasks::open(running.pool(), running.board(), "tasks").map_err(refused)?;
+        let [there, back] = NAMES;
+        let argument = format!("{what} {there} {back}");
+        tasks.start(WORKER, &argument).map_err(refused)?;
+        Ok(Self { end, tasks })
+    }
+}
+
+impl<E: End> End for Worked<E> {
+    fn send(&mut self, number: u64) -> Result<(), BenchError> {
+        self.end.send(number)
+    }
+
+    fn receive(&mut self, number: u64, lookout: &Lookout) -> Result<(), BenchError> {
+        self.end.receive(number, lookout)
+    }
+
+    /// The task has closed what it had open.
+    fn finish(&mut self) -> Result<(), BenchError> {
+        self.tasks.stop(WORKER).map(drop).map_err(refused)
+    }
+}
+
+fn refused(error: impl std::fmt::Display) -> BenchError {
+    BenchError::Unable(error.to_string())
 }
 
 /// The core makes, attaches, removes and detaches: a call each, and what it asks its agent for.

@@ -1,11 +1,8 @@
-//! One end of a service between two processes, and how it is opened.
+//! One end of a service between two processes.
 
 use std::fmt;
 
-use super::case::{Case, System};
-use super::futex::FutexEnd;
-use super::ours;
-use super::posix::PosixEnd;
+use super::case::Case;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 
@@ -16,6 +13,11 @@ pub(super) trait End: fmt::Debug {
 
     /// Waits for message `number` and reads it.
     fn receive(&mut self, number: u64, lookout: &Lookout) -> Result<(), BenchError>;
+
+    /// Nothing comes any more.
+    fn finish(&mut self) -> Result<(), BenchError> {
+        Ok(())
+    }
 }
 
 /// Which of the two.
@@ -37,16 +39,7 @@ impl Side {
     }
 }
 
-/// Opens an end. The near one is opened first.
-pub(super) fn open(case: Case, side: Side, place: &str) -> Result<Box<dyn End>, BenchError> {
-    Ok(match case.system {
-        System::Futex => Box::new(FutexEnd::open(case, side, place)?),
-        System::Mq => Box::new(PosixEnd::open(case, side, place)?),
-        System::Hythe => ours::open(case, side, place)?,
-        System::Core | System::Shmget => return Err(no_end(case)),
-    })
-}
-
+/// Of a case that has none.
 pub(super) fn no_end(case: Case) -> BenchError {
     BenchError::WrongUse(format!("`{case}` is nothing between two processes"))
 }

@@ -6,7 +6,8 @@ use clap::Args;
 
 use super::super::other_process::OtherProcess;
 use super::case::Case;
-use super::end::{self, Side};
+use super::end::Side;
+use super::open;
 use crate::cpus;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
@@ -36,7 +37,7 @@ pub(crate) fn answer(arguments: &ServiceArguments) -> Result<(), BenchError> {
         size: arguments.size,
         ..arguments.case.parse()?
     };
-    let mut end = end::open(case, Side::Far, &arguments.place)?;
+    let mut end = open::open(case, Side::Far, &arguments.place)?;
     std::io::stdout().write_all(b".")?;
     std::io::stdout().flush()?;
     for number in 0.. {

@@ -11,6 +11,7 @@ mod core;
 mod end;
 mod far;
 mod futex;
+mod open;
 mod ours;
 mod posix;
 mod ratios;
@@ -26,7 +27,7 @@ use self::end::Side;
 use super::args::CoreArguments;
 use super::board::{self, Running};
 use super::run::{Budget, sample};
-use super::times::{Manner, Place, Times, TimesReport};
+use super::times::{Place, RunConditions, Times, TimesReport};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::others::Others;
@@ -82,7 +83,7 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<TimesReport, BenchError> 
     bar.finish_and_clear();
     let others = others.share()?;
     running.stop()?;
-    let manner = Manner {
+    let run = RunConditions {
         cpus,
         rounds: scale.rounds,
         load_before,
@@ -90,7 +91,7 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<TimesReport, BenchError> 
         skipped: Vec::new(),
     };
     let ratios = ratios::all(&cases, &times);
-    TimesReport::new(&times, ratios, manner, ("service, ns", |_| None))
+    TimesReport::new(&times, ratios, run, ("service, ns", |_| None))
 }
 
 fn row(case: Case, cpus: [usize; 2], core: &Place) -> Times {
@@ -128,11 +129,13 @@ fn measure(
             sample(budget, lookout, |_| segment::make_the_kernels(size))
         }
         (System::Core, _) => {
-            let mut end = core::open(case, running.node(super::case::System::Hythe))?;
-            sample(budget, lookout, |number| {
+            let mut end = core::open(case, running)?;
+            let measured = sample(budget, lookout, |number| {
                 end.send(number)?;
                 end.receive(number, lookout)
-            })
+            })?;
+            end.finish()?;
+            Ok(measured)
         }
         _ => between_processes(case, budget, far_cpu, (running, lookout)),
     }?;
@@ -154,7 +157,7 @@ fn between_processes(
         System::Mq => (None, format!("/hythe-bench-{}", std::process::id())),
         _ => (None, running.pool().options().name().to_owned()),
     };
-    let mut near = end::open(case, Side::Near, &place)?;
+    let mut near = open::open(case, Side::Near, &place)?;
     let far = far::start(case, &place, far_cpu)?;
     let measured = sample(budget, lookout, |number| {
         near.send(number)?;

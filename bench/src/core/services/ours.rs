@@ -20,7 +20,7 @@ use crate::payload::{fill, is_message};
 /// The method of the far side: returns its argument.
 const ECHO: u32 = 1;
 /// Also names of channels.
-const NAMES: [&str; 2] = ["/there", "/back"];
+pub(super) const NAMES: [&str; 2] = ["/there", "/back"];
 const CALLS: &str = "calls";
 /// Messages that a queue has places for.
 const MESSAGES: u32 = 4;
@@ -151,7 +151,7 @@ impl End for Ping {
 
 /// A semaphore each way.
 #[derive(Debug)]
-struct Semaphores {
+pub(super) struct Semaphores {
     outgoing: Semaphore,
     incoming: Semaphore,
     /// Takes the names away.
@@ -159,7 +159,7 @@ struct Semaphores {
 }
 
 impl Semaphores {
-    fn open(node: Node, side: Side) -> Result<Self, BenchError> {
+    pub(super) fn open(node: Node, side: Side) -> Result<Self, BenchError> {
         let options = SemaphoreOptions::default().create(0);
         let open = |name| Semaphore::open(&node, name, &options).map_err(refused);
         let [outgoing, incoming] = side.order(NAMES);
@@ -192,7 +192,7 @@ impl Drop for Semaphores {
 
 /// A message queue each way.
 #[derive(Debug)]
-struct Queues {
+pub(super) struct Queues {
     outgoing: MessageQueue,
     incoming: MessageQueue,
     buffer: Vec<u8>,
@@ -201,7 +201,7 @@ struct Queues {
 }
 
 impl Queues {
-    fn open(node: Node, side: Side, buffer: Vec<u8>) -> Result<Self, BenchError> {
+    pub(super) fn open(node: Node, side: Side, buffer: Vec<u8>) -> Result<Self, BenchError> {
         // Fits: a page at most.
         let options = MessageQueueOptions::default().create(MESSAGES, buffer.len() as u32);
         let open = |name| MessageQueue::open(&node, name, &options).map_err(refused);

@@ -1,4 +1,7 @@
-//! A place for one test: its own pool root, its own temporary files, the real program.
+//! A place for one test: its own pool root, its own temporary files, the real program. Used by the
+//! tests of `hythe demo` and of `hythe play`.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -106,7 +109,7 @@ impl World {
             .expect("the program runs")
     }
 
-    /// Nothing of the demo is left: no pool, no temporary file, no process.
+    /// Nothing of the command is left: no pool, no temporary file, no process.
     pub(crate) fn is_clean(&self) {
         let pools = self
             .root()
@@ -116,7 +119,7 @@ impl World {
             left.extend(
                 names_in(self.directory.path())
                     .into_iter()
-                    .filter(|name| name.starts_with("hythe-demo-")),
+                    .filter(|name| name.starts_with("hythe-")),
             );
             left.extend(self.processes());
             left

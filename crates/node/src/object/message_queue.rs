@@ -426,13 +426,15 @@ impl MessageQueue {
     ) -> Result<(), SyncError> {
         let (shared, table) = (&self.opened.shared, self.opened.table()?);
         let pool = shared.pool();
-        // Nobody is asked where nobody is to be notified.
+        // Asked only where somebody is to be notified.
         let is_awaited = || {
             let mut openers = table.openers(self.opened.info.index);
             openers.any(|(party, receivers)| receivers > 0 && !lock::is_over(pool, party))
         };
-        let next = section.next_message(&mut |party| lock::is_over(pool, party))?;
-        let notifies = next.is_none() && section.registrant().is_some() && !is_awaited();
+        let mut is_over = |party| lock::is_over(pool, party);
+        let notifies = section.registrant().is_some()
+            && section.next_message(&mut is_over)?.is_none()
+            && !is_awaited();
         let message = section.begin_insert(priority, reference.descriptor());
         let (control, slot) = (pool.control(), reference.slot());
         if let Err(error) = shared.act(|member| member.give(control, self.store, slot, 1)) {

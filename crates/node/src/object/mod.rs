@@ -14,6 +14,7 @@ mod claims;
 mod deadline;
 mod error;
 mod file;
+mod listing;
 mod lock;
 mod message_queue;
 mod messages;
@@ -28,6 +29,8 @@ use std::time::Duration;
 pub use changes::ObjectChanges;
 pub use claims::Claimed;
 pub use error::SyncError;
+pub use hythe_pool::ObjectCounts;
+pub use listing::{ObjectStatus, list};
 pub use message_queue::{MessageQueue, MessageQueueOptions, Received};
 pub use semaphore::{Semaphore, SemaphoreInfo, SemaphoreOptions};
 
@@ -38,4 +41,7 @@ pub use deadline::Deadline;
 pub(crate) const LOCK_BOUND: Duration = Duration::from_secs(2);
 
 /// A wait looks again after so long, whether or not somebody woke it: who should have may be dead.
-const LONGEST_NAP: Duration = Duration::from_millis(100);
+///
+/// No part of a second: between two naps a signal interrupts nothing, and programs like to send
+/// one some seconds after they have started.
+const LONGEST_NAP: Duration = Duration::from_millis(97);

@@ -10,6 +10,7 @@
 //! Never calls the system, never waits, never touches a message, never trusts a word it read: one
 //! out of range is [`ObjectError::Damaged`].
 
+mod counts;
 mod error;
 #[cfg(all(test, loom))]
 mod models;
@@ -20,6 +21,7 @@ mod table;
 
 use crate::tables::members::MemberIndex;
 
+pub use counts::ObjectCounts;
 pub use error::ObjectError;
 pub use queue::{QueuedMessage, Registrant};
 pub use section::{Owner, Section, SectionTaken};

@@ -53,8 +53,14 @@ impl<M: Memory> ObjectTable<M> {
     /// Does no message wait in a queue, as its words stand now? Somebody may be changing it, or
     /// have died in a change: only a look with its lock is certain.
     pub fn seems_without_message(&self, index: ObjectIndex) -> bool {
+        self.messages_seen(index) == 0
+    }
+
+    /// Messages that wait in a queue, as [`Self::seems_without_message`] sees them.
+    pub(super) fn messages_seen(&self, index: ObjectIndex) -> u32 {
         let limit = self.word(index, object::MESSAGES_LIMIT);
-        entries(limit).all(|place| self.word(index, entry_at(place)) == 0)
+        let waits = |place: &usize| self.word(index, entry_at(*place)) != 0;
+        entries(limit).filter(waits).count() as u32
     }
 }
 

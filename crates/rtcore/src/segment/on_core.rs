@@ -32,8 +32,11 @@ pub(super) fn make(segments: &Segments, wish: Wish<'_>) -> Result<i32, SegmentEr
         board: board.name.clone(),
     })?;
     let pool = Pool::open(segments.files.options())?;
-    let made = ask(&pool, &board.name, |core| {
-        core.make_segment(key, asked, flags & FLAGS)
+    let start = Instant::now();
+    let made = Tasks::open_within(&pool, &board.name, "shmget", BOUND).and_then(|core| {
+        let left = BOUND.saturating_sub(start.elapsed());
+        core.with_bound(left)
+            .make_segment(key, asked, flags & FLAGS)
     });
     let unasked = |source| SegmentError::CoreUnasked {
         board: board.name.clone(),
@@ -57,15 +60,4 @@ pub(super) fn make(segments: &Segments, wish: Wish<'_>) -> Result<i32, SegmentEr
             what: format!("id {id}, which no segment has"),
         })),
     }
-}
-
-/// Takes part in the pool for one call.
-fn ask<T>(
-    pool: &Pool,
-    board: &str,
-    call: impl FnOnce(&mut Tasks) -> Result<T, TaskError>,
-) -> Result<T, TaskError> {
-    let start = Instant::now();
-    let core = Tasks::open_within(pool, board, "shmget", BOUND)?;
-    call(&mut core.with_bound(BOUND.saturating_sub(start.elapsed())))
 }

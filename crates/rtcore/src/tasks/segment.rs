@@ -24,22 +24,21 @@ impl Tasks {
     /// [`TaskError::OutsideArea`]; those of a request.
     pub fn peek(&mut self, page: u64, offset: u64) -> Result<CoreByte, TaskError> {
         let page_bytes = hythe_abi::segments::PAGE_BYTES as u64;
-        let outside = || TaskError::OutsideArea {
-            board: self.board.clone(),
+        let board = self.board.clone();
+        let outside = TaskError::OutsideArea {
+            board,
             page,
             offset,
         };
         let at = page.saturating_add(offset / page_bytes);
-        let at = u32::try_from(at).map_err(|_| outside())?;
+        let Ok(at) = u32::try_from(at) else {
+            return Err(outside);
+        };
         // Fits: less than a page.
         let words = [at, (offset % page_bytes) as u32, 0];
         let reply = self.call_with(method::PEEK, words, self.bound, &[])?;
         if reply.result == result::MALFORMED {
-            return Err(TaskError::OutsideArea {
-                board: self.board.clone(),
-                page,
-                offset,
-            });
+            return Err(outside);
         }
         self.expect_done(&reply)?;
         let [value, low, high, ..] = reply.values;

@@ -14,6 +14,7 @@ use hythe::{NodeError, Pool};
 use hythe_terminal::escaped;
 use serde::Serialize;
 
+use super::objects::{self, ObjectDocument};
 use super::peek::{self, Peeked};
 use super::rpc::{self, Called};
 use super::state::{self, Command, Possible, State};
@@ -42,6 +43,7 @@ pub(super) enum Outcome {
     Task(ActionDocument),
     Segments { boards: Vec<BoardDocument> },
     Peeked(Peeked),
+    Objects { objects: Vec<ObjectDocument> },
     Called(Called),
     Shut(Shut),
     Stopped { stopped: String },
@@ -143,6 +145,10 @@ impl<'a> Session<'a> {
             Command::Peek(place) => {
                 let (pool, board) = (self.pool()?, self.board());
                 peek::peek(pool, board, &mut self.control()?, place).map(Outcome::Peeked)
+            }
+            Command::Objects => {
+                let objects = objects::list(self.pool()?)?;
+                Ok(Outcome::Objects { objects })
             }
             Command::Rpc(wanted) => {
                 let status = control::status(self.pool()?, self.board())?;
@@ -491,6 +497,7 @@ impl Outcome {
             Self::Task(done) => tasks::action_text(done),
             Self::Segments { boards } => segments::boards_text(boards),
             Self::Peeked(peeked) => peeked.text(),
+            Self::Objects { objects } => objects::text(objects),
             Self::Called(called) => called.text(),
             Self::Shut(shut) => shut.text(),
             Self::Stopped { stopped } => format!("stopped {}", escaped(stopped)),
@@ -559,9 +566,11 @@ impl Runs {
 
 fn tested_text(tested: &Tested) -> String {
     format!(
-        "{} of {} bytes came back unchanged: {:.0} a second, p50 {} us, p99 {} us, by {} (seed {})",
+        "{} of {} bytes came back unchanged, {} in place: {:.0} a second, p50 {} us, p99 {} us, by \
+         {} (seed {})",
         units::counted(tested.messages, "message"),
         tested.size_bytes,
+        tested.in_place,
         tested.messages_per_second,
         tested.p50_ns / 1000,
         tested.p99_ns / 1000,

@@ -1,11 +1,13 @@
 //! `hythe core shell`: a tester of cores.
 //!
 //! `line` brings commands, `state` says which are possible, `commands` carries them out, `test`
-//! exchanges messages, `rpc` calls and `peek` looks; here is the loop, and what is printed. A new command is a row in `state` and
-//! an arm in `commands`. Never leaves behind what was not there before: no core, no port, no pool.
+//! exchanges messages, `rpc` calls, `peek` and `objects` look; here is the loop, and what is
+//! printed. A new command is a row in `state` and an arm in `commands`. Never leaves behind what
+//! was not there before: no core, no port, no pool.
 
 mod commands;
 mod line;
+mod objects;
 mod peek;
 mod rpc;
 mod state;

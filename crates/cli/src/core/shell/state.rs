@@ -49,6 +49,7 @@ pub(super) enum Command {
     Task { name: String, action: Action },
     Segments,
     Peek(Place),
+    Objects,
     Rpc(rpc::Wanted),
     Shutdown,
     Stop,
@@ -69,7 +70,7 @@ pub(super) struct Definition {
 const ALWAYS: &[State] = &[State::Closed, State::Opened, State::Running, State::Shut];
 
 /// All commands, in the order of a session.
-const TABLE: [Definition; 13] = [
+const TABLE: [Definition; 14] = [
     Definition {
         name: "open",
         arguments: "",
@@ -125,6 +126,13 @@ const TABLE: [Definition; 13] = [
         does: "shows a byte of a segment under its address here and in the core; writes BYTE first",
         allowed: &[State::Running, State::Shut],
         parse: peek,
+    },
+    Definition {
+        name: "objects",
+        arguments: "",
+        does: "lists the semaphores and queues of the pool, with what dead holders left",
+        allowed: &[State::Running, State::Shut],
+        parse: |words| alone(words, Command::Objects),
     },
     Definition {
         name: "rpc",
@@ -342,12 +350,12 @@ mod tests {
         assert_eq!(
             refused("tset 1 1", State::Shut),
             "there is no command `tset`; possible now (shut): run, state, tasks, \
-             task, segments, peek, rpc, stop, help, quit"
+             task, segments, peek, objects, rpc, stop, help, quit"
         );
         assert_eq!(
             refused("open", State::Running),
             "`open` is not possible while running; possible now: test, state, tasks, task, \
-             segments, peek, rpc, shutdown, stop, help, quit"
+             segments, peek, objects, rpc, shutdown, stop, help, quit"
         );
     }
 

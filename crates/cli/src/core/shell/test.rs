@@ -57,6 +57,8 @@ pub(super) struct Tested {
     pub(super) size_bytes: usize,
     pub(super) wait: &'static str,
     pub(super) seed: u32,
+    /// Messages that came back in the slots that they were sent in.
+    pub(super) in_place: u64,
     pub(super) messages_per_second: f64,
     pub(super) p50_ns: u64,
     pub(super) p99_ns: u64,
@@ -114,7 +116,7 @@ impl Ports {
     ) -> Result<Tested, CliError> {
         let mut sent = vec![0; exchange.size_bytes];
         let mut came = vec![0; exchange.size_bytes];
-        let mut times = histogram();
+        let (mut times, mut in_place) = (histogram(), 0);
         let bar = output::progress(Some(exchange.messages));
         let begun = Instant::now();
         for number in 0..exchange.messages {
@@ -124,8 +126,10 @@ impl Ports {
             fill(&mut sent, seed, number);
             let mut lease = self.ping.lease(sent.len())?;
             lease.write(0, &sent);
+            let message = lease.freeze(sent.len());
+            let place = message.descriptor().place;
             let start = Instant::now();
-            let published = self.ping.publish(lease, sent.len())?;
+            let published = self.ping.forward(message)?;
             if published.delivered == 0 {
                 is_up()?;
                 return Err(failed(number, "reached nobody"));
@@ -133,6 +137,7 @@ impl Ports {
             let sample = self.take(exchange.wait, number, stop, is_up)?;
             times.saturating_record(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
             compare(&sample, &sent, &mut came, number, seed)?;
+            in_place += u64::from(sample.descriptor().place == place);
             bar.inc(1);
         }
         let seconds = begun.elapsed().as_secs_f64();
@@ -144,6 +149,7 @@ impl Ports {
             size_bytes: exchange.size_bytes,
             wait: exchange.wait.name(),
             seed,
+            in_place,
             messages_per_second: messages / seconds,
             p50_ns: times.value_at_quantile(0.5),
             p99_ns: times.value_at_quantile(0.99),

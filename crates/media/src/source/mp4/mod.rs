@@ -10,6 +10,7 @@
 
 mod boxes;
 mod fragments;
+pub mod movie;
 mod samples;
 mod track;
 

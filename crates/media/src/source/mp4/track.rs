@@ -13,7 +13,7 @@ const VISUAL_ENTRY_BYTES: usize = 78;
 /// Tracks that are named, at most.
 const OTHERS_MAX: usize = 8;
 /// Version, flags and the count of entries in front of the entries of `stsd`.
-const STSD_BYTES: usize = 8;
+pub(super) const STSD_BYTES: usize = 8;
 
 /// A track that can be sent.
 pub(super) struct Track {
@@ -63,9 +63,7 @@ pub(super) fn others(moov: &[u8], id: u32) -> Vec<String> {
     let others = tracks.filter_map(|(_, trak)| {
         let is_this = descend(trak, &[b"tkhd"]).and_then(track_id) == Some(id);
         let mdia = descend(trak, &[b"mdia"]).filter(|_| !is_this)?;
-        // Section 8.4.3: behind version, flags and four bytes.
-        let handler = descend(mdia, &[b"hdlr"])?.get(8..12)?;
-        let what = match handler {
+        let what = match handler(trak)? {
             b"soun" => "sound",
             b"vide" => "picture",
             _ => return None,
@@ -75,6 +73,11 @@ pub(super) fn others(moov: &[u8], id: u32) -> Vec<String> {
         Some(format!("{what} ({})", kind.escape_ascii()))
     });
     others.take(OTHERS_MAX).collect()
+}
+
+/// What a track is (section 8.4.3): behind version, flags and four bytes.
+pub(super) fn handler(trak: &[u8]) -> Option<&Kind> {
+    descend(trak, &[b"mdia", b"hdlr"])?.get(8..)?.first_chunk()
 }
 
 /// What the track is, or the kind of its samples.
@@ -110,7 +113,8 @@ fn track_id(tkhd: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(*tkhd.get(offset..)?.first_chunk()?))
 }
 
-fn description(kind: &Kind, entry: &[u8]) -> Option<Description> {
+/// An entry of `stsd`; `None`: not of these codecs.
+pub(super) fn description(kind: &Kind, entry: &[u8]) -> Option<Description> {
     let boxes = entry.get(VISUAL_ENTRY_BYTES..)?;
     let (codec, length_bytes, mut sets) = match kind {
         b"avc1" | b"avc3" => {

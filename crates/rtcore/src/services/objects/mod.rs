@@ -5,8 +5,9 @@
 //! holder of what that task took: so it is a dead holder when the agent is dead, and the agent
 //! makes it one when the task or the core is. A call that would wait is kept in a list, and looked
 //! at when an object changes; no other call waits behind it. A message for the core stays in its
-//! queue until the core has said that it has it (`Delivery`).
+//! queue until the core has said that it has it ([`Deliveries`]).
 
+mod deliveries;
 mod handles;
 mod names;
 mod waits;
@@ -22,6 +23,7 @@ use rustix::io::Errno;
 
 use super::call::{Answer, Call};
 use super::{Kind, Serving};
+use deliveries::{Deliveries, Delivery};
 use handles::{Handles, Object};
 use waits::{Wait, Waits};
 pub(super) use waker::Waker;
@@ -31,15 +33,7 @@ pub(super) use waker::Waker;
 pub(super) struct CoreObjects {
     handles: Handles,
     waits: Waits,
-    deliveries: Vec<Delivery>,
-}
-
-/// A message that was sent to the core, which has not said yet that it has it.
-#[derive(Clone, Copy, Debug)]
-struct Delivery {
-    handle: u32,
-    task: u32,
-    ticket: u32,
+    deliveries: Deliveries,
 }
 
 /// Why a call is refused.
@@ -83,7 +77,7 @@ impl CoreObjects {
         Self {
             handles: Handles::default(),
             waits: Waits::new(waker),
-            deliveries: Vec::new(),
+            deliveries: Deliveries::default(),
         }
     }
 
@@ -160,8 +154,8 @@ impl CoreObjects {
         Ok(Answer::values([value, 0, 0, 0, u32::from(is_notified)]))
     }
 
-    /// Looks once for a call that may wait.
-    fn look_for(&mut self, call: &CallHeader) -> Result<Look, Refusal> {
+    /// Looks once for a call that may wait, for so many milliseconds from now on.
+    fn look_for(&mut self, call: &CallHeader, left_ms: u32) -> Result<Look, Refusal> {
         let [handle, second, _] = call.arguments;
         match call.method {
             method::SEM_WAIT => {
@@ -184,7 +178,7 @@ impl CoreObjects {
                 if !self.handles.queue(handle)?.0.has_room()? {
                     return Ok(Look::NotYet);
                 }
-                self.answer_of(handle, 0).map(Look::Done)
+                self.answer_of(handle, left_ms).map(Look::Done)
             }
             _ => {
                 let (_, registration) = self.handles.queue(handle)?;
@@ -202,9 +196,10 @@ impl CoreObjects {
         // The answer to the last one that this task waited for has not reached it: it died on the
         // way. Tasks that have no number are several.
         if header.method == method::MQ_RECEIVE && header.task != 0 {
-            self.give_up(|delivery| delivery.task == header.task);
+            let is_its = |delivery: &Delivery| delivery.task == header.task;
+            self.deliveries.give_up(&self.handles, is_its);
         }
-        match self.look_for(&header) {
+        match self.look_for(&header, header.timeout_ms) {
             Ok(Look::NotYet) if header.timeout_ms == 0 => {
                 call.answer(&Answer::refused(Errno::AGAIN));
             }
@@ -239,7 +234,7 @@ impl CoreObjects {
             queue.copy_claimed(claimed, lease, at)
         });
         if is_sent {
-            self.deliveries.push(Delivery {
+            self.deliveries.add(Delivery {
                 handle,
                 task,
                 ticket,
@@ -249,43 +244,9 @@ impl CoreObjects {
         }
     }
 
-    /// The core has a message.
-    fn confirm(&mut self, call: &CallHeader) {
-        let [handle, ticket, _] = call.arguments;
-        let is_it = |delivery: &Delivery| (delivery.handle, delivery.ticket) == (handle, ticket);
-        let Some(place) = self.deliveries.iter().position(is_it) else {
-            return;
-        };
-        self.deliveries.swap_remove(place);
-        let confirmed = self
-            .handles
-            .queue(handle)
-            .map(|(queue, _)| queue.confirm(ticket));
-        if let Ok(Err(error)) = confirmed {
-            tracing::error!(%error, "a message that the core has stays in its queue");
-        }
-    }
-
-    /// Those messages go back to their places. Returns how many.
-    fn give_up(&mut self, is_asked: impl Fn(&Delivery) -> bool) -> u32 {
-        let mut count = 0;
-        for delivery in self
-            .deliveries
-            .extract_if(.., |delivery| is_asked(delivery))
-        {
-            let Ok((queue, _)) = self.handles.queue(delivery.handle) else {
-                continue;
-            };
-            match queue.give_up(delivery.ticket) {
-                Ok(_) => count += 1,
-                Err(error) => tracing::error!(%error, "a message stays claimed"),
-            }
-        }
-        count
-    }
-
     fn close(&mut self, handle: u32) {
-        self.give_up(|delivery| delivery.handle == handle);
+        let is_its = |delivery: &Delivery| delivery.handle == handle;
+        self.deliveries.give_up(&self.handles, is_its);
         for call in self
             .waits
             .take(&self.handles, |wait| wait.handle() == handle)
@@ -326,7 +287,8 @@ impl Kind for CoreObjects {
         let header = *call.header();
         match header.method {
             method::MQ_TAKEN => {
-                self.confirm(&header);
+                let [handle, ticket, _] = header.arguments;
+                self.deliveries.confirm(&self.handles, handle, ticket);
                 call.end_silently();
             }
             waiting if Self::is_waiting(waiting) => self.wait(call),
@@ -350,8 +312,9 @@ impl Kind for CoreObjects {
     fn look(&mut self) {
         let mut place = 0;
         while let Some(header) = self.waits.header(place) {
-            let found = self.look_for(&header);
-            if matches!(found, Ok(Look::NotYet)) && !self.waits.is_over(place) {
+            let left_ms = self.waits.left_ms(place);
+            let found = self.look_for(&header, left_ms);
+            if matches!(found, Ok(Look::NotYet)) && left_ms != 0 {
                 place += 1;
                 continue;
             }
@@ -370,7 +333,9 @@ impl Kind for CoreObjects {
             self.waits
                 .take(&self.handles, |wait: &Wait| wait.task() == task),
         );
-        let messages = self.give_up(|delivery| delivery.task == task);
+        let messages = self
+            .deliveries
+            .give_up(&self.handles, |delivery| delivery.task == task);
         let mut counts = self.abandon_holds(Some(task));
         let of_task = self.handles.of_task(task);
         for &handle in &of_task {
@@ -394,7 +359,7 @@ impl Kind for CoreObjects {
 
     fn forget(&mut self) -> Result<(), String> {
         self.waits.take(&self.handles, |_| true).clear();
-        self.give_up(|_| true);
+        self.deliveries.give_up(&self.handles, |_| true);
         self.abandon_holds(None);
         self.handles.clear();
         self.waits.tell_waker();

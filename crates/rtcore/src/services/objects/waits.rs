@@ -72,8 +72,12 @@ impl Waits {
         self.list.get(place).map(|wait| *wait.call.header())
     }
 
-    pub(super) fn is_over(&self, place: usize) -> bool {
-        self.list[place].deadline <= Instant::now()
+    /// How long it may wait still; a begun millisecond is a whole one.
+    pub(super) fn left_ms(&self, place: usize) -> u32 {
+        let wait = self.list.get(place);
+        let left = wait.map(|wait| wait.deadline.saturating_duration_since(Instant::now()));
+        let millis = left.unwrap_or_default().as_nanos().div_ceil(1_000_000);
+        u32::try_from(millis).unwrap_or(u32::MAX)
     }
 
     pub(super) fn first_deadline(&self) -> Option<Instant> {

@@ -1,0 +1,163 @@
+//! `hythe play`: the arguments of the crate `hythe-play`, its progress and its result.
+
+use std::cell::OnceCell;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hythe_play::{Caller, Method, Percentiles, PlayError, PlayOptions, Played, Player};
+
+use crate::args::Globals;
+use crate::error::CliError;
+use crate::output;
+use crate::remedy;
+use crate::stop::Stop;
+use crate::workspace::{Purpose, Workspace};
+
+/// What `hythe play` takes.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct PlayArgs {
+    /// MP4 file with H.264 (Baseline) and MP3
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Board whose core decodes; default: mps2-an386 where QEMU is installed, else hosted.
+    #[arg(long, value_name = "NAME")]
+    board: Option<String>,
+    /// Write the pictures to this Y4M file as they are shown.
+    #[arg(long, value_name = "FILE.y4m")]
+    video_out: Option<PathBuf>,
+    /// Write the sound to this WAV file as it is heard.
+    #[arg(long, value_name = "FILE.wav")]
+    audio_out: Option<PathBuf>,
+    /// How bytes cross between Linux and the core: in place, or copied in fragments as over RPMsg,
+    /// to compare with.
+    #[arg(long, value_enum, default_value_t = MethodArg::Hythe)]
+    method: MethodArg,
+    /// How long sound or picture is waited for before the other goes on without it, in
+    /// milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    stall: u32,
+}
+
+/// `--method`.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum MethodArg {
+    Hythe,
+    Copy,
+}
+
+/// Whatever fails after somebody asked to stop is an interruption: a terminal's Ctrl-C may also
+/// reach the core that is just being started.
+pub(crate) fn run(args: PlayArgs, globals: &Globals) -> Result<(), CliError> {
+    let stop = Stop::on_signals()?;
+    let played = match play(args, &stop) {
+        Err(_) if stop.asked() => return Err(PlayError::Interrupted.into()),
+        outcome => outcome?,
+    };
+    output::print(globals.json, &played, render)
+}
+
+fn play(args: PlayArgs, stop: &Stop) -> Result<Played, CliError> {
+    let player = Player::prepare(PlayOptions {
+        file: args.file,
+        board: args.board,
+        video_out: args.video_out,
+        audio_out: args.audio_out,
+        method: match args.method {
+            MethodArg::Hythe => Method::Hythe,
+            MethodArg::Copy => Method::Copy,
+        },
+        stall: Duration::from_millis(args.stall.into()),
+    })?;
+    let workspace = Workspace::make(Purpose::Play)?;
+    let bar = OnceCell::new();
+    let outcome = player.run(
+        &workspace.pool,
+        &Caller {
+            is_stop_requested: &|| stop.asked(),
+            progress: &|at, length| {
+                bar.get_or_init(|| output::progress(Some(length.as_secs())))
+                    .set_position(at.as_secs());
+            },
+        },
+    );
+    if let Some(bar) = bar.get() {
+        bar.finish_and_clear();
+    }
+    Ok(outcome?)
+}
+
+/// The result for people.
+fn render(played: &Played) -> String {
+    let rows: Vec<Vec<String>> = played
+        .hops
+        .iter()
+        .map(|hop| {
+            vec![
+                hop.name.to_owned(),
+                hop.buffers.to_string(),
+                hop.bytes.to_string(),
+                hop.cpu_copies.to_string(),
+                hop.wakes.to_string(),
+            ]
+        })
+        .collect();
+    let headings = [">HOP", ">BUFFERS", ">BYTES", ">CPU COPIES", ">WAKES"];
+    let mut text = output::table(&headings, &rows);
+    let emulated = if played.emulated {
+        " (emulated: its times say nothing about hardware)"
+    } else {
+        ""
+    };
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "\n{}: decoded by board {}{emulated}",
+        played.input, played.board
+    );
+    if played.width > 0 {
+        let _ = writeln!(
+            text,
+            "picture: {}x{}, {} shown, {} dropped; {}; {}; {}",
+            played.width,
+            played.height,
+            played.frames_shown,
+            played.frames_dropped,
+            percentiles("behind the sound", played.sync_error_ns),
+            percentiles("decoding", played.decode_ns),
+            percentiles("from file to shown", played.file_to_shown_ns),
+        );
+    }
+    if let Some(sound) = &played.sound {
+        let _ = writeln!(
+            text,
+            "sound: {} Hz, {} channels, {} blocks, {} late, {} silent, {} stalls",
+            sound.hz, sound.channels, sound.blocks, sound.late, sound.silent, sound.stalls
+        );
+    }
+    let cpu_ms = played.linux_cpu_ns as f64 / 1e6;
+    let _ = writeln!(
+        text,
+        "CPU of Linux: {cpu_ms:.1} ms; slots leaked: {}",
+        played.slots_leaked
+    );
+    text
+}
+
+fn percentiles(what: &str, ns: Percentiles) -> String {
+    let ms = |ns: i64| ns as f64 / 1e6;
+    format!(
+        "{what} {:.1} ms (p99 {:.1}, most {:.1})",
+        ms(ns.p50),
+        ms(ns.p99),
+        ms(ns.max)
+    )
+}
+
+/// With what to do about it.
+impl From<PlayError> for CliError {
+    fn from(error: PlayError) -> Self {
+        let remedy = remedy::of_play(&error);
+        Self::Failed(format!("{error}{remedy}"))
+    }
+}

@@ -1,0 +1,131 @@
+//! The clock of a movie: it follows the sound.
+//!
+//! It goes as the monotonic clock does, but never past the sound that there is: where a block is
+//! late the clock stands, and goes on when it comes, so that pictures wait with the sound. Where no
+//! sound comes for longer than the stall limit it is let go, and is free until sound is in step
+//! again. It is handed the time; it never waits.
+
+/// How far it may go beyond the end of the last block before it stands: what taking the next one
+/// may be late without being heard, as in the buffer of a sound card.
+const GRACE_NS: i64 = 20_000_000;
+
+/// Where a movie is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Clock {
+    state: State,
+    /// How often it stood.
+    pub(crate) stalls: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    NotStarted,
+    /// At `now_ns` of the monotonic clock the movie was at `at_ns`, and may go on to `limit_ns`.
+    Going {
+        now_ns: u64,
+        at_ns: i64,
+        limit_ns: i64,
+    },
+}
+
+impl Clock {
+    /// Begins at the movie's start, free.
+    pub(crate) fn start(&mut self, now_ns: u64) {
+        self.state = State::Going {
+            now_ns,
+            at_ns: 0,
+            limit_ns: i64::MAX,
+        };
+    }
+
+    /// Where the movie is; `None`: it has not begun.
+    pub(crate) fn at(&self, now_ns: u64) -> Option<i64> {
+        let State::Going {
+            now_ns: since_ns,
+            at_ns,
+            limit_ns,
+        } = self.state
+        else {
+            return None;
+        };
+        let gone = i64::try_from(now_ns.saturating_sub(since_ns)).unwrap_or(i64::MAX);
+        Some(at_ns.saturating_add(gone).min(limit_ns))
+    }
+
+    /// There is sound up to `end_ns`.
+    pub(crate) fn extend(&mut self, now_ns: u64, end_ns: i64) {
+        let Some(here_ns) = self.at(now_ns) else {
+            return;
+        };
+        if let State::Going {
+            now_ns: since_ns,
+            at_ns,
+            limit_ns,
+        } = &mut self.state
+        {
+            if here_ns >= *limit_ns {
+                // It stood: it goes on from there.
+                self.stalls += 1;
+                (*since_ns, *at_ns) = (now_ns, here_ns);
+            }
+            *limit_ns = end_ns.saturating_add(GRACE_NS);
+        }
+    }
+
+    /// Does it go on without sound?
+    pub(crate) fn is_free(&self) -> bool {
+        matches!(self.state, State::Going { limit_ns, .. } if limit_ns == i64::MAX)
+    }
+
+    /// Sound stays away: goes on without, from where it stands.
+    pub(crate) fn let_go(&mut self, now_ns: u64) {
+        if let Some(at_ns) = self.at(now_ns) {
+            self.state = State::Going {
+                now_ns,
+                at_ns,
+                limit_ns: i64::MAX,
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn it_stands_where_the_sound_ends_and_goes_on_with_it() {
+        let mut clock = Clock::default();
+        assert_eq!(clock.at(5), None);
+        clock.extend(5, 100 * MS);
+        assert_eq!(clock.at(5), None, "not before it starts");
+        clock.start(1000);
+        clock.extend(1000, 100 * MS);
+        let at = |ms: u64| 1000 + ms * 1_000_000;
+        assert_eq!(clock.at(at(50)), Some(50 * MS));
+        assert_eq!(clock.at(at(500)), Some(100 * MS + GRACE_NS));
+        clock.extend(at(500), 200 * MS);
+        assert_eq!(clock.stalls, 1);
+        assert_eq!(clock.at(at(510)), Some(110 * MS + GRACE_NS));
+        clock.extend(at(510), 300 * MS);
+        assert_eq!(clock.stalls, 1, "it was in time");
+        assert_eq!(clock.at(at(590)), Some(190 * MS + GRACE_NS));
+    }
+
+    #[test]
+    fn without_sound_it_is_free_until_there_is_some_again() {
+        let mut clock = Clock::default();
+        clock.start(0);
+        clock.extend(0, 100 * MS);
+        let ms = |ms: u64| ms * 1_000_000;
+        clock.let_go(ms(1000));
+        assert_eq!(clock.at(ms(1100)), Some(200 * MS + GRACE_NS));
+        assert!(clock.is_free());
+        clock.extend(ms(1100), 250 * MS);
+        assert!(!clock.is_free());
+        assert_eq!(clock.at(ms(9000)), Some(250 * MS + GRACE_NS));
+    }
+}

@@ -1,0 +1,34 @@
+//! The player: an RTOS core decodes sound and picture of a movie, and Linux keeps them in step.
+//!
+//! ```text
+//! file --feed--> h264, mp3 --> core --> picture, pcm --sound, show--> WAV, Y4M
+//! ```
+//!
+//! `hythe play` calls it. [`Player::prepare`] reads the movie's index and chooses a board.
+//! [`Player::run`] starts the core with its program `player`, reads each sample of the movie
+//! straight into a slot ([`feed`]), takes samples and pictures, writes sound when it is heard
+//! ([`sound`]), which is what the [`clock`] follows, and pictures when that clock says so
+//! ([`show`]). One process; each of the four has a thread.
+//!
+//! Every wait ends within the stall limit, when the core ends, or when the caller asks to stop.
+//! Where sound or picture stay away longer, the other goes on. Never prints, never reads arguments;
+//! the pool belongs to the caller.
+
+mod clock;
+mod error;
+mod feed;
+mod method;
+mod pair;
+mod player;
+mod ports;
+mod report;
+mod show;
+mod sound;
+mod stage;
+mod summary;
+mod y4m;
+
+pub use error::PlayError;
+pub use method::Method;
+pub use player::{Caller, PlayOptions, Player};
+pub use report::{Frame, Hop, Percentiles, Played, Sound};

@@ -1,0 +1,314 @@
+//! The player as a whole: sets up, starts the threads, watches, sums up.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use hythe::core::{Board, Core, CoreOptions, CoreState};
+use hythe::media::sink::Sink;
+use hythe::media::sink::wav::WavSink;
+use hythe::media::source::mp4::movie::{AudioTrack, Movie, VideoTrack};
+use hythe::rtp::L16;
+use hythe::rtp::mpeg_audio::Header;
+use hythe::{Node, Pool, Publisher};
+
+use crate::error::PlayError;
+use crate::feed::Feeder;
+use crate::method::Method;
+use crate::pair::Pair;
+use crate::ports::{CHANNEL_H264, CHANNEL_MP3, CHANNEL_PCM, CHANNEL_PICTURE, PROGRAM, Ports, join};
+use crate::report::{Played, Sent, Sound};
+use crate::show::{PicturePlayer, Shown};
+use crate::sound::SoundPlayer;
+use crate::stage::{LOOK, Stage};
+use crate::y4m::Y4m;
+
+/// The board that is used where it can be.
+const PREFERRED_BOARD: &str = "mps2-an386";
+/// The board that runs everywhere.
+const FALLBACK_BOARD: &str = "hosted";
+/// How long the first picture and the first sound may take.
+const START: Duration = Duration::from_secs(10);
+/// How long an agent may take to see that its core has ended.
+const END_SEEN: Duration = Duration::from_secs(1);
+
+/// What to play, and where to.
+#[derive(Clone, Debug)]
+pub struct PlayOptions {
+    /// The movie.
+    pub file: PathBuf,
+    /// The board whose core decodes; none: mps2-an386 where it can be used, else hosted.
+    pub board: Option<String>,
+    /// Y4M file for the pictures; none: they are not kept.
+    pub video_out: Option<PathBuf>,
+    /// WAV file for the sound; none: it is not kept.
+    pub audio_out: Option<PathBuf>,
+    /// How bytes cross between Linux and the core.
+    pub method: Method,
+    /// How long sound or picture is waited for before the other goes on without it.
+    pub stall: Duration,
+}
+
+/// Who runs the player.
+pub struct Caller<'a> {
+    /// Did somebody ask to stop? Asked often.
+    pub is_stop_requested: &'a dyn Fn() -> bool,
+    /// The movie is at the first; the second is its length.
+    pub progress: &'a dyn Fn(Duration, Duration),
+}
+
+/// A movie that can be played: there is an index, and a board.
+#[derive(Debug)]
+pub struct Player {
+    pub(crate) options: PlayOptions,
+    movie: Movie,
+    pub(crate) board: Board,
+}
+
+type SentList = Mutex<Vec<Sent>>;
+
+/// What was sent to the core, in order.
+#[derive(Default)]
+pub(crate) struct SentSamples {
+    pub(crate) units: SentList,
+    pub(crate) frames: SentList,
+}
+
+/// What one run has.
+struct Run<'a> {
+    node: &'a Node,
+    core: &'a Core,
+    stage: &'a Stage,
+    sent: &'a SentSamples,
+    caller: &'a Caller<'a>,
+}
+
+/// What the threads came to.
+pub(crate) struct Outcome {
+    pub(crate) shown: Option<Shown>,
+    pub(crate) sound: Option<Sound>,
+}
+
+impl Player {
+    /// Reads the movie's index and chooses the board. Starts and writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`PlayError::Media`] for what cannot be played, [`PlayError::NothingToWrite`],
+    /// [`PlayError::Core`] for an unknown board.
+    pub fn prepare(options: PlayOptions) -> Result<Self, PlayError> {
+        let movie = Movie::open(&options.file)?;
+        let has = [
+            ("picture", &options.video_out, movie.video.is_some()),
+            ("sound", &options.audio_out, movie.audio.is_some()),
+        ];
+        for (what, output, is_there) in has {
+            if let (Some(output), false) = (output, is_there) {
+                return Err(PlayError::NothingToWrite {
+                    path: options.file.clone(),
+                    what,
+                    output: output.clone(),
+                });
+            }
+        }
+        Ok(Self {
+            board: choose_board(options.board.as_deref())?,
+            movie,
+            options,
+        })
+    }
+
+    /// Plays in `pool`, which nobody else uses.
+    ///
+    /// # Errors
+    ///
+    /// [`PlayError::Interrupted`]; [`PlayError::CoreEnded`]; else what could not be started, read,
+    /// decoded or written.
+    pub fn run(&self, pool: &Pool, caller: &Caller<'_>) -> Result<Played, PlayError> {
+        let core_options = CoreOptions::default().app(PROGRAM);
+        let core = Core::start_unless(pool, &self.board, &core_options, caller.is_stop_requested)?;
+        let node = join(pool)?;
+        let stage = Stage::default();
+        let sent = SentSamples::default();
+        let cpu_before = cpu_ns();
+        let outcome = self.play(&Run {
+            node: &node,
+            core: &core,
+            stage: &stage,
+            sent: &sent,
+            caller,
+        })?;
+        let cpu_ns = cpu_ns().saturating_sub(cpu_before);
+        if let Some(failure) = stage.failure() {
+            return Err(why(failure, &core));
+        }
+        drop(node);
+        core.stop()?;
+        let audit = pool.snapshot().audit;
+        let leaked = audit.slots - audit.free + audit.mismatches.len() as u32;
+        Ok(Played {
+            linux_cpu_ns: cpu_ns,
+            ..self.report(outcome, sent, leaked)
+        })
+    }
+
+    /// Runs the threads to their end.
+    fn play(&self, run: &Run<'_>) -> Result<Outcome, PlayError> {
+        let video = self.movie.video.as_ref();
+        let audio = self.movie.audio.as_ref();
+        let pictures = video.map(|track| self.picture_player(run, track));
+        let sounds = audio.map(|track| self.sound_player(run, track));
+        let (pictures, sounds) = (pictures.transpose()?, sounds.transpose()?);
+        let stage = run.stage;
+        let (has_units, has_frames) = (AtomicBool::new(false), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let pictures = pictures.map(|(feeder, player, track)| {
+                let feed = move || feeder.feed_picture(track);
+                Pair::start(scope, stage, &has_units, feed, player)
+            });
+            let sounds = sounds.map(|(feeder, player, track)| {
+                let feed = move || feeder.feed_sound(track);
+                Pair::start(scope, stage, &has_frames, feed, player)
+            });
+            let is_done = || {
+                pictures.as_ref().is_none_or(Pair::is_finished)
+                    && sounds.as_ref().is_none_or(Pair::is_finished)
+            };
+            stage.run(|| self.watch(run, is_done));
+            Ok(Outcome {
+                shown: pictures.and_then(Pair::join),
+                sound: sounds.and_then(Pair::join),
+            })
+        })
+    }
+
+    fn feeder<'a>(&'a self, run: &Run<'a>, to_core: Publisher, sent: &'a SentList) -> Feeder<'a> {
+        Feeder {
+            stage: run.stage,
+            file: &self.movie.file,
+            path: &self.options.file,
+            to_core,
+            method: self.options.method,
+            stall_ns: i64::try_from(self.options.stall.as_nanos()).unwrap_or(i64::MAX),
+            sent,
+        }
+    }
+
+    fn picture_player<'a>(
+        &'a self,
+        run: &Run<'a>,
+        track: &'a VideoTrack,
+    ) -> Result<(Feeder<'a>, PicturePlayer<'a>, &'a VideoTrack), PlayError> {
+        let output = self.options.video_out.as_deref();
+        let output = output.map(|path| Y4m::create(path, track.frame_rate));
+        let ports = Ports::open(run.node, CHANNEL_H264, CHANNEL_PICTURE)?;
+        let player = PicturePlayer {
+            stage: run.stage,
+            track,
+            from_core: ports.from_core,
+            sent: &run.sent.units,
+            output: output.transpose()?,
+            method: self.options.method,
+            stall: self.options.stall,
+            start: START.max(self.options.stall),
+            starts_clock: self.movie.audio.is_none(),
+        };
+        Ok((
+            self.feeder(run, ports.to_core, &run.sent.units),
+            player,
+            track,
+        ))
+    }
+
+    fn sound_player<'a>(
+        &'a self,
+        run: &Run<'a>,
+        track: &'a AudioTrack,
+    ) -> Result<(Feeder<'a>, SoundPlayer<'a>, &'a AudioTrack), PlayError> {
+        let sink = self.options.audio_out.as_deref();
+        let sink = sink.map(|path| wav(path, track.header));
+        let ports = Ports::open(run.node, CHANNEL_MP3, CHANNEL_PCM)?;
+        let player = SoundPlayer {
+            stage: run.stage,
+            track,
+            from_core: ports.from_core,
+            sent: &run.sent.frames,
+            sink: sink.transpose()?,
+            method: self.options.method,
+            stall: self.options.stall,
+            start: START.max(self.options.stall),
+            waits_for_picture: self.movie.video.is_some(),
+        };
+        Ok((
+            self.feeder(run, ports.to_core, &run.sent.frames),
+            player,
+            track,
+        ))
+    }
+
+    /// Until all threads have ended; an error as soon as the core has, or somebody asks to stop.
+    fn watch(&self, run: &Run<'_>, is_done: impl Fn() -> bool) -> Result<(), PlayError> {
+        let length = Duration::from_nanos(self.length_ns());
+        while !is_done() {
+            if (run.caller.is_stop_requested)() {
+                return Err(PlayError::Interrupted);
+            }
+            let status = run.core.status();
+            if status.state != CoreState::Up {
+                return Err(PlayError::CoreEnded(status.reason.unwrap_or_default()));
+            }
+            let at = run.stage.at().unwrap_or(0);
+            let at = Duration::from_nanos(u64::try_from(at).unwrap_or(0));
+            (run.caller.progress)(at.min(length), length);
+            std::thread::sleep(LOOK / 2);
+        }
+        Ok(())
+    }
+
+    fn length_ns(&self) -> u64 {
+        let video = self.movie.video.iter().flat_map(|track| track.units.last());
+        let audio = self
+            .movie
+            .audio
+            .iter()
+            .flat_map(|track| track.frames.last());
+        let ends = video.chain(audio).map(|last| {
+            let time = u64::try_from(last.time_ns).unwrap_or(0);
+            time.saturating_add(last.duration_ns)
+        });
+        ends.max().unwrap_or(0)
+    }
+}
+
+/// CPU time of this process; the core is another one.
+fn cpu_ns() -> u64 {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    spent.tv_sec.unsigned_abs() * 1_000_000_000 + spent.tv_nsec.unsigned_abs()
+}
+
+/// A port says only that the core is silent where the core has ended, a moment before its agent
+/// knows.
+fn why(failure: PlayError, core: &Core) -> PlayError {
+    let ended = matches!(failure, PlayError::Node(_))
+        && core.wait_until(END_SEEN, |status| status.state != CoreState::Up);
+    match ended {
+        true => PlayError::CoreEnded(core.status().reason.unwrap_or_default()),
+        false => failure,
+    }
+}
+
+fn wav(path: &Path, header: Header) -> Result<Box<dyn Sink + Send>, PlayError> {
+    let samples = L16::new(header.samples_per_second(), header.channels())?;
+    Ok(Box::new(WavSink::create(path, &samples.into())?))
+}
+
+fn choose_board(name: Option<&str>) -> Result<Board, PlayError> {
+    if let Some(name) = name {
+        return Ok(Board::find(name)?);
+    }
+    match Board::find(PREFERRED_BOARD) {
+        Ok(board) if board.missing(PROGRAM).is_empty() => Ok(board),
+        _ => Ok(Board::find(FALLBACK_BOARD)?),
+    }
+}

@@ -1,0 +1,152 @@
+//! The channels of the core's program `player`, and what stands in its slots
+//! (`rtos/apps/player/README.md`).
+
+use std::time::Duration;
+
+use hythe::core::LinkTimeouts;
+use hythe::{
+    Node, Pool, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions,
+};
+
+use crate::error::PlayError;
+
+/// The program that the core runs.
+pub(crate) const PROGRAM: &str = "player";
+/// Access units to the core.
+pub(crate) const CHANNEL_H264: &str = "h264";
+/// Pictures of the core.
+pub(crate) const CHANNEL_PICTURE: &str = "picture";
+/// MP3 frames to the core.
+pub(crate) const CHANNEL_MP3: &str = "mp3";
+/// Samples of the core.
+pub(crate) const CHANNEL_PCM: &str = "pcm";
+/// Bytes in front of an access unit: its number.
+pub(crate) const NUMBER_BYTES: usize = 4;
+/// The number of the unit that ends a stream.
+pub(crate) const LAST_NUMBER: u32 = u32::MAX;
+
+/// How long one attempt to send to a full queue lasts: the sender looks between two whether to go
+/// on.
+const SEND_TIMEOUT: Duration = Duration::from_millis(200);
+/// How long a core may take to subscribe.
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Messages that may wait to be taken.
+const DEPTH: u32 = 32;
+/// Longer than any movie stands still: a core waits with what it has decoded.
+const HOLD_MS: u32 = 3_600_000;
+
+/// Both ends of a decoder.
+#[derive(Debug)]
+pub(crate) struct Ports {
+    pub(crate) to_core: Publisher,
+    pub(crate) from_core: Subscriber,
+}
+
+impl Ports {
+    pub(crate) fn open(
+        node: &Node,
+        to_core: &'static str,
+        from_core: &str,
+    ) -> Result<Self, PlayError> {
+        let hold = PortPolicy::Block {
+            timeout_ms: HOLD_MS,
+        };
+        // First, so that nothing is decoded for nobody.
+        let options = SubscriberOptions::default().depth(DEPTH).policy(hold);
+        let from_core = node.subscriber(from_core, &options)?;
+        let options = PublisherOptions::default().send_timeout(SEND_TIMEOUT);
+        let mut publisher = node.publisher(to_core, &options)?;
+        if !publisher.wait_for_subscribers(1, SUBSCRIBE_TIMEOUT)? {
+            return Err(PlayError::NoCore { channel: to_core });
+        }
+        Ok(Self {
+            to_core: publisher,
+            from_core,
+        })
+    }
+}
+
+/// Joins the pool as a participant whose sends to a full core return soon.
+pub(crate) fn join(pool: &Pool) -> Result<Node, PlayError> {
+    let timeouts = LinkTimeouts::default().window(SEND_TIMEOUT);
+    Ok(Node::join_with(pool, "play", timeouts)?)
+}
+
+/// Words at the start of a slot.
+fn words<const N: usize>(sample: &Sample) -> [u32; N] {
+    let mut bytes = [0; 32];
+    sample.read_headroom(0, &mut bytes);
+    let mut words = [0; N];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
+        *word = bytes
+            .iter()
+            .rev()
+            .fold(0, |word, byte| word << 8 | u32::from(*byte));
+    }
+    words
+}
+
+/// What the core says of a picture.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PictureInfo {
+    pub(crate) size: (u32, u32),
+    pub(crate) number: u32,
+    pub(crate) decode_ns: u64,
+    status: u32,
+}
+
+impl PictureInfo {
+    pub(crate) fn of(sample: &Sample) -> Self {
+        let [width, height, number, _, decode_us, status] = words(sample);
+        Self {
+            size: (width, height),
+            number,
+            decode_ns: u64::from(decode_us) * 1000,
+            status,
+        }
+    }
+
+    /// A picture of as many bytes as came?
+    pub(crate) fn is_picture_of(&self, bytes: usize) -> bool {
+        let (width, height) = (u64::from(self.size.0), u64::from(self.size.1));
+        let whole = width * height + 2 * (width / 2) * (height / 2);
+        bytes > 0 && whole == bytes as u64
+    }
+
+    /// Why no other picture will do better; `None`: a later one may.
+    pub(crate) fn hopeless(&self) -> Option<&'static str> {
+        match self.status {
+            4 => Some(
+                "it takes more memory than the core has: smaller pictures, or fewer reference \
+                 pictures (ffmpeg -i FILE -vf scale=320:-2 -c:v libx264 -profile:v baseline \
+                 -refs 1 -c:a copy OUT.mp4)",
+            ),
+            5 => Some(
+                "it is larger than a slot of the core: \
+                 ffmpeg -i FILE -vf scale=320:-2 -c:v libx264 -profile:v baseline -c:a copy \
+                 OUT.mp4 makes it smaller",
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// What the core says of samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SoundInfo {
+    pub(crate) samples_per_second: u32,
+    pub(crate) channels: u32,
+    /// Frames taken since its port attached, from 0.
+    pub(crate) sequence: u32,
+}
+
+impl SoundInfo {
+    pub(crate) fn of(sample: &Sample) -> Self {
+        let [samples_per_second, channels, _, sequence] = words(sample);
+        Self {
+            samples_per_second,
+            channels,
+            sequence,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Pictures: takes what the core decoded, and shows each when the clock says so.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use hythe::media::source::mp4::movie::{PlacedSample, VideoTrack};
+use hythe::{Sample, Subscriber, monotonic_ns};
+
+use crate::error::PlayError;
+use crate::method::Method;
+use crate::pair::TrackPlayer;
+use crate::ports::{LAST_NUMBER, PictureInfo};
+use crate::report::{Frame, Sent};
+use crate::stage::{LOOK, Stage, locked};
+use crate::y4m::Y4m;
+
+/// Shows the pictures of a movie.
+pub(crate) struct PicturePlayer<'a> {
+    pub(crate) stage: &'a Stage,
+    pub(crate) track: &'a VideoTrack,
+    pub(crate) from_core: Subscriber,
+    pub(crate) sent: &'a Mutex<Vec<Sent>>,
+    pub(crate) output: Option<Y4m>,
+    pub(crate) method: Method,
+    pub(crate) stall: Duration,
+    pub(crate) start: Duration,
+    /// Nobody else starts the clock.
+    pub(crate) starts_clock: bool,
+}
+
+/// What was shown.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) bytes: u64,
+    pub(crate) wakes: u64,
+    pub(crate) size: (u32, u32),
+}
+
+/// What there is to show for a number.
+enum Turn {
+    Picture(PictureInfo, Sample),
+    /// Its picture did not come, or there is none.
+    Missing,
+}
+
+/// A picture that came before its turn, and whether any came lately.
+#[derive(Default)]
+struct Arrivals {
+    early: Option<(PictureInfo, Sample)>,
+    is_away: bool,
+    is_ended: bool,
+}
+
+impl TrackPlayer for PicturePlayer<'_> {
+    type Played = Shown;
+
+    fn play(&mut self) -> Result<Shown, PlayError> {
+        let mut shown = Shown::default();
+        let mut arrivals = Arrivals::default();
+        // Stands in for what is missing; and how many were missing before it.
+        let mut last: Option<(PictureInfo, Sample)> = None;
+        let mut owed = 0;
+        let mut own = Vec::new();
+        for (number, unit) in in_order(&self.track.units) {
+            let turn = self.turn(number, unit, &mut arrivals)?;
+            if self.starts_clock && number == 0 {
+                self.stage.with_clock(|clock, now_ns| clock.start(now_ns));
+            }
+            let at = self.stage.wait_until(unit.time_ns)?;
+            let mut frame = Frame::missing(number, unit.time_ns);
+            if let Turn::Picture(info, sample) = turn {
+                let now_ns = monotonic_ns();
+                frame.sync_error_ns = Some(at - unit.time_ns);
+                frame.decode_ns = Some(info.decode_ns);
+                frame.file_to_shown_ns = self.read_ns(number).map(|read| now_ns - read);
+                shown.size = info.size;
+                shown.bytes += sample.len() as u64;
+                last = Some((info, sample));
+            }
+            shown.frames.push(frame);
+            owed += 1;
+            if let Some((info, sample)) = &last {
+                let picture = self.method.payload(sample, &mut own);
+                for _ in 0..std::mem::take(&mut owed) {
+                    if let Some(output) = &mut self.output {
+                        output.write(info.size, picture)?;
+                    }
+                }
+            }
+        }
+        shown.wakes = self.from_core.sleeps();
+        // With sound it was worth playing.
+        if last.is_none() && self.starts_clock {
+            return Err(PlayError::NothingDecoded {
+                what: "picture",
+                waited: self.start,
+            });
+        }
+        if let Some(output) = &mut self.output {
+            output.finish()?;
+        }
+        Ok(shown)
+    }
+
+    fn decoded(&mut self) -> &mut Subscriber {
+        &mut self.from_core
+    }
+}
+
+impl PicturePlayer<'_> {
+    /// Waits for the picture of `number`, no longer than it is worth.
+    fn turn(
+        &mut self,
+        number: u32,
+        unit: &PlacedSample,
+        arrivals: &mut Arrivals,
+    ) -> Result<Turn, PlayError> {
+        let stall_ns = i64::try_from(self.stall.as_nanos()).unwrap_or(i64::MAX);
+        let begun = Instant::now();
+        loop {
+            self.stage.go_on()?;
+            if let Some(early) = arrivals.early.take_if(|(early, _)| early.number <= number) {
+                if early.0.number == number {
+                    return Ok(Turn::Picture(early.0, early.1));
+                }
+                continue;
+            }
+            if arrivals.early.is_some() || arrivals.is_ended {
+                return Ok(Turn::Missing);
+            }
+            match self.from_core.take(LOOK.min(self.stall))? {
+                Some(sample) => {
+                    if let Some(missing) = self.arrived(sample, arrivals)?
+                        && missing == number
+                    {
+                        return Ok(Turn::Missing);
+                    }
+                }
+                None => {
+                    let worth_ns = if arrivals.is_away { 0 } else { stall_ns };
+                    let limit = unit.time_ns.saturating_add(worth_ns);
+                    let is_over = match self.stage.at() {
+                        Some(at) => at > limit,
+                        None => begun.elapsed() > self.start,
+                    };
+                    if is_over {
+                        arrivals.is_away = true;
+                        return Ok(Turn::Missing);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sorts in what came; the number of a unit of which there is no picture.
+    fn arrived(&self, sample: Sample, arrivals: &mut Arrivals) -> Result<Option<u32>, PlayError> {
+        let info = PictureInfo::of(&sample);
+        self.stage.picture_came();
+        arrivals.is_away = false;
+        if let Some(reason) = info.hopeless() {
+            let number = info.number;
+            return Err(PlayError::Undecodable { number, reason });
+        }
+        if sample.is_empty() {
+            arrivals.is_ended = info.number == LAST_NUMBER;
+            return Ok(Some(info.number));
+        }
+        if !info.is_picture_of(sample.len()) {
+            return Err(PlayError::Mismatch {
+                decoded: format!("{} bytes", sample.len()),
+                expected: format!("a picture of {}x{}", info.size.0, info.size.1),
+            });
+        }
+        arrivals.early = Some((info, sample));
+        Ok(None)
+    }
+
+    /// When the file was read for this unit.
+    fn read_ns(&self, number: u32) -> Option<u64> {
+        let sent = locked(self.sent);
+        // Numbers go up.
+        let index = sent
+            .binary_search_by_key(&number, |sent| sent.number)
+            .ok()?;
+        Some(sent[index].read_ns)
+    }
+}
+
+/// Units with their numbers, in the order in which they are shown.
+fn in_order(units: &[PlacedSample]) -> impl Iterator<Item = (u32, &PlacedSample)> {
+    let mut order: Vec<(u32, &PlacedSample)> = (0..).zip(units).collect();
+    order.sort_by_key(|(number, unit)| (unit.time_ns, *number));
+    order.into_iter()
+}

@@ -1,0 +1,223 @@
+//! Sound: takes what the core decoded, and writes it when it is to be heard. The clock follows it.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use hythe::media::sink::Sink;
+use hythe::media::source::mp4::movie::{AudioTrack, PlacedSample};
+use hythe::rtp::unit::Unit;
+use hythe::{Sample, Subscriber};
+
+use crate::error::PlayError;
+use crate::method::Method;
+use crate::pair::TrackPlayer;
+use crate::ports::SoundInfo;
+use crate::report::{Sent, Sound};
+use crate::stage::{LOOK, Stage, locked};
+
+/// Bytes of a sample of a channel.
+const SAMPLE_BYTES: usize = 2;
+
+/// Plays the sound of a movie.
+pub(crate) struct SoundPlayer<'a> {
+    pub(crate) stage: &'a Stage,
+    pub(crate) track: &'a AudioTrack,
+    pub(crate) from_core: Subscriber,
+    pub(crate) sent: &'a Mutex<Vec<Sent>>,
+    pub(crate) sink: Option<Box<dyn Sink + Send>>,
+    pub(crate) method: Method,
+    pub(crate) stall: Duration,
+    /// For the first block and picture, which the core decodes while it may still be starting.
+    pub(crate) start: Duration,
+    pub(crate) waits_for_picture: bool,
+}
+
+impl TrackPlayer for SoundPlayer<'_> {
+    type Played = Sound;
+
+    fn play(&mut self) -> Result<Sound, PlayError> {
+        let mut sound = Sound::new(self.track.header);
+        let first = self.take(self.start)?;
+        if first.is_none() && !self.waits_for_picture {
+            return Err(PlayError::NothingDecoded {
+                what: "sound",
+                waited: self.start,
+            });
+        }
+        self.start_clock()?;
+        let mut next = match first {
+            Some(block) => Some(block),
+            None => self.take_or_end(0)?,
+        };
+        while let Some((number, block)) = next {
+            let frame = self.frame(number)?;
+            self.play_block(&frame, &block, &mut sound)?;
+            drop(block);
+            next = self.take_or_end(number + 1)?;
+        }
+        self.stage.with_clock(|clock, now_ns| {
+            clock.let_go(now_ns);
+            sound.stalls = clock.stalls;
+        });
+        sound.silent = self.track.frames.len() as u64 - sound.blocks - sound.late;
+        if let Some(sink) = &mut self.sink {
+            sink.finish()?;
+        }
+        sound.wakes = self.from_core.sleeps();
+        Ok(sound)
+    }
+
+    fn decoded(&mut self) -> &mut Subscriber {
+        &mut self.from_core
+    }
+}
+
+impl SoundPlayer<'_> {
+    /// Waits until there is a picture, too, as long as one may take.
+    fn start_clock(&self) -> Result<(), PlayError> {
+        let begun = Instant::now();
+        while self.waits_for_picture && !self.stage.has_picture() && begun.elapsed() < self.start {
+            self.stage.go_on()?;
+            std::thread::sleep(LOOK / 10);
+        }
+        self.stage.with_clock(|clock, now_ns| clock.start(now_ns));
+        Ok(())
+    }
+
+    /// The next block, of `number` or behind it. The clock goes on without while none comes;
+    /// `None`: none is left, or none came up to the end.
+    fn take_or_end(&mut self, number: u32) -> Result<Option<(u32, Sample)>, PlayError> {
+        let rest = self.track.frames.get(number as usize..).unwrap_or_default();
+        let Some(end_ns) = rest.last().map(PlacedSample::end_ns) else {
+            return Ok(None);
+        };
+        let mut next = self.take(self.stall)?;
+        if next.is_none() {
+            self.stage.with_clock(|clock, now_ns| clock.let_go(now_ns));
+        }
+        while next.is_none() && self.stage.at().is_none_or(|at| at < end_ns) {
+            next = self.take(LOOK)?;
+        }
+        Ok(next)
+    }
+
+    /// Waits for a block of samples, and says of which frame it is.
+    fn take(&mut self, bound: Duration) -> Result<Option<(u32, Sample)>, PlayError> {
+        let begun = Instant::now();
+        loop {
+            self.stage.go_on()?;
+            let Some(sample) = self.from_core.take(LOOK)? else {
+                if begun.elapsed() >= bound {
+                    return Ok(None);
+                }
+                continue;
+            };
+            let info = SoundInfo::of(&sample);
+            let Some(number) = self.number_of(info.sequence) else {
+                let decoded = format!("frame {} of sound", info.sequence);
+                let expected = "fewer that were sent".to_owned();
+                return Err(PlayError::Mismatch { decoded, expected });
+            };
+            self.check(info, &sample)?;
+            return Ok(Some((number, sample)));
+        }
+    }
+
+    /// The core numbers what it takes; what was never sent has no number.
+    fn number_of(&self, sequence: u32) -> Option<u32> {
+        let sent = locked(self.sent);
+        sent.get(sequence as usize).map(|sent| sent.number)
+    }
+
+    fn check(&self, info: SoundInfo, sample: &Sample) -> Result<(), PlayError> {
+        let header = self.track.header;
+        let expected = (header.samples_per_second(), u32::from(header.channels()));
+        if sample.is_empty() || (info.samples_per_second, info.channels) == expected {
+            return Ok(());
+        }
+        let say = |(hz, channels): (u32, u32)| format!("{hz} Hz, {channels} channels");
+        Err(PlayError::Mismatch {
+            decoded: say((info.samples_per_second, info.channels)),
+            expected: say(expected),
+        })
+    }
+
+    fn frame(&self, number: u32) -> Result<PlacedSample, PlayError> {
+        let frame = self.track.frames.get(number as usize).copied();
+        frame.ok_or_else(|| PlayError::Mismatch {
+            decoded: format!("frame {number} of sound"),
+            expected: format!("{} frames", self.track.frames.len()),
+        })
+    }
+
+    /// Waits until the block is to be heard, and writes it; one whose time is over is left out.
+    fn play_block(
+        &mut self,
+        frame: &PlacedSample,
+        block: &Sample,
+        sound: &mut Sound,
+    ) -> Result<(), PlayError> {
+        let end_ns = frame.end_ns();
+        if self.stage.at().is_some_and(|at| at > end_ns) && self.is_free() {
+            sound.late += 1;
+            return Ok(());
+        }
+        self.stage
+            .with_clock(|clock, now_ns| clock.extend(now_ns, end_ns));
+        self.stage.wait_until(frame.time_ns)?;
+        sound.blocks += 1;
+        sound.bytes += block.len() as u64;
+        self.write(frame, block)
+    }
+
+    /// Has the clock been let go, so that it goes on without sound?
+    fn is_free(&self) -> bool {
+        self.stage.with_clock(|clock, _| clock.is_free())
+    }
+
+    /// What lies before the movie's start is the encoder's delay, and is not heard.
+    fn write(&mut self, frame: &PlacedSample, block: &Sample) -> Result<(), PlayError> {
+        let header = self.track.header;
+        let rate = i64::from(header.samples_per_second());
+        let sample_bytes = SAMPLE_BYTES * usize::from(header.channels());
+        let time = to_samples(frame.time_ns, rate);
+        let cut = usize::try_from(-time).unwrap_or(0) * sample_bytes;
+        let mut own = Vec::new();
+        let heard = self.method.payload(block, &mut own);
+        let Some(sink) = &mut self.sink else {
+            return Ok(());
+        };
+        let heard = heard.get(cut..).unwrap_or_default();
+        if heard.is_empty() {
+            return Ok(());
+        }
+        let unit = Unit {
+            pieces: &[heard],
+            time: time.max(0).unsigned_abs(),
+            due: time.max(0).unsigned_abs(),
+            duration: (heard.len() / sample_bytes) as u32,
+            is_start: true,
+        };
+        Ok(sink.take(&unit, false)?)
+    }
+}
+
+/// The nearest sample.
+fn to_samples(time_ns: i64, rate: i64) -> i64 {
+    let scaled = i128::from(time_ns) * i128::from(rate);
+    let nearest = (scaled + 500_000_000).div_euclid(1_000_000_000);
+    i64::try_from(nearest).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_nearest_sample() {
+        // 1105 samples of delay at 44100 Hz, in whole nanoseconds.
+        assert_eq!(to_samples(-25_056_689, 44_100), -1105);
+        assert_eq!(to_samples(1_065_759, 44_100), 47);
+        assert_eq!(to_samples(0, 44_100), 0);
+    }
+}
