@@ -53,7 +53,7 @@ uint32_t hythe_freertos_fault(uint32_t exc_return);
 
 /* ---- Private: between hythe_freertos_mpu.c and hythe_freertos_fault.c ---- */
 
-/* The restricted task that has the processor, or had it when an exception came; NULL: it is none. */
+/* The restricted task that has the processor, or was interrupted; NULL: another one. */
 struct hythe_freertos_restricted *hythe_freertos_restricted_now(void);
 
 /* Where a task goes on that has ended, or was stopped: until the service task deletes it. */
