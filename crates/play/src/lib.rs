@@ -6,9 +6,9 @@
 //!
 //! `hythe play` calls it. [`Player::prepare`] reads the movie's index and chooses a board.
 //! [`Player::run`] starts the core with its program `player`, reads each sample of the movie
-//! straight into a slot ([`feed`]), takes samples and pictures, writes sound when it is heard
-//! ([`sound`]), which is what the [`clock`] follows, and pictures when that clock says so
-//! ([`show`]). One process; each of the four has a thread.
+//! straight into a slot (`feed`), takes samples and pictures, writes sound when it is heard
+//! (`sound`), which is what the `clock` follows, and pictures when that clock says so
+//! (`show`). One process; each of the four has a thread.
 //!
 //! Every wait ends within the stall limit, when the core ends, or when the caller asks to stop.
 //! Where sound or picture stay away longer, the other goes on. Never prints, never reads arguments;
