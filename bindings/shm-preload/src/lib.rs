@@ -7,8 +7,9 @@
 //! own. Pool and core are those of `HYTHE_POOL` and `HYTHE_CORE`. With `HYTHE_SHM_LOG=1` what was
 //! done and refused is told on standard error.
 //!
-//! Never handles a signal, keeps a descriptor open, or calls the C library's functions of these
-//! names. Starts a thread only while a core is asked to make a segment (`HYTHE_SHM_ON_CORE`).
+//! Never keeps a descriptor open, or calls the C library's functions of these names. Starts a
+//! thread only while a core is asked to make a segment (`HYTHE_SHM_ON_CORE`). Of signals it
+//! handles SIGBUS alone, for memory of a pool that was cut away, and passes any other on.
 
 #![allow(unsafe_code, reason = "an island: the functions that C programs call")]
 
