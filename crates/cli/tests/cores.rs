@@ -6,6 +6,7 @@
 
 mod support;
 
+use hythe::segment::{Access, Segments};
 use serde_json::Value;
 use support::{Root, Running, eventually};
 
@@ -225,7 +226,10 @@ fn a_core_without_its_agent_is_listed_until_it_is_stopped() {
         eprintln!("SKIPPED: board {EMULATED} cannot run here (`hythe core boards` says why)");
         return;
     }
-    let core = Detached::start(&root, EMULATED, &[]);
+    let core = Detached::start(&root, EMULATED, &["--app", "p1"]);
+    let id = segment_of_a_core(&root).cast_signed();
+    let segments = Segments::open(&pool(&root), Some(EMULATED)).expect("an area");
+    let here = segments.attach(id, Access::Write, None).expect("attached");
     assert_eq!(
         root.json(&["core", "status"])["without_agent"],
         Value::Array(Vec::new())
@@ -246,6 +250,11 @@ fn a_core_without_its_agent_is_listed_until_it_is_stopped() {
     assert!(text.contains(EMULATED) && text.contains(&pid), "{text}");
     let refused = root.run(&["core", "status", EMULATED]);
     assert_eq!(refused.errors.trim(), format!("hythe: {}", text.trim()));
+    // The kernel has dropped what the agent had attached for it.
+    let listed = listed_segment(&root, EMULATED);
+    let attached = (&listed["attached_linux"], &listed["attached_core"]);
+    assert_eq!(attached, (&1.into(), &2.into()));
+    drop(here);
     root.ok(&["core", "stop", EMULATED]);
     assert!(root.ok(&["core", "status"]).contains("no core runs"));
     eventually("it is reaped", || !lives(&core.up["core_pid"]));
@@ -548,17 +557,12 @@ fn segments_are_listed_with_who_made_and_has_them() {
     assert_eq!(emptied["boards"][0]["free_bytes"], 8 << 20);
 }
 
-/// By the methods 20 and 21 of `p1` (`rtos/apps/p1/README.md`).
-#[test]
-fn segments_show_what_the_core_made_and_has_attached() {
+/// A segment that a core which runs `p1` has made and attached twice, by its methods 20 and 21
+/// (`rtos/apps/p1/README.md`).
+fn segment_of_a_core(root: &Root) -> u32 {
     use hythe::rpc::Caller;
-    use std::time::Duration;
-    const MINUTE: Duration = Duration::from_secs(60);
-    let root = Root::new();
-    let _core = Detached::start(&root, HOSTED, &["--app", "p1"]);
-    let options = hythe::PoolOptions::new("default").root(&root.pools());
-    let pool = hythe::Pool::open(&options).expect("made with the core");
-    let node = hythe::Node::join(&pool, "asker").expect("joins");
+    const MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
+    let node = hythe::Node::join(&pool(root), "asker").expect("joins");
     let client = node.client("core/calls", &hythe::request::ClientOptions::default());
     let mut client = client.expect("a client");
     let mut call = |method, words: [u32; 3]| {
@@ -571,7 +575,25 @@ fn segments_show_what_the_core_made_and_has_attached() {
     let id = call(20, [0, 5000, 0o1640]);
     assert_eq!(call(21, [id, 0, 0]), 0);
     assert_eq!(call(21, [id, 0, 0]), 0);
-    let listed = &root.json(&["core", "segments", HOSTED])["boards"][0]["segments"][0];
+    id
+}
+
+fn pool(root: &Root) -> hythe::Pool {
+    let options = hythe::PoolOptions::new("default").root(&root.pools());
+    hythe::Pool::open(&options).expect("made with the core")
+}
+
+/// The first segment that is listed for a core.
+fn listed_segment(root: &Root, board: &str) -> Value {
+    root.json(&["core", "segments", board])["boards"][0]["segments"][0].clone()
+}
+
+#[test]
+fn segments_show_what_the_core_made_and_has_attached() {
+    let root = Root::new();
+    let _core = Detached::start(&root, HOSTED, &["--app", "p1"]);
+    let id = segment_of_a_core(&root);
+    let listed = listed_segment(&root, HOSTED);
     assert_eq!(
         (&listed["id"], &listed["made_on"]),
         (&id.into(), &"core".into())
@@ -580,6 +602,6 @@ fn segments_show_what_the_core_made_and_has_attached() {
     assert_eq!(attached, (&0.into(), &2.into()));
     let creator = listed["creator"].as_str().expect("a name");
     assert!(creator.starts_with(HOSTED), "{creator}");
-    let segments = hythe::segment::Segments::open(&pool, Some(HOSTED)).expect("an area");
+    let segments = Segments::open(&pool(&root), Some(HOSTED)).expect("an area");
     segments.remove(id.cast_signed()).expect("removed");
 }

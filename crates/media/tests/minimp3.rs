@@ -181,8 +181,12 @@ impl Bench {
 
     /// The judge of what the demo plays.
     fn compile_reference(&self) {
-        let apps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rtos/apps");
-        let sources = ["reference/main.c", "reference/tags.c", "decoder/mp3.c"];
+        let rtos = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rtos");
+        let sources = [
+            "apps/reference/main.c",
+            "apps/reference/tags.c",
+            "codecs/mp3/mp3.c",
+        ];
         let compiled = Command::new("gcc")
             .args(["-O1", "-ffp-contract=off", "-ftrivial-auto-var-init=zero"])
             .arg("-o")
@@ -190,8 +194,8 @@ impl Bench {
             .arg("-I")
             .arg(minimp3_directory())
             .arg("-I")
-            .arg(apps.join("decoder"))
-            .args(sources.map(|source| apps.join(source)))
+            .arg(rtos.join("codecs/mp3"))
+            .args(sources.map(|source| rtos.join(source)))
             .arg("-lm")
             .status();
         assert!(

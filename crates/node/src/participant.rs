@@ -5,6 +5,7 @@
 //! knows none of them. Ports register what they can release when the pool is full as a [`Reserve`],
 //! and wait sets register for the marks of their ports with [`Routes`].
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,10 @@ use crate::wait::{Awaited, SleepPlace, WaitPlan, WaitReport, wait_for, wait_repo
 use crate::watcher::{Keeps, Watcher};
 use crate::{NodeError, holders};
 
+/// What an operation on a semaphore or queue waits for takes far less than a millisecond: a process
+/// that has the object that long is stopped.
+const OBJECT_PATIENCE: Duration = Duration::from_secs(2);
+
 /// This process as a participant. It leaves the pool when this goes.
 #[derive(Debug)]
 pub struct Participant {
@@ -45,6 +50,9 @@ pub struct Participant {
     sleep_words: SleepWords,
     doorbells: Doorbells,
     open_objects: OpenCounts,
+    /// How long an operation on a semaphore or queue waits for the end of another's, in
+    /// microseconds.
+    object_patience_us: AtomicU32,
 }
 
 /// The one place from which this participant acts on the ledger.
@@ -105,6 +113,7 @@ impl Participant {
             sleep_words: SleepWords::default(),
             doorbells: Doorbells::new(pool, index, &mark),
             open_objects: OpenCounts::default(),
+            object_patience_us: AtomicU32::new(OBJECT_PATIENCE.as_micros() as u32),
         });
         match failed {
             None => Ok(joined),
@@ -150,6 +159,17 @@ impl Participant {
 
     pub(crate) const fn open_objects(&self) -> &OpenCounts {
         &self.open_objects
+    }
+
+    /// How long an operation on a semaphore or queue waits for the end of another's from now on;
+    /// zero: it only looks. For who acts for several, and must not stand still for one.
+    pub fn set_object_patience(&self, patience: Duration) {
+        let micros = u32::try_from(patience.as_micros()).unwrap_or(u32::MAX);
+        self.object_patience_us.store(micros, Ordering::Relaxed);
+    }
+
+    pub(crate) fn object_patience(&self) -> Duration {
+        Duration::from_micros(self.object_patience_us.load(Ordering::Relaxed).into())
     }
 
     /// What rings it, and what it rings, beside bells.

@@ -4,12 +4,17 @@
 
 mod support;
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
 use hythe_abi::core_services::{O_CREATE, TYPE_NAME, TYPE_VERSION, WAITS_MAX, method};
+use hythe_abi::objects::{HEADER_BYTES, OBJECT_BYTES, object};
 use hythe_abi::services::{BYTES, CallHeader, ReplyHeader};
+use hythe_node::hop::HopNode as _;
 use hythe_node::object::{
     Deadline, MessageQueue, MessageQueueOptions, Semaphore, SemaphoreOptions, SyncError,
 };
-use hythe_node::{ChannelType, Client, ClientOptions, PendingReply};
+use hythe_node::{ChannelType, Client, ClientOptions, PendingReply, Pool};
 use support::control::{P1, p1_boards};
 use support::object_core::{EAGAIN, EBADF, EMSGSIZE, ENOBUFS, EOWNERDEAD, ETIMEDOUT, O_RDWR};
 use support::segment_core::EINVAL;
@@ -144,6 +149,53 @@ fn posts_do_not_starve_behind_waits_and_one_too_many_is_refused() {
     };
     assert_eq!(caller.ask(short, b"").0, ETIMEDOUT);
     Semaphore::unlink(&caller.p1.node, "s").expect("unlinked");
+    caller.finish();
+}
+
+/// Writes an owner into the lock of an object, or takes it away.
+fn lock(pool: &Pool, name: &str, owner: u64) {
+    let path = pool.path().join("objects");
+    let bytes = std::fs::read(&path).expect("the pool's objects");
+    let objects = bytes[HEADER_BYTES..].chunks_exact(OBJECT_BYTES);
+    let is_its = |found: &[u8]| found[object::NAME..].starts_with(name.as_bytes());
+    let place = objects.clone().position(is_its).expect("there");
+    let file = File::options().write(true).open(path).expect("own");
+    let at = HEADER_BYTES + place * OBJECT_BYTES + object::LOCK;
+    file.write_all_at(&owner.to_le_bytes(), at as u64)
+        .expect("written");
+}
+
+/// This process, which lives, says that it works on one object, and does not.
+#[test]
+fn who_stands_still_with_one_object_holds_up_no_wait_for_another() {
+    let Some(mut caller) = Caller::start() else {
+        return;
+    };
+    let (stuck, free) = (
+        caller.open(method::SEM_OPEN, 1, "stuck"),
+        caller.open(method::SEM_OPEN, 1, "free"),
+    );
+    let owner = u64::from(caller.p1.node.participant().index().0) + 1;
+    let session = u64::from(caller.p1.node.session());
+    lock(&caller.p1.world.pool, "stuck", session << 32 | owner);
+    let wait = |handle| waiting(call(method::SEM_WAIT, 1, [handle, 0, 0]));
+    let kept: Vec<_> = (0..WAITS_MAX - 1)
+        .map(|_| caller.send(wait(stuck), b""))
+        .collect();
+    assert_eq!(caller.result(method::SEM_WAIT, 1, [stuck, 0, 0]), EAGAIN);
+    let granted = caller.send(wait(free), b"");
+    assert_eq!(caller.result(method::SEM_POST, 2, [free, 0, 0]), 0);
+    assert_eq!(caller.answer(granted).expect("answered").0.result, 0);
+    // What cannot wait is told after a bound.
+    assert_eq!(caller.result(method::SEM_POST, 2, [stuck, 0, 0]), ETIMEDOUT);
+    lock(&caller.p1.world.pool, "stuck", 0);
+    for asked in kept {
+        assert_eq!(caller.result(method::SEM_POST, 2, [stuck, 0, 0]), 0);
+        assert_eq!(caller.answer(asked).expect("answered").0.result, 0);
+    }
+    for name in ["stuck", "free"] {
+        Semaphore::unlink(&caller.p1.node, name).expect("unlinked");
+    }
     caller.finish();
 }
 
@@ -305,8 +357,8 @@ fn what_makes_no_sense_is_refused() {
     for method in method::SEM_OPEN..=method::MQ_SEND + 16 {
         let is_known =
             method <= method::SEM_RECOVER || (method::MQ_OPEN..=method::MQ_SEND).contains(&method);
-        let is_told = [method::MQ_TAKEN, method::TASK_ENDED].contains(&method);
-        if is_told {
+        let told = [method::MQ_TAKEN, method::TASK_ENDED, method::TASK_EVENT];
+        if told.contains(&method) {
             continue;
         }
         // Handles that nobody has, and names that are none.

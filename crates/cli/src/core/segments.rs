@@ -1,6 +1,7 @@
 //! `hythe core segments`: the bytes that processes and cores see by address.
 
 use hythe::Pool;
+use hythe::core::control;
 use hythe::core::segment::{BoardSegments, SegmentInfo, Segments};
 use hythe_terminal::escaped;
 use serde::Serialize;
@@ -57,23 +58,31 @@ pub(super) fn run(board: Option<&str>, globals: &Globals) -> Result<(), CliError
 /// Those of all cores, or of one.
 pub(super) fn list(pool: &Pool, board: Option<&str>) -> Result<Vec<BoardDocument>, CliError> {
     let listed = Segments::open(pool, board)?.list()?;
-    Ok(listed.into_iter().map(BoardDocument::of).collect())
+    let alone = control::list_without_agent(pool);
+    let documents = listed.into_iter().map(|listed| {
+        let has_agent = alone.iter().all(|core| core.board != listed.board);
+        BoardDocument::of(listed, has_agent)
+    });
+    Ok(documents.collect())
 }
 
 impl BoardDocument {
-    fn of(listed: BoardSegments) -> Self {
+    /// A core whose agent is dead has segments attached that the kernel does not count for it.
+    fn of(listed: BoardSegments, has_agent: bool) -> Self {
+        let of = |info| SegmentDocument::of(info, has_agent);
         Self {
             board: listed.board,
             area_bytes: listed.area_bytes,
             free_bytes: listed.free_bytes,
             largest_free_bytes: listed.largest_free_bytes,
-            segments: listed.segments.iter().map(SegmentDocument::of).collect(),
+            segments: listed.segments.iter().map(of).collect(),
         }
     }
 }
 
 impl SegmentDocument {
-    fn of(info: &SegmentInfo) -> Self {
+    fn of(info: &SegmentInfo, has_agent: bool) -> Self {
+        let of_core = if has_agent { info.attached_core } else { 0 };
         let status = info.status;
         let time = |seconds: i64| (seconds != 0).then_some(seconds);
         Self {
@@ -86,7 +95,7 @@ impl SegmentDocument {
             },
             size_bytes: info.bytes,
             mode: status.map(|status| format!("{:04o}", status.mode)),
-            attached_linux: status.map(|status| status.attached.saturating_sub(info.attached_core)),
+            attached_linux: status.map(|status| status.attached.saturating_sub(of_core)),
             attached_core: info.attached_core,
             removed: status.map(|status| status.is_removed),
             creator: format!("{} (pid {})", info.creator.0, info.creator.1),

@@ -11,7 +11,7 @@ use hythe_memory::Mapped;
 use hythe_pool::{ObjectIndex, ObjectTable, Owner, Party, Section, SectionTaken};
 use hythe_sys::signals::SignalsBlocked;
 
-use super::{LOCK_BOUND, SyncError};
+use super::SyncError;
 use crate::participant::Participant;
 use crate::pool::Pool;
 
@@ -19,6 +19,8 @@ use crate::pool::Pool;
 const LOOKS: u32 = 200;
 const SHORT_NAP: Duration = Duration::from_micros(50);
 const LONG_NAP: Duration = Duration::from_millis(1);
+/// Owners that may turn out to be dead, one behind the other, in an operation that may not wait.
+const DEATHS: u32 = 4;
 /// Short naps before the long ones.
 const SHORT_NAPS: u32 = 20;
 
@@ -65,7 +67,7 @@ pub(super) fn enter<'t>(
     index: ObjectIndex,
 ) -> Result<Entered<'t>, SyncError> {
     let me = Owner::from(party(shared));
-    let (section, signals) = acquire(shared.pool(), |dead| table.enter(index, me, dead))?;
+    let (section, signals) = acquire(shared, |dead| table.enter(index, me, dead))?;
     let mut entered = Entered {
         section,
         _signals: signals,
@@ -80,7 +82,7 @@ pub(super) fn lock_table<'t>(
     table: &'t ObjectTable<Mapped>,
 ) -> Result<TableLocked<'t>, SyncError> {
     let me = Owner::from(party(shared));
-    let ((), signals) = acquire(shared.pool(), |dead| table.lock(me, dead))?;
+    let ((), signals) = acquire(shared, |dead| table.lock(me, dead))?;
     Ok(TableLocked {
         table,
         me,
@@ -89,11 +91,12 @@ pub(super) fn lock_table<'t>(
 }
 
 fn acquire<T>(
-    pool: &Pool,
+    shared: &Participant,
     mut attempt: impl FnMut(Option<Owner>) -> Result<T, SectionTaken>,
 ) -> Result<(T, SignalsBlocked), SyncError> {
     let mut begun = None;
     let mut dead = None;
+    let mut deaths = 0;
     let mut naps = 0;
     loop {
         let signals = SignalsBlocked::new();
@@ -112,14 +115,16 @@ fn acquire<T>(
         drop(signals);
         // A cell that no participant can have written stays until its object is unlinked.
         let party = owner.party();
-        if party.is_some_and(|party| is_over(pool, party)) {
+        if party.is_some_and(|party| is_over(shared.pool(), party)) {
             dead = Some(owner);
+            deaths += 1;
         }
-        let begun = begun.get_or_insert_with(Instant::now);
-        if begun.elapsed() >= LOCK_BOUND {
+        let waited = begun.get_or_insert_with(Instant::now).elapsed();
+        // What a dead owner has is taken without waiting.
+        if waited >= shared.object_patience() && (dead.is_none() || deaths > DEATHS) {
             return Err(SyncError::Busy {
                 member: party.map_or(u8::MAX, |party| party.member.0),
-                waited_ms: LOCK_BOUND.as_millis() as u64,
+                waited_ms: waited.as_millis() as u64,
             });
         }
         if dead.is_none() {

@@ -36,10 +36,6 @@ pub use semaphore::{Semaphore, SemaphoreInfo, SemaphoreOptions};
 
 pub use deadline::Deadline;
 
-/// How long an operation waits for the end of another's: that takes far less than a millisecond, so
-/// a process that has the object that long is stopped.
-pub(crate) const LOCK_BOUND: Duration = Duration::from_secs(2);
-
 /// A wait looks again after so long, whether or not somebody woke it: who should have may be dead.
 ///
 /// No part of a second: between two naps a signal interrupts nothing, and programs like to send

@@ -148,16 +148,16 @@ impl Services {
         let wakes = Arc::new(AtomicU32::new(0));
         let waker = Waker::new(pool, node.index(), Arc::clone(&wakes));
         let services = Self {
-            node: Arc::new(node),
             pool: pool.clone(),
             channel: customer.channel.to_owned(),
             messages: customer.messages.map(str::to_owned),
             row: customer.row,
             kinds: vec![
                 Box::new(CoreSegments::begin(pool, user)),
-                Box::new(CoreObjects::begin(waker)),
+                Box::new(CoreObjects::begin(waker, node.participant())),
                 Box::new(TaskEvents::begin(customer.channel)),
             ],
+            node: Arc::new(node),
             notes,
             wakes,
         };

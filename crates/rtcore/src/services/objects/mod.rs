@@ -13,11 +13,13 @@ mod names;
 mod waits;
 mod waker;
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hythe_abi::core_services::method;
 use hythe_abi::services::CallHeader;
 use hythe_node::Node;
+use hythe_node::hop::Participant;
 use hythe_node::object::{Claimed, Deadline, MessageQueue, Semaphore, SyncError};
 use rustix::io::Errno;
 
@@ -34,7 +36,17 @@ pub(super) struct CoreObjects {
     handles: Handles,
     waits: Waits,
     deliveries: Deliveries,
+    participant: Arc<Participant>,
+    /// Another process works on an object that a call waits for: when to look again.
+    again: Option<Instant>,
 }
+
+/// How long a call of the core may stand still for a process that has an object and is stopped, or
+/// lies; all other calls wait behind it.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The same while the agent looks for a call that waits; then it looks again after so long.
+const LOOK_PATIENCE: Duration = Duration::from_millis(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Why a call is refused.
 #[derive(Debug)]
@@ -73,11 +85,14 @@ enum Look {
 }
 
 impl CoreObjects {
-    pub(super) fn begin(waker: Waker) -> Self {
+    pub(super) fn begin(waker: Waker, participant: &Arc<Participant>) -> Self {
+        participant.set_object_patience(PATIENCE);
         Self {
             handles: Handles::default(),
             waits: Waits::new(waker),
             deliveries: Deliveries::default(),
+            participant: Arc::clone(participant),
+            again: None,
         }
     }
 
@@ -156,6 +171,17 @@ impl CoreObjects {
 
     /// Looks once for a call that may wait, for so many milliseconds from now on.
     fn look_for(&mut self, call: &CallHeader, left_ms: u32) -> Result<Look, Refusal> {
+        self.participant.set_object_patience(LOOK_PATIENCE);
+        let found = self.look_patiently(call, left_ms);
+        self.participant.set_object_patience(PATIENCE);
+        if let Err(Refusal::Object(SyncError::Busy { .. })) = found {
+            self.again = Some(Instant::now() + LOOK_AGAIN);
+            return Ok(Look::NotYet);
+        }
+        found
+    }
+
+    fn look_patiently(&mut self, call: &CallHeader, left_ms: u32) -> Result<Look, Refusal> {
         let [handle, second, _] = call.arguments;
         match call.method {
             method::SEM_WAIT => {
@@ -311,6 +337,7 @@ impl Kind for CoreObjects {
 
     fn look(&mut self) {
         let mut place = 0;
+        self.again = None;
         while let Some(header) = self.waits.header(place) {
             let left_ms = self.waits.left_ms(place);
             let found = self.look_for(&header, left_ms);
@@ -325,7 +352,8 @@ impl Kind for CoreObjects {
     }
 
     fn next_look(&self) -> Option<Instant> {
-        self.waits.first_deadline()
+        let deadline = self.waits.first_deadline();
+        deadline.into_iter().chain(self.again).min()
     }
 
     fn task_ended(&mut self, task: u32) -> String {
