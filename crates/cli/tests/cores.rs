@@ -255,6 +255,7 @@ fn a_core_without_its_agent_is_listed_until_it_is_stopped() {
     let attached = (&listed["attached_linux"], &listed["attached_core"]);
     assert_eq!(attached, (&1.into(), &2.into()));
     drop(here);
+    segments.remove(id).expect("removed");
     root.ok(&["core", "stop", EMULATED]);
     assert!(root.ok(&["core", "status"]).contains("no core runs"));
     eventually("it is reaped", || !lives(&core.up["core_pid"]));

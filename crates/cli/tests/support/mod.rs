@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use hythe::{Pool, PoolOptions};
 use serde_json::Value;
 
 /// No wait of a test is longer. It only ends tests that have failed.
@@ -172,6 +173,8 @@ impl Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
+        // With the kernel's segments of those that a test left; the rest, wherever that got.
+        let _ = Pool::remove_by_force(&PoolOptions::new("default").root(&self.pools()));
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
