@@ -1,7 +1,9 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-boot test-latency test-media test-p1 test-targets arm miri mutants check install uninstall deb bench bench-core bench-media bench-preload soak fuzz
+.PHONY: help setup demo test test-slow test-boot test-latency test-media test-p1 test-targets
+.PHONY: arm miri mutants check install uninstall deb
+.PHONY: bench bench-core bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.

@@ -40,9 +40,9 @@ const HEADER: &str = "\
 # `bar` is the most that code and constants may be together; `make check` fails beyond. `all` is
 # every module but histogram; `base` those that every program links: endpoint, geometry, give,
 # layout, link, queue, session, start, take and wait. The others are linked only into programs that
-# use them. Rows of `port/` are the port for FreeRTOS, which is no part of the library: with what the
-# kernel's headers bring, and a few words of memory. Written by `make -C rtos sizes`, which keeps the
-# bars: raise one by hand, and say why.
+# use them. Rows of `port/` are the port for FreeRTOS, which is no part of the library: with what
+# the kernel's headers bring, and a few words of memory. Written by `make -C rtos sizes`, which
+# keeps the bars: raise one by hand, and say why.
 ";
 
 /// What one module costs.
@@ -253,7 +253,8 @@ fn show(costs: &Costs, bars: &Bars) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "{board:<14} {module:<18} {code:>5} {constants:>9} {fixed:>6} {bar:>5} {stack:>5}  {chain}"
+            "{board:<14} {module:<18} {code:>5} {constants:>9} {fixed:>6} {bar:>5} {stack:>5}  \
+             {chain}"
         );
     }
     text
