@@ -21,6 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-rtcore", HOP),
     ("hythe-rtp", &["hythe-terminal"]),
     ("hythe-media", MEDIA),
+    ("hythe-cluster", HOP),
     ("hythe-recording", &[]),
     ("hythe-preload", &["hythe-sys", "hythe-terminal"]),
     ("hythe-latency", &["hythe-sys", "hythe-terminal"]),

@@ -1,0 +1,112 @@
+//! The seam to whoever makes connections: authenticated, ordered, both ways.
+
+use std::fmt::Debug;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::HostName;
+
+/// Makes connections to the agents of other hosts, and takes theirs.
+pub trait Carrier: Debug + Send + Sync {
+    /// What it is called in a status: `tls`.
+    fn name(&self) -> &'static str;
+
+    /// Connects to a host and proves both sides' names, within `timeout`.
+    ///
+    /// # Errors
+    /// Which address did what, or whose certificate says what.
+    fn connect(
+        &self,
+        host: &HostName,
+        addresses: &[SocketAddr],
+        timeout: Duration,
+    ) -> Result<Connection, CarrierError>;
+
+    /// The next connection that a host made to this one; both names are proven. `None`: none came
+    /// in that time. What strangers try is counted by the carrier, and is none of these.
+    ///
+    /// # Errors
+    /// The carrier has come to its end.
+    fn accept(&self, timeout: Duration) -> Result<Option<Connection>, CarrierError>;
+}
+
+/// A connection with a host whose name is proven. The halves may be used by two threads; dropping
+/// one closes the connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// Who is at the other end.
+    pub peer: HostName,
+    /// The way there.
+    pub sender: Box<dyn ConnectionSender>,
+    /// The way back.
+    pub receiver: Box<dyn ConnectionReceiver>,
+}
+
+/// The sending half of a connection.
+pub trait ConnectionSender: Debug + Send {
+    /// Sends all parts, in this order, and waits until they are on their way: at most `timeout`.
+    /// A part may be memory that others write meanwhile; it is read once.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`], or the connection's end. It is over then.
+    fn send(&mut self, parts: &[&[u8]], timeout: Duration) -> io::Result<()>;
+
+    /// Closes the connection in both directions; the other half wakes.
+    fn close(&mut self);
+}
+
+/// What a receiving half has.
+#[derive(Debug)]
+pub enum Received<'a> {
+    /// Bytes, at least one; they stay until they are consumed.
+    Bytes(&'a [u8]),
+    /// None came in that time.
+    Nothing,
+    /// The other side has closed.
+    Closed,
+}
+
+/// The receiving half of a connection.
+pub trait ConnectionReceiver: Debug + Send {
+    /// What has been received and not consumed; where that is nothing, waits for at most `timeout`.
+    ///
+    /// # Errors
+    /// The connection broke, or the bytes are not those that were sent.
+    fn receive(&mut self, timeout: Duration) -> io::Result<Received<'_>>;
+
+    /// The first `bytes` of what [`receive`](Self::receive) gave have been used.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    fn consume(&mut self, bytes: usize);
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CarrierError {
+    /// Nobody can be reached.
+    #[error("host {host} cannot be reached at {address}: {source}")]
+    Unreachable {
+        /// Who was meant.
+        host: HostName,
+        /// Where.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Somebody else is there, or nobody who may be believed.
+    #[error("host {host} at {address} is not who it should be: {reason}")]
+    NotTrusted {
+        /// Who was meant.
+        host: HostName,
+        /// Where.
+        address: String,
+        /// What its certificate says, or what it said of ours, and what to do.
+        reason: String,
+    },
+    /// This side cannot connect at all.
+    #[error("{0}")]
+    Unusable(String),
+}

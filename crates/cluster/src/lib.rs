@@ -1,0 +1,17 @@
+//! The host hop: channels that reach from host to host.
+//!
+//! The agent `hythe-hostd` calls it. What holds between calls is in the specification
+//! (`spec/host.md`) and in ADR 0041. Two seams keep other people's protocols out: a [`Carrier`]
+//! makes authenticated connections, a [`Directory`] knows which hosts there are.
+//!
+//! Never encrypts, never decides who exists, never trusts a peer's word.
+
+mod carrier;
+mod directory;
+mod host_name;
+
+pub use carrier::{
+    Carrier, CarrierError, Connection, ConnectionReceiver, ConnectionSender, Received,
+};
+pub use directory::{Directory, DirectoryEvent};
+pub use host_name::{BadHostName, HostName};
