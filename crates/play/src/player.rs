@@ -11,13 +11,13 @@ use hythe::media::sink::wav::WavSink;
 use hythe::media::source::mp4::movie::{AudioTrack, Movie, VideoTrack};
 use hythe::rtp::L16;
 use hythe::rtp::mpeg_audio::Header;
-use hythe::{Node, Pool, Publisher};
+use hythe::{Node, Pool};
 
 use crate::error::PlayError;
 use crate::feed::Feeder;
-use crate::method::Method;
+use crate::method::{Flow, Method, Sender, open_slots};
 use crate::pair::Pair;
-use crate::ports::{CHANNEL_H264, CHANNEL_MP3, CHANNEL_PCM, CHANNEL_PICTURE, PROGRAM, Ports, join};
+use crate::ports::{CHANNEL_H264, CHANNEL_MP3, CHANNEL_PCM, CHANNEL_PICTURE, PROGRAM, join};
 use crate::report::{Played, Sent, Sound};
 use crate::show::{PicturePlayer, Shown};
 use crate::sound::SoundPlayer;
@@ -183,13 +183,26 @@ impl Player {
         })
     }
 
-    fn feeder<'a>(&'a self, run: &Run<'a>, to_core: Publisher, sent: &'a SentList) -> Feeder<'a> {
+    fn flow(
+        &self,
+        run: &Run<'_>,
+        to_core: &'static str,
+        from_core: &str,
+    ) -> Result<Flow, PlayError> {
+        open_slots(run.node, to_core, from_core, self.options.method)
+    }
+
+    fn feeder<'a>(
+        &'a self,
+        run: &Run<'a>,
+        to_decoder: Box<dyn Sender>,
+        sent: &'a SentList,
+    ) -> Feeder<'a> {
         Feeder {
             stage: run.stage,
             file: &self.movie.file,
             path: &self.options.file,
-            to_core,
-            method: self.options.method,
+            to_decoder,
             stall_ns: i64::try_from(self.options.stall.as_nanos()).unwrap_or(i64::MAX),
             sent,
         }
@@ -202,20 +215,19 @@ impl Player {
     ) -> Result<(Feeder<'a>, PicturePlayer<'a>, &'a VideoTrack), PlayError> {
         let output = self.options.video_out.as_deref();
         let output = output.map(|path| Y4m::create(path, track.frame_rate));
-        let ports = Ports::open(run.node, CHANNEL_H264, CHANNEL_PICTURE)?;
+        let flow = self.flow(run, CHANNEL_H264, CHANNEL_PICTURE)?;
         let player = PicturePlayer {
             stage: run.stage,
             track,
-            from_core: ports.from_core,
+            from_decoder: flow.from_decoder,
             sent: &run.sent.units,
             output: output.transpose()?,
-            method: self.options.method,
             stall: self.options.stall,
             start: START.max(self.options.stall),
             starts_clock: self.movie.audio.is_none(),
         };
         Ok((
-            self.feeder(run, ports.to_core, &run.sent.units),
+            self.feeder(run, flow.to_decoder, &run.sent.units),
             player,
             track,
         ))
@@ -228,20 +240,19 @@ impl Player {
     ) -> Result<(Feeder<'a>, SoundPlayer<'a>, &'a AudioTrack), PlayError> {
         let sink = self.options.audio_out.as_deref();
         let sink = sink.map(|path| wav(path, track.header));
-        let ports = Ports::open(run.node, CHANNEL_MP3, CHANNEL_PCM)?;
+        let flow = self.flow(run, CHANNEL_MP3, CHANNEL_PCM)?;
         let player = SoundPlayer {
             stage: run.stage,
             track,
-            from_core: ports.from_core,
+            from_decoder: flow.from_decoder,
             sent: &run.sent.frames,
             sink: sink.transpose()?,
-            method: self.options.method,
             stall: self.options.stall,
             start: START.max(self.options.stall),
             waits_for_picture: self.movie.video.is_some(),
         };
         Ok((
-            self.feeder(run, ports.to_core, &run.sent.frames),
+            self.feeder(run, flow.to_decoder, &run.sent.frames),
             player,
             track,
         ))

@@ -4,9 +4,7 @@
 use std::time::Duration;
 
 use hythe::core::LinkTimeouts;
-use hythe::{
-    Node, Pool, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions,
-};
+use hythe::{Node, Pool, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 
 use crate::error::PlayError;
 
@@ -22,6 +20,8 @@ pub(crate) const CHANNEL_MP3: &str = "mp3";
 pub(crate) const CHANNEL_PCM: &str = "pcm";
 /// Bytes in front of an access unit: its number.
 pub(crate) const NUMBER_BYTES: usize = 4;
+/// Words that describe what was decoded.
+pub(crate) const INFO_WORDS: usize = 6;
 /// The number of the unit that ends a stream.
 pub(crate) const LAST_NUMBER: u32 = u32::MAX;
 
@@ -72,20 +72,6 @@ pub(crate) fn join(pool: &Pool) -> Result<Node, PlayError> {
     Ok(Node::join_with(pool, "play", timeouts)?)
 }
 
-/// Words at the start of a slot.
-fn words<const N: usize>(sample: &Sample) -> [u32; N] {
-    let mut bytes = [0; 32];
-    sample.read_headroom(0, &mut bytes);
-    let mut words = [0; N];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
-        *word = bytes
-            .iter()
-            .rev()
-            .fold(0, |word, byte| word << 8 | u32::from(*byte));
-    }
-    words
-}
-
 /// What the core says of a picture.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PictureInfo {
@@ -96,8 +82,8 @@ pub(crate) struct PictureInfo {
 }
 
 impl PictureInfo {
-    pub(crate) fn of(sample: &Sample) -> Self {
-        let [width, height, number, _, decode_us, status] = words(sample);
+    pub(crate) fn of(words: [u32; INFO_WORDS]) -> Self {
+        let [width, height, number, _, decode_us, status] = words;
         Self {
             size: (width, height),
             number,
@@ -141,8 +127,8 @@ pub(crate) struct SoundInfo {
 }
 
 impl SoundInfo {
-    pub(crate) fn of(sample: &Sample) -> Self {
-        let [samples_per_second, channels, _, sequence] = words(sample);
+    pub(crate) fn of(words: [u32; INFO_WORDS]) -> Self {
+        let [samples_per_second, channels, _, sequence, ..] = words;
         Self {
             samples_per_second,
             channels,

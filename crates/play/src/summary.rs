@@ -51,25 +51,37 @@ impl Player {
             cpu_copies,
             wakes,
         };
-        let more = self.options.method.copies();
+        let copies = self.options.method.copies();
         let compressed = [locked(&sent.units), locked(&sent.frames)];
         let buffers = compressed.iter().map(|list| list.len() as u64).sum();
         let bytes = compressed.iter().flat_map(|list| list.iter());
         let bytes = bytes.map(|sent| sent.bytes).sum();
         let mut hops = vec![
             hop("storage", buffers, bytes, 1, 0),
-            hop("compressed", buffers, bytes, more, 0),
+            hop("compressed", buffers, bytes, copies.compressed, 0),
         ];
         if let Some(shown) = shown {
             let came = shown.frames.iter().flat_map(|frame| frame.decode_ns);
             let buffers = came.count() as u64;
-            hops.push(hop("picture", buffers, shown.bytes, 1 + more, shown.wakes));
+            hops.push(hop(
+                "picture",
+                buffers,
+                shown.bytes,
+                copies.picture,
+                shown.wakes,
+            ));
             if self.options.video_out.is_some() {
                 hops.push(hop("video_out", buffers, shown.bytes, 1, 0));
             }
         }
         if let Some(sound) = sound {
-            hops.push(hop("samples", sound.blocks, sound.bytes, more, sound.wakes));
+            hops.push(hop(
+                "samples",
+                sound.blocks,
+                sound.bytes,
+                copies.samples,
+                sound.wakes,
+            ));
             if self.options.audio_out.is_some() {
                 hops.push(hop("audio_out", sound.blocks, sound.bytes, 3, 0));
             }
