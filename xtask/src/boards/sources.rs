@@ -17,6 +17,10 @@ const KERNEL: [&str; 3] = ["tasks.c", "list.c", "queue.c"];
 /// (`rtos/apps/decoder/README.md`).
 const EXACT: &str = "-ffp-contract=off";
 
+/// Programs that are built with `rtos/transports/vring`: what Hythe is compared with.
+const COPYING: [&str; 2] = ["bench", "player"];
+const VRING: &str = "transports/vring";
+
 /// A program that decodes MP3 and nothing else, as the reference decoder does.
 const MP3_PROGRAM: &str = "decoder";
 
@@ -65,6 +69,9 @@ pub(super) fn board_flags(
         flags.extend(system_include(&vendor.kernel.join(port)));
     }
     flags.extend(vendor.codecs.flags(root, app));
+    if COPYING.contains(&app) {
+        flags.extend(include(&root.join(VRING)));
+    }
     // Programs that measure say on what, and with which flags they were built.
     flags.push(format!("-DBOARD_NAME=\"{}\"", board.name));
     flags.push(format!("-DBOARD_FLAGS=\"{said}\""));
@@ -118,7 +125,11 @@ pub(super) fn board_units(
         units.push(Unit::ours(folder.join(source)));
     }
     let own = format!("apps/{app}");
-    for folder in ["src", "port/freertos", &own] {
+    let mut folders = vec!["src", "port/freertos", &own];
+    if COPYING.contains(&app) {
+        folders.push(VRING);
+    }
+    for folder in folders {
         let files = c_files(&root.join(folder))?;
         units.extend(files.into_iter().map(Unit::at_link_time));
     }
