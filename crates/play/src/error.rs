@@ -72,6 +72,60 @@ pub enum PlayError {
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,
+    /// An access unit or a frame is longer than the decoder's memory for one.
+    #[error("a sample of {bytes} bytes is longer than the {limit} that the decoder takes")]
+    TooLong {
+        /// Its bytes.
+        bytes: usize,
+        /// The most.
+        limit: usize,
+    },
+    /// The program that decodes on Linux is not there.
+    #[error(
+        "the program that decodes on Linux was not built: {} is missing",
+        escaped(path)
+    )]
+    NotBuilt {
+        /// Where it was looked for last.
+        path: PathBuf,
+    },
+    /// The program that decodes on Linux cannot be started.
+    #[error("cannot start {}: {source}", escaped(path))]
+    NotStarted {
+        /// The program.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A process that decodes on Linux ended.
+    #[error("the process that decodes {what} ended while it played: {how}")]
+    DecoderEnded {
+        /// What it decodes.
+        what: &'static str,
+        /// Its exit status.
+        how: String,
+    },
+    /// A process that decodes on Linux is silent.
+    #[error("the process that decodes {what} has not answered for {waited:?}; it was killed")]
+    DecoderHung {
+        /// What it decodes.
+        what: &'static str,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// A pipe to or from a process that decodes on Linux failed.
+    #[error("cannot {action} the process that decodes {what}: {source}")]
+    Pipe {
+        /// What was tried.
+        action: &'static str,
+        /// What it decodes.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The copying transfer's errors.
+    #[error(transparent)]
+    Vring(#[from] hythe_vring::VringError),
     /// The pool's errors.
     #[error(transparent)]
     Node(#[from] hythe::NodeError),

@@ -15,6 +15,7 @@
 //! the pool belongs to the caller.
 
 mod clock;
+mod decoders;
 mod error;
 mod feed;
 mod method;

@@ -10,24 +10,44 @@ use crate::error::PlayError;
 
 /// The program that the core runs.
 pub(crate) const PROGRAM: &str = "player";
-/// Access units to the core.
-pub(crate) const CHANNEL_H264: &str = "h264";
-/// Pictures of the core.
-pub(crate) const CHANNEL_PICTURE: &str = "picture";
-/// MP3 frames to the core.
-pub(crate) const CHANNEL_MP3: &str = "mp3";
-/// Samples of the core.
-pub(crate) const CHANNEL_PCM: &str = "pcm";
+/// The channels of a decoder of the core.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Channels {
+    /// What is decoded, as the decoder on Linux is told it, too.
+    pub(crate) to_core: &'static str,
+    pub(crate) from_core: &'static str,
+    /// Over which the core gets the memory of a copying transfer, and the most bytes of a message.
+    pub(crate) copy: &'static str,
+    pub(crate) copy_bytes_max: usize,
+}
+/// Access units, and pictures.
+pub(crate) const PICTURE: Channels = Channels {
+    to_core: "h264",
+    from_core: "picture",
+    copy: "h264/copy",
+    copy_bytes_max: 256 << 10,
+};
+/// MP3 frames, and samples.
+pub(crate) const SOUND: Channels = Channels {
+    to_core: "mp3",
+    from_core: "pcm",
+    copy: "mp3/copy",
+    copy_bytes_max: 4096,
+};
 /// Bytes in front of an access unit: its number.
 pub(crate) const NUMBER_BYTES: usize = 4;
 /// Words that describe what was decoded.
 pub(crate) const INFO_WORDS: usize = 6;
+/// Their bytes.
+pub(crate) const INFO_BYTES: usize = 4 * INFO_WORDS;
+/// The longest message with its words: a picture that fits into a slot of any board.
+pub(crate) const MESSAGE_BYTES_MAX: usize = (1 << 20) + INFO_BYTES;
 /// The number of the unit that ends a stream.
 pub(crate) const LAST_NUMBER: u32 = u32::MAX;
 
 /// How long one attempt to send to a full queue lasts: the sender looks between two whether to go
 /// on.
-const SEND_TIMEOUT: Duration = Duration::from_millis(200);
+pub(crate) const SEND_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long a core may take to subscribe.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Messages that may wait to be taken.
@@ -43,26 +63,27 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    pub(crate) fn open(
-        node: &Node,
-        to_core: &'static str,
-        from_core: &str,
-    ) -> Result<Self, PlayError> {
+    pub(crate) fn open(node: &Node, channels: &Channels) -> Result<Self, PlayError> {
         let hold = PortPolicy::Block {
             timeout_ms: HOLD_MS,
         };
         // First, so that nothing is decoded for nobody.
         let options = SubscriberOptions::default().depth(DEPTH).policy(hold);
-        let from_core = node.subscriber(from_core, &options)?;
-        let options = PublisherOptions::default().send_timeout(SEND_TIMEOUT);
-        let mut publisher = node.publisher(to_core, &options)?;
-        if !publisher.wait_for_subscribers(1, SUBSCRIBE_TIMEOUT)? {
-            return Err(PlayError::NoCore { channel: to_core });
-        }
+        let from_core = node.subscriber(channels.from_core, &options)?;
         Ok(Self {
-            to_core: publisher,
+            to_core: publisher(node, channels.to_core)?,
             from_core,
         })
+    }
+}
+
+/// A publisher of a channel that the core takes from.
+pub(crate) fn publisher(node: &Node, channel: &'static str) -> Result<Publisher, PlayError> {
+    let options = PublisherOptions::default().send_timeout(SEND_TIMEOUT);
+    let mut publisher = node.publisher(channel, &options)?;
+    match publisher.wait_for_subscribers(1, SUBSCRIBE_TIMEOUT)? {
+        true => Ok(publisher),
+        false => Err(PlayError::NoCore { channel }),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Sums a run up: percentiles, and what each hop carried and copied.
 
+use hythe::core::Board;
+
 use crate::player::{Outcome, Player, SentSamples};
 use crate::report::{Hop, Percentiles, Played, Sound};
 use crate::show::Shown;
@@ -15,11 +17,12 @@ impl Player {
         let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         let frames_shown = frames.iter().flat_map(|frame| frame.sync_error_ns).count();
         Played {
-            board: self.board.name().to_owned(),
-            emulated: self.board.is_emulated(),
+            board: self.board.as_ref().map(|board| board.name().to_owned()),
+            emulated: self.board.as_ref().is_some_and(Board::is_emulated),
             input: self.options.file.display().to_string(),
             method: self.options.method,
             linux_cpu_ns: 0,
+            decoder_cpu_ns: 0,
             width: shown.size.0,
             height: shown.size.1,
             frames_shown: frames_shown as u64,

@@ -17,8 +17,13 @@ const KERNEL: [&str; 3] = ["tasks.c", "list.c", "queue.c"];
 /// (`rtos/apps/decoder/README.md`).
 const EXACT: &str = "-ffp-contract=off";
 
+/// The program that decodes sound and picture.
+const PLAYER: &str = "player";
+/// A decoder between endpoints.
+const MP3_OVER_HYTHE: &str = "codecs/mp3/decode.c";
+
 /// Programs that are built with `rtos/transports/vring`: what Hythe is compared with.
-const COPYING: [&str; 2] = ["bench", "player"];
+const COPYING: [&str; 2] = ["bench", PLAYER];
 const VRING: &str = "transports/vring";
 
 /// A program that decodes MP3 and nothing else, as the reference decoder does.
@@ -157,6 +162,21 @@ pub(super) fn reference_flags(root: &Path, vendor: &Vendor) -> Vec<String> {
 pub(super) fn reference_units(root: &Path) -> Result<Vec<Unit>, String> {
     let mut units = c_files(&root.join("apps/reference"))?;
     units.push(Unit::ours(root.join("codecs/mp3/mp3.c")));
+    Ok(units)
+}
+
+/// Flags for the program that decodes on Linux what `player` does on a core.
+pub(super) fn host_player_flags(root: &Path, vendor: &Vendor) -> Vec<String> {
+    let mut flags: Vec<String> = ["-std=c11", "-O2", "-g", EXACT].map(String::from).into();
+    flags.extend(vendor.codecs.flags(root, PLAYER));
+    flags
+}
+
+/// Files of that program: of the decoders those that know nothing of Hythe.
+pub(super) fn host_player_units(root: &Path, vendor: &Vendor) -> Result<Vec<Unit>, String> {
+    let mut units = c_files(&root.join("apps/host-player"))?;
+    let decoders = vendor.codecs.units(root, PLAYER)?.into_iter();
+    units.extend(decoders.filter(|unit| !unit.is(&root.join(MP3_OVER_HYTHE))));
     Ok(units)
 }
 

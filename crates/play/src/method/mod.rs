@@ -3,6 +3,8 @@
 //! The player's threads know the traits alone: `feed` leases memory, reads a sample of the movie
 //! into it and sends it; `show` and `sound` take what was decoded. One file for each method.
 
+mod copy;
+mod process;
 mod slots;
 
 use std::fs::File;
@@ -11,25 +13,26 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hythe::{Lease, NodeError, Sample, TrustPeers};
+use hythe::{Lease, Node, Sample, TrustPeers};
 use serde::Serialize;
 
 use crate::error::PlayError;
-use crate::ports::INFO_WORDS;
+use crate::ports::{Channels, INFO_BYTES, INFO_WORDS};
 use crate::stage::locked;
 
-pub(crate) use slots::open as open_slots;
+pub(crate) use process::DecoderProcess;
 
-/// The way over the boundary, on the side of Linux.
+/// Who decodes, and how bytes cross the boundary to the decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// Slots are filled by the kernel and read in place.
+    /// A core; slots are filled by the kernel and read in place.
     #[default]
     Hythe,
-    /// Everything goes through memory of this process, and is copied to and from the slot in
-    /// fragments, as over RPMsg.
+    /// A core; everything is copied in fragments by both sides, as over RPMsg.
     Copy,
+    /// Linux: a process for each of sound and picture, over pipes.
+    Linux,
 }
 
 /// Copies of each payload byte over the boundary, those within the decoder's side included.
@@ -41,16 +44,37 @@ pub(crate) struct Copies {
 }
 
 impl Method {
+    /// Copies of the code that runs. `hythe`: descriptors move nothing, and both decoders read in
+    /// place; a picture is copied out of the decoder's reference pictures. `copy`: into fragments
+    /// and out of them, a picture straight from the reference pictures. `linux`: into a pipe and
+    /// out of it, by the kernel.
     pub(crate) const fn copies(self) -> Copies {
         let (compressed, picture, samples) = match self {
             Self::Hythe => (0, 1, 0),
-            Self::Copy => (1, 2, 1),
+            Self::Copy | Self::Linux => (2, 2, 2),
         };
         Copies {
             compressed,
             picture,
             samples,
         }
+    }
+
+    /// Does a core decode?
+    pub(crate) fn needs_core(self) -> bool {
+        self != Self::Linux
+    }
+}
+
+/// Opens the way to a decoder of the core, and back.
+pub(crate) fn open_core(
+    node: &Node,
+    channels: &Channels,
+    method: Method,
+) -> Result<Flow, PlayError> {
+    match method {
+        Method::Copy => copy::open(node, channels),
+        Method::Hythe | Method::Linux => slots::open(node, channels),
     }
 }
 
@@ -81,6 +105,14 @@ impl Message {
         match self {
             Self::Slot(lease) => lease.read_file(file, offset, range.start, range.len()),
             Self::Own(own) => file.read_at(&mut own[range], offset),
+        }
+    }
+
+    /// Memory of this process; a slot is none.
+    fn into_own(self) -> Vec<u8> {
+        match self {
+            Self::Slot(_) => Vec::new(),
+            Self::Own(own) => own,
         }
     }
 
@@ -115,6 +147,23 @@ enum Payload {
 }
 
 impl Decoded {
+    /// A message that begins with its words, in memory that goes back to `spare`.
+    fn of_own(message: Vec<u8>, spare: &Spare) -> Result<Self, PlayError> {
+        let Some((front, _)) = message.split_first_chunk::<INFO_BYTES>() else {
+            return Err(PlayError::Mismatch {
+                decoded: format!("a message of {} bytes", message.len()),
+                expected: format!("{INFO_BYTES} bytes and a picture or samples"),
+            });
+        };
+        Ok(Self {
+            words: words(front),
+            payload: Payload::Own(Own {
+                message,
+                spare: spare.clone(),
+            }),
+        })
+    }
+
     /// In place.
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.payload {
@@ -122,14 +171,14 @@ impl Decoded {
                 let trust = TrustPeers::i_trust_every_writer_of_this_pool();
                 sample.as_slice(trust)
             }
-            Payload::Own(own) => &own.bytes,
+            Payload::Own(own) => &own.message[INFO_BYTES..],
         }
     }
 
     pub(crate) fn len(&self) -> usize {
         match &self.payload {
             Payload::Slot(sample) => sample.len(),
-            Payload::Own(own) => own.bytes.len(),
+            Payload::Own(own) => own.message.len() - INFO_BYTES,
         }
     }
 
@@ -138,11 +187,29 @@ impl Decoded {
     }
 }
 
-/// Memory of this process; dropped, it is used again.
+/// Little endian.
+fn words(bytes: &[u8; INFO_BYTES]) -> [u32; INFO_WORDS] {
+    let mut words = [0; INFO_WORDS];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
+        *word = bytes
+            .iter()
+            .rev()
+            .fold(0, |word, byte| word << 8 | u32::from(*byte));
+    }
+    words
+}
+
+/// A message in memory of this process; dropped, the memory is used again.
 #[derive(Debug)]
 struct Own {
-    bytes: Vec<u8>,
+    message: Vec<u8>,
     spare: Spare,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.spare.back(std::mem::take(&mut self.message));
+    }
 }
 
 /// Memory that was used before: no message pays for new pages.
@@ -150,17 +217,21 @@ struct Own {
 struct Spare(Arc<Mutex<Vec<Vec<u8>>>>);
 
 impl Spare {
-    fn take(&self) -> Own {
-        Own {
-            bytes: locked(&self.0).pop().unwrap_or_default(),
-            spare: self.clone(),
-        }
+    fn take(&self) -> Vec<u8> {
+        locked(&self.0).pop().unwrap_or_default()
     }
-}
 
-impl Drop for Own {
-    fn drop(&mut self) {
-        locked(&self.spare.0).push(std::mem::take(&mut self.bytes));
+    fn back(&self, memory: Vec<u8>) {
+        locked(&self.0).push(memory);
+    }
+
+    /// At least so many bytes, with whatever is in them.
+    fn message(&self, bytes: usize) -> Message {
+        let mut own = self.take();
+        if own.len() < bytes {
+            own.resize(bytes, 0);
+        }
+        Message::Own(own)
     }
 }
 
@@ -193,9 +264,4 @@ pub(crate) trait Receiver: Send {
 pub(crate) struct Flow {
     pub(crate) to_decoder: Box<dyn Sender>,
     pub(crate) from_decoder: Box<dyn Receiver>,
-}
-
-/// Is this refusal one that goes by?
-const fn is_full(error: &NodeError) -> bool {
-    error.is_pool_full() || matches!(error, NodeError::CoreFull { .. })
 }
