@@ -36,24 +36,24 @@ pub enum PlayError {
         /// Where to.
         output: PathBuf,
     },
-    /// The core cannot decode this picture.
-    #[error("the core cannot decode picture {number}: {reason}")]
+    /// This picture cannot be decoded.
+    #[error("picture {number} cannot be decoded: {reason}")]
     Undecodable {
         /// Which, from 0.
         number: u32,
-        /// What the core said.
+        /// What the decoder said.
         reason: &'static str,
     },
-    /// The core's word on what it decoded is not what the movie says.
-    #[error("the core decoded {decoded} where the movie has {expected}")]
+    /// What was decoded is not what the movie says.
+    #[error("the decoder sent {decoded} instead of {expected}")]
     Mismatch {
         /// What came.
         decoded: String,
         /// What should have.
         expected: String,
     },
-    /// Nothing came from the core at all.
-    #[error("the core sent no {what} for {waited:?}")]
+    /// Nothing was decoded at all.
+    #[error("no {what} was decoded for {waited:?}")]
     NothingDecoded {
         /// Picture or sound.
         what: &'static str,

@@ -124,12 +124,12 @@ impl PictureInfo {
     pub(crate) fn hopeless(&self) -> Option<&'static str> {
         match self.status {
             4 => Some(
-                "it takes more memory than the core has: smaller pictures, or fewer reference \
+                "it takes more memory than the decoder has: smaller pictures, or fewer reference \
                  pictures (ffmpeg -i FILE -vf scale=320:-2 -c:v libx264 -profile:v baseline \
                  -refs 1 -c:a copy OUT.mp4)",
             ),
             5 => Some(
-                "it is larger than a slot of the core: \
+                "it is larger than a slot: \
                  ffmpeg -i FILE -vf scale=320:-2 -c:v libx264 -profile:v baseline -c:a copy \
                  OUT.mp4 makes it smaller",
             ),

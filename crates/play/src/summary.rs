@@ -41,11 +41,10 @@ impl Player {
         }
     }
 
-    /// Copies are those of the code that runs: `pread` from the page cache into the slot (one);
-    /// descriptors move nothing, and both decoders read in place (none); a picture is copied out of
-    /// the decoder's reference pictures (one), samples are decoded to where they leave from (none);
-    /// a picture is written from its slot (one, the kernel's), samples are turned around for WAV,
-    /// gathered, and written (three).
+    /// Copies are those of the code that runs: `pread` from the page cache into the slot or memory
+    /// (one); to the decoder and back as the method has them; a picture is written from where it
+    /// came to (one, the kernel's), samples are turned around for WAV, gathered, and written
+    /// (three).
     fn hops(&self, shown: Option<&Shown>, sound: Option<&Sound>, sent: &SentSamples) -> Vec<Hop> {
         let hop = |name, buffers, bytes, cpu_copies, wakes| Hop {
             name,

@@ -96,6 +96,10 @@ static void take(void *context, const struct h264_picture *picture, uint32_t *in
 {
     struct transfer *transfer = context;
 
+    if (picture != NULL && picture->bytes > COPIED_PICTURE_BYTES_MAX) {
+        info[H264_INFO_STATUS] = H264_TOO_LARGE;
+        picture = NULL;
+    }
     transfer_begin(transfer, INFO_BYTES + (picture != NULL ? picture->bytes : 0));
     if (transfer_put(transfer, info, INFO_BYTES) && picture != NULL) {
         (void)(send_plane(transfer, &picture->planes[0]) &&

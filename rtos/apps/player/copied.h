@@ -15,6 +15,8 @@
 
 /* The longest access unit with its number; README.md. */
 #define COPIED_UNIT_BYTES_MAX (256u * 1024u)
+/* As much as a slot takes. */
+#define COPIED_PICTURE_BYTES_MAX (1u << 20)
 
 struct copied {
     /* Where the memory comes from. */

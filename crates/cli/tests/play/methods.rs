@@ -1,6 +1,8 @@
 //! `--method copy` and `--method linux`: the same pictures and samples, with the copies that are
 //! said, and with a decoder that is stopped or killed.
 
+use std::fs;
+
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -50,21 +52,22 @@ fn an_access_unit_longer_than_the_cores_memory_for_it_is_named() {
 }
 
 #[test]
-fn sound_goes_on_while_a_task_that_copies_is_stopped() {
-    let world = World::new();
-    let child = playing(&world, "copy", "300");
-    let pool = format!("play-{}", child.id());
-    let stop = ["--pool", &pool, "core", "task", "stop", "hosted", "video"];
-    let stopped = world.run(&stop);
-    assert!(stopped.status.success(), "{stopped:?}");
-    let output = end_of(child);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let played: Value = serde_json::from_slice(&output.stdout).expect("a document");
-    assert!(played["frames_dropped"].as_u64() > Some(0), "{played}");
-    assert_eq!(played["sound"]["silent"], 0, "{played}");
-    assert_eq!(played["slots_leaked"], 0, "{played}");
-    world.is_clean();
+fn sound_goes_on_when_a_task_that_copies_has_ended() {
+    for end in ["stop", "kill"] {
+        let world = World::new();
+        let child = playing(&world, "copy", "300");
+        let pool = format!("play-{}", child.id());
+        let ended = world.run(&["--pool", &pool, "core", "task", end, "hosted", "video"]);
+        assert!(ended.status.success(), "{ended:?}");
+        let output = end_of(child);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let played: Value = serde_json::from_slice(&output.stdout).expect("a document");
+        assert!(played["frames_dropped"].as_u64() > Some(0), "{played}");
+        assert_eq!(played["sound"]["silent"], 0, "{played}");
+        assert_eq!(played["slots_leaked"], 0, "{played}");
+        world.is_clean();
+    }
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn a_decoder_that_was_not_built_is_named_with_what_builds_it() {
     let movie = Movie::new(&world, "film.mp4", 1, &[]);
     let mut command = world.command(&["play", "--method", "linux", movie.file()]);
     let empty = world.path("empty");
-    std::fs::create_dir(&empty).expect("a folder");
+    fs::create_dir(&empty).expect("a folder");
     let output = command.env("HYTHE_BOARDS", &empty).output();
     let output = output.expect("the program runs");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -110,4 +113,28 @@ fn a_decoder_that_was_not_built_is_named_with_what_builds_it() {
     assert!(said.contains("host-player"), "{said}");
     assert!(said.contains("cargo xtask boards"), "{said}");
     world.is_clean();
+}
+
+#[test]
+fn a_decoder_that_ends_or_answers_nonsense_is_named() {
+    let world = World::new();
+    let movie = Movie::new(&world, "film.mp4", 1, &[]);
+    let program = world.path("boards/host/host-player");
+    fs::create_dir_all(program.parent().expect("a folder")).expect("folders");
+    for (instead, named) in [
+        ("/bin/false", "ended while it played: exit status 1"),
+        ("/bin/true", "ended while it played: exit status 0"),
+        // What it is told to decode, again and again, as if that were a length.
+        ("/usr/bin/yes", "bytes instead of 1 to"),
+    ] {
+        std::os::unix::fs::symlink(instead, &program).expect("a link");
+        let mut command = world.command(&["play", "--method", "linux", movie.file()]);
+        command.env("HYTHE_BOARDS", world.path("boards"));
+        let output = command.output().expect("the program runs");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(named), "{instead}: {said}");
+        world.is_clean();
+        fs::remove_file(&program).expect("the link");
+    }
 }

@@ -42,6 +42,8 @@ pub(crate) struct DecoderProcess {
 /// What it was asked, and has answered.
 #[derive(Debug)]
 struct Progress {
+    /// It will be asked nothing more, and is to end.
+    is_closed: bool,
     /// Messages that are not answered.
     owed: u32,
     /// When it last did something, or had nothing to do.
@@ -69,6 +71,7 @@ impl DecoderProcess {
             what: channels.to_core,
             child: Mutex::new(Some(child)),
             progress: Mutex::new(Progress {
+                is_closed: false,
                 owed: 0,
                 since: Instant::now(),
             }),
@@ -114,8 +117,18 @@ impl DecoderProcess {
         Ok(cpu)
     }
 
+    /// Its pipe is closed, so it has ended, or is about to. An error unless it was to end.
+    fn hung_up(&self) -> Result<(), PlayError> {
+        self.end()?;
+        let progress = locked(&self.progress);
+        match progress.is_closed && progress.owed == 0 {
+            true => Ok(()),
+            false => Err(self.ended("exit status 0".to_owned())),
+        }
+    }
+
     /// Waits until it has ended, as it does when its input has; it stays to be waited for. An error
-    /// if it ended otherwise, or did not in time.
+    /// if it ended otherwise, or did not end in time.
     fn end(&self) -> Result<(), PlayError> {
         let begun = Instant::now();
         let pid = locked(&self.child).as_ref().map(Child::id);
@@ -143,10 +156,14 @@ impl DecoderProcess {
             (None, Some(signal)) => format!("signal {signal}"),
             (None, None) => "for an unknown reason".to_owned(),
         };
-        Err(PlayError::DecoderEnded {
+        Err(self.ended(how))
+    }
+
+    fn ended(&self, how: String) -> PlayError {
+        PlayError::DecoderEnded {
             what: self.what,
             how,
-        })
+        }
     }
 
     fn hung(&self, waited: Duration) -> PlayError {
@@ -241,7 +258,7 @@ impl ToProcess {
                 Ok(written) => return Ok(written),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-                    process.end()?;
+                    process.hung_up()?;
                     return Err(process.failed("write to", error));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -253,6 +270,12 @@ impl ToProcess {
                 Err(error) => return Err(process.failed("write to", error)),
             }
         }
+    }
+}
+
+impl Drop for ToProcess {
+    fn drop(&mut self) {
+        locked(&self.process.progress).is_closed = true;
     }
 }
 
@@ -377,7 +400,7 @@ impl Receiver for FromProcess {
         loop {
             match self.read()? {
                 Some(0) => {
-                    self.process.end()?;
+                    self.process.hung_up()?;
                     // It has answered all that it was sent, and will say no more.
                     std::thread::sleep(bound.saturating_sub(begun.elapsed()));
                     return Ok(None);
