@@ -49,8 +49,8 @@ stage() {
     strip_programs "$below"
 }
 
-# The images, and the decoder for this host that `hythe demo` compares with; without objects and
-# logs of compilers.
+# The images, and the decoders for this host that `hythe demo` and `hythe play` compare with; without
+# objects and logs of compilers.
 stage_boards() {
     local boards=$1 to=$2 manifest board
     for manifest in "$boards"/*/board.toml; do
@@ -66,7 +66,8 @@ stage_boards() {
         strip_images "$manifest" "$to/$board"
     done
     install -D -m 755 -t "$to/reference" "$boards/reference/decode-reference"
-    "${STRIP:-strip}" "$to/reference/decode-reference"
+    install -D -m 755 -t "$to/host" "$boards/host/host-player"
+    "${STRIP:-strip}" "$to/reference/decode-reference" "$to/host/host-player"
 }
 
 # Each with the tools that its board was compiled with. strip_images MANIFEST FOLDER

@@ -49,6 +49,7 @@ int main(int argc, char **argv)
     test_gate();
     test_task();
     test_ended();
+    test_vring();
     printf("%u passed, %u failed\n", test_sum.passed, test_sum.failed);
     return test_sum.failed != 0;
 }

@@ -63,5 +63,6 @@ void test_held(void);
 void test_gate(void);
 void test_task(void);
 void test_ended(void);
+void test_vring(void);
 
 #endif

@@ -1,5 +1,6 @@
 //! `cargo xtask boards [BOARD…]`: builds the images of `rtos/boards/*/board.toml` into
-//! `<target>/boards/<board>/`, and the host's reference decoder into `<target>/boards/reference/`.
+//! `<target>/boards/<board>/`, and what decodes on this host: the reference decoder into
+//! `<target>/boards/reference/`, `host-player` into `<target>/boards/host/`.
 //!
 //! Called by the Makefile before anything runs a core. A second run finds everything fresh and
 //! compiles nothing. Third-party sources (FreeRTOS, minimp3, h264bsd) come from the crates that
@@ -22,8 +23,10 @@ use std::path::{Path, PathBuf};
 
 /// Name of the folder, beside those of the boards, that takes the reference decoder.
 const REFERENCE: &str = "reference";
+/// The same for `host-player`.
+const HOST: &str = "host";
 
-/// Builds the named boards, or all, and the reference decoder.
+/// Builds the named boards, or all, and what decodes on this host.
 pub(crate) fn run(names: &[String]) -> Result<(), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("rtos");
     let vendor = Vendor::find(&Metadata::load_manifest(&root.join("vendor/Cargo.toml"))?)?;
@@ -31,7 +34,7 @@ pub(crate) fn run(names: &[String]) -> Result<(), String> {
     let known = board_names(&root)?;
     if let Some(unknown) = names
         .iter()
-        .find(|name| !known.contains(name) && *name != REFERENCE)
+        .find(|name| !known.contains(name) && ![REFERENCE, HOST].contains(&name.as_str()))
     {
         return Err(format!(
             "there is no board {unknown}; rtos/boards has: {}",
@@ -44,7 +47,8 @@ pub(crate) fn run(names: &[String]) -> Result<(), String> {
     {
         build_board(&root, &vendor, &out, name)?;
     }
-    build_reference(&root, &vendor, &out)
+    build_reference(&root, &vendor, &out)?;
+    build_host_player(&root, &vendor, &out)
 }
 
 /// Folders of `rtos/boards` that hold a `board.toml`, sorted.
@@ -111,6 +115,19 @@ fn build_reference(root: &Path, vendor: &Vendor, out: &Path) -> Result<(), Strin
         flags: sources::reference_flags(root, vendor),
         link_flags: Vec::new(),
         units: sources::reference_units(root)?,
+    };
+    Compiler::new("", "gcc")?.build(&program)
+}
+
+fn build_host_player(root: &Path, vendor: &Vendor, out: &Path) -> Result<(), String> {
+    let folder = out.join(HOST);
+    let program = Program {
+        objects: folder.join("objects"),
+        image: folder.join("host-player"),
+        flags: sources::host_player_flags(root, vendor),
+        // Its decoders are compiled as for a core, to be optimised when they are linked.
+        link_flags: vec!["-O2".into(), compile::LINK_TIME.into()],
+        units: sources::host_player_units(root, vendor)?,
     };
     Compiler::new("", "gcc")?.build(&program)
 }

@@ -1,32 +1,19 @@
 //! The baseline: messages copied in and out in fragments of 496 bytes, as RPMsg does it, over two
 //! rings in one slot of the core's region.
 //!
-//! The slot goes to the core with the order, so that the ledger knows who has it. What is in it,
-//! both sides know from `rtos/apps/bench/copy.h`.
+//! The slot goes to the core with the order.
 
-use hythe_memory::{Access, Mapped, Memory, Ordering};
+use hythe_memory::Mapped;
 use hythe_node::{Pool, Publisher, PublisherOptions};
+use hythe_vring::{Bell, Memory, Receiver, Sender, Sleeps};
 
-use super::bell::Bell;
 use super::case::{Case, Payload, Wait};
 use super::hythe::{FLUSH_BOUND, is_answer};
 use super::order;
-use super::vring::{BUFFERS_BYTES, Places, RING_BYTES, Receiver, Sender, Sleeps};
 use super::wait::Waiting;
 use crate::error::BenchError;
 use crate::payload::{fill, is_message};
 
-/// Not 0 once nothing comes any more.
-const OVER: usize = 64;
-const TO_CORE: Places = Places {
-    ring: 256,
-    buffers: 8192,
-};
-const TO_LINUX: Places = Places {
-    ring: TO_CORE.ring + RING_BYTES,
-    buffers: TO_CORE.buffers + BUFFERS_BYTES,
-};
-const BYTES: usize = TO_LINUX.buffers + BUFFERS_BYTES;
 /// Looks between "I sleep" and the sleep: by then what an emulated core had stored before is here,
 /// even if its emulator has dropped a barrier.
 const LOOKS_BEFORE_SLEEP: u32 = 64;
@@ -38,7 +25,7 @@ pub(super) struct CopyEnd<'a> {
     waiting: Waiting<'a>,
     bell: &'a Bell,
     control: Publisher,
-    memory: Shared,
+    memory: Memory,
     sender: Sender,
     receiver: Receiver,
     /// The application's own: what it sends, and then what it has received.
@@ -57,14 +44,8 @@ impl<'a> CopyEnd<'a> {
     ) -> Result<Self, BenchError> {
         let options = PublisherOptions::default();
         let mut control = waiting.node.publisher("control", &options)?;
-        let order = control.lease(BYTES)?.freeze(BYTES);
-        let memory = Shared::map(pool, order.descriptor())?;
-        memory.clear(case);
-        let (to_core, to_linux) = (memory.places(TO_CORE), memory.places(TO_LINUX));
-        let published = control.forward(order)?;
-        if published.delivered != 1 {
-            return Err(BenchError::Dropped { number: 0 });
-        }
+        let memory = Memory::lend(pool, &mut control, "control", &order::words(case))?;
+        let (sender, receiver) = memory.ends();
         let mut message = vec![0; size];
         fill(&mut message, 0);
         Ok(Self {
@@ -73,8 +54,8 @@ impl<'a> CopyEnd<'a> {
             bell,
             control,
             memory,
-            sender: Sender::open(to_core),
-            receiver: Receiver::open(to_linux),
+            sender,
+            receiver,
             message,
             is_over: false,
         })
@@ -95,7 +76,7 @@ impl<'a> CopyEnd<'a> {
     }
 
     fn send(&mut self) -> Result<(), BenchError> {
-        let (sender, map) = (&mut self.sender, &self.memory.map);
+        let (sender, map) = (&mut self.sender, self.memory.words());
         let mut at = 0;
         while at < self.message.len() {
             if !sender.has_room(map) {
@@ -110,7 +91,7 @@ impl<'a> CopyEnd<'a> {
     }
 
     fn receive(&mut self, number: u64) -> Result<(), BenchError> {
-        let (receiver, map) = (&mut self.receiver, &self.memory.map);
+        let (receiver, map) = (&mut self.receiver, self.memory.words());
         let mut at = 0;
         while at < self.message.len() {
             if !receiver.has_waiting(map) {
@@ -139,8 +120,7 @@ impl<'a> CopyEnd<'a> {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
-        let Shared { map, payload } = &self.memory;
-        map.store(payload + OVER, 1, Ordering::Release);
+        self.memory.end();
         self.bell.ring();
     }
 }
@@ -191,58 +171,4 @@ fn wait_for(waiting: Waiting<'_>, is_there: impl Fn() -> bool) -> Result<(), Ben
         }
     }
     waiting.until(|| Ok(is_there().then_some(())))
-}
-
-/// The memory of the transfer.
-#[derive(Debug)]
-struct Shared {
-    map: Mapped,
-    /// Where the slot's payload begins in it.
-    payload: usize,
-}
-
-impl Shared {
-    /// Maps a slot once more, as words.
-    fn map(pool: &Pool, slot: hythe_abi::Descriptor) -> Result<Self, BenchError> {
-        let place = slot.place;
-        let unknown = || BenchError::Unable("the core's region is unknown".to_owned());
-        let region = pool.region(place.region).ok_or_else(unknown)?;
-        let start = region.slot_offset(place.slot).ok_or_else(unknown)?;
-        let path = pool.path().join(format!("region.{}", place.region.0));
-        let file = std::fs::File::options().read(true).write(true).open(path)?;
-        let payload = slot.offset as usize;
-        let map = Mapped::file(&file, start as u64, payload + BYTES, Access::Write)?;
-        let _ = map.prefault();
-        Ok(Self { map, payload })
-    }
-
-    /// Places are counted from the payload on.
-    const fn places(&self, places: Places) -> Places {
-        Places {
-            ring: self.payload + places.ring,
-            buffers: self.payload + places.buffers,
-        }
-    }
-
-    fn clear(&self, case: Case) {
-        for (index, word) in order::words(case).into_iter().enumerate() {
-            let at = self.payload + 4 * index;
-            self.map.store(at, word, Ordering::Relaxed);
-        }
-        self.map.store(self.payload + OVER, 0, Ordering::Relaxed);
-        self.places(TO_CORE).clear(&self.map);
-        self.places(TO_LINUX).clear(&self.map);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_places_are_those_of_the_core() {
-        assert_eq!(TO_LINUX.ring, 3456);
-        assert_eq!((TO_LINUX.buffers, BYTES), (139_264, 270_336));
-        const { assert!(TO_LINUX.ring + RING_BYTES <= TO_CORE.buffers) };
-    }
 }

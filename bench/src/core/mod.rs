@@ -1,13 +1,12 @@
 //! Scenario `core`: this machine and an RTOS core, there and back.
 //!
 //! The core runs `rtos/apps/bench` on a board, in a pool of its own; `board` starts, watches and
-//! audits it. `hythe` and `copy` are the Linux ends of the two systems, `vring` and `bell` what the
-//! copy is made of, `order` what the core is told. Rounds go over all sizes and, within a size,
-//! over all cases, so that what is compared was measured next to each other.
+//! audits it. `hythe` and `copy` are the Linux ends of the two systems (rings of `copy`: the crate
+//! `hythe-vring`), `order` what the core is told. Rounds go over all sizes and, within a size, over
+//! all cases, so that what is compared was measured next to each other.
 
 pub(crate) mod args;
 mod bars;
-mod bell;
 mod board;
 mod case;
 mod copy;
@@ -23,15 +22,14 @@ pub(crate) mod services;
 mod sharing;
 mod table;
 pub(crate) mod times;
-mod vring;
 mod wait;
 
 use std::time::Duration;
 
+use hythe_vring::Bell;
 use indicatif::ProgressBar;
 
 use self::args::{CoreArguments, Scale};
-use self::bell::Bell;
 use self::board::Running;
 use self::case::{Case, System, Wait};
 use self::report::{Conditions, CoreReport, Place};

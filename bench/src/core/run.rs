@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use hythe_vring::Bell;
 
-use super::bell::Bell;
 use super::board::Running;
 use super::case::{Case, System};
 use super::copy::CopyEnd;

@@ -28,6 +28,9 @@ pub(crate) enum BenchError {
     /// The protocol crate of the media hop refused.
     #[error(transparent)]
     Rtp(#[from] RtpError),
+    /// The copying transfer refused.
+    #[error("invalid: {0}")]
+    Vring(#[from] hythe_vring::VringError),
     /// iceoryx2 refused.
     #[error("iceoryx2: {what}: {why}")]
     Iceoryx2 {

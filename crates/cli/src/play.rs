@@ -29,8 +29,8 @@ pub(crate) struct PlayArgs {
     /// Write the sound to this WAV file as it is heard.
     #[arg(long, value_name = "FILE.wav")]
     audio_out: Option<PathBuf>,
-    /// How bytes cross between Linux and the core: in place, or copied in fragments as over RPMsg,
-    /// to compare with.
+    /// Who decodes, and how bytes cross to it: a core, in place; to compare with, a core, copied in
+    /// fragments as over RPMsg; or Linux, in processes of their own (without --board).
     #[arg(long, value_enum, default_value_t = MethodArg::Hythe)]
     method: MethodArg,
     /// How long sound or picture is waited for before the other goes on without it, in
@@ -44,6 +44,7 @@ pub(crate) struct PlayArgs {
 enum MethodArg {
     Hythe,
     Copy,
+    Linux,
 }
 
 /// Whatever fails after somebody asked to stop is an interruption: a terminal's Ctrl-C may also
@@ -66,6 +67,7 @@ fn play(args: PlayArgs, stop: &Stop) -> Result<Played, CliError> {
         method: match args.method {
             MethodArg::Hythe => Method::Hythe,
             MethodArg::Copy => Method::Copy,
+            MethodArg::Linux => Method::Linux,
         },
         stall: Duration::from_millis(args.stall.into()),
     })?;
@@ -109,12 +111,12 @@ fn render(played: &Played) -> String {
     } else {
         ""
     };
+    let decoder = match &played.board {
+        Some(board) => format!("board {board}"),
+        None => "Linux".to_owned(),
+    };
     // Writing to a string does not fail.
-    let _ = writeln!(
-        text,
-        "\n{}: decoded by board {}{emulated}",
-        played.input, played.board
-    );
+    let _ = writeln!(text, "\n{}: decoded by {decoder}{emulated}", played.input);
     if played.width > 0 {
         let _ = writeln!(
             text,
@@ -136,9 +138,13 @@ fn render(played: &Played) -> String {
         );
     }
     let cpu_ms = played.linux_cpu_ns as f64 / 1e6;
+    let decoding = match played.decoder_cpu_ns {
+        0 => String::new(),
+        ns => format!(" and {:.1} ms for decoding", ns as f64 / 1e6),
+    };
     let _ = writeln!(
         text,
-        "CPU of Linux: {cpu_ms:.1} ms; slots leaked: {}",
+        "CPU of Linux: {cpu_ms:.1} ms{decoding}; slots leaked: {}",
         played.slots_leaked
     );
     text

@@ -141,6 +141,9 @@ pub(crate) fn of_play(error: &PlayError) -> String {
         PlayError::Node(error) => of_node(error),
         PlayError::Media(error) => of_media(error),
         PlayError::Core(error) => of_core(error),
+        PlayError::NotBuilt { .. } => {
+            ": `make setup` (or `cargo xtask boards`) builds it".to_owned()
+        }
         _ => String::new(),
     }
 }

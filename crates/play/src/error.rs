@@ -36,24 +36,24 @@ pub enum PlayError {
         /// Where to.
         output: PathBuf,
     },
-    /// The core cannot decode this picture.
-    #[error("the core cannot decode picture {number}: {reason}")]
+    /// This picture cannot be decoded.
+    #[error("picture {number} cannot be decoded: {reason}")]
     Undecodable {
         /// Which, from 0.
         number: u32,
-        /// What the core said.
+        /// What the decoder said.
         reason: &'static str,
     },
-    /// The core's word on what it decoded is not what the movie says.
-    #[error("the core decoded {decoded} where the movie has {expected}")]
+    /// What was decoded is not what the movie says.
+    #[error("the decoder sent {decoded} instead of {expected}")]
     Mismatch {
         /// What came.
         decoded: String,
         /// What should have.
         expected: String,
     },
-    /// Nothing came from the core at all.
-    #[error("the core sent no {what} for {waited:?}")]
+    /// Nothing was decoded at all.
+    #[error("no {what} was decoded for {waited:?}")]
     NothingDecoded {
         /// Picture or sound.
         what: &'static str,
@@ -72,6 +72,60 @@ pub enum PlayError {
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,
+    /// An access unit or a frame is longer than the decoder's memory for one.
+    #[error("a sample of {bytes} bytes is longer than the {limit} that the decoder takes")]
+    TooLong {
+        /// Its bytes.
+        bytes: usize,
+        /// The most.
+        limit: usize,
+    },
+    /// The program that decodes on Linux is not there.
+    #[error(
+        "the program that decodes on Linux was not built: {} is missing",
+        escaped(path)
+    )]
+    NotBuilt {
+        /// Where it was looked for last.
+        path: PathBuf,
+    },
+    /// The program that decodes on Linux cannot be started.
+    #[error("cannot start {}: {source}", escaped(path))]
+    NotStarted {
+        /// The program.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A process that decodes on Linux ended.
+    #[error("the process that decodes {what} ended while it played: {how}")]
+    DecoderEnded {
+        /// What it decodes.
+        what: &'static str,
+        /// Its exit status.
+        how: String,
+    },
+    /// A process that decodes on Linux is silent.
+    #[error("the process that decodes {what} has not answered for {waited:?}; it was killed")]
+    DecoderHung {
+        /// What it decodes.
+        what: &'static str,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// A pipe to or from a process that decodes on Linux failed.
+    #[error("cannot {action} the process that decodes {what}: {source}")]
+    Pipe {
+        /// What was tried.
+        action: &'static str,
+        /// What it decodes.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The copying transfer's errors.
+    #[error(transparent)]
+    Vring(#[from] hythe_vring::VringError),
     /// The pool's errors.
     #[error(transparent)]
     Node(#[from] hythe::NodeError),

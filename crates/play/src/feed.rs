@@ -5,16 +5,15 @@
 //! what cannot be decoded without it.
 
 use std::fs::File;
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
+use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 
 use hythe::media::source::mp4::movie::{AudioTrack, PlacedSample, VideoTrack};
-use hythe::{Lease, NodeError, Publisher, TrustPeers, monotonic_ns};
+use hythe::monotonic_ns;
 
 use crate::error::PlayError;
-use crate::method::{Method, write_fragments};
+use crate::method::{Message, Sender};
 use crate::ports::{LAST_NUMBER, NUMBER_BYTES};
 use crate::report::Sent;
 use crate::stage::{LOOK, Stage, locked};
@@ -24,22 +23,29 @@ const LEAD_NS: i64 = 200_000_000;
 /// In front of each NAL unit; as long as the length that it takes the place of.
 const START_CODE: [u8; 4] = [0, 0, 0, 1];
 
-/// A slot that a sample was read into.
+/// A message that a sample was read into.
 struct Filled {
-    lease: Lease,
+    message: Message,
     bytes: usize,
     /// When reading it began.
     read_ns: u64,
 }
 
-/// What both ways to the core need.
-#[derive(Debug)]
+/// What came of making a message.
+enum Made {
+    Filled(Filled),
+    /// There is no memory for it now.
+    NoSlot,
+    /// The sample is.
+    Damaged,
+}
+
+/// What both ways to a decoder need.
 pub(crate) struct Feeder<'a> {
     pub(crate) stage: &'a Stage,
     pub(crate) file: &'a File,
     pub(crate) path: &'a Path,
-    pub(crate) to_core: Publisher,
-    pub(crate) method: Method,
+    pub(crate) to_decoder: Box<dyn Sender>,
     /// A sample that is later than this is not sent any more.
     pub(crate) stall_ns: i64,
     /// What was sent, in order.
@@ -53,11 +59,13 @@ impl Feeder<'_> {
             self.stage_before(frame)?;
             self.deliver(number as u32, frame.time_ns, |feeder| {
                 let bytes = frame.bytes as usize;
-                let mut lease = feeder.to_core.lease(bytes)?;
+                let Some(mut message) = feeder.to_decoder.lease(bytes)? else {
+                    return Ok(Made::NoSlot);
+                };
                 let read_ns = monotonic_ns();
-                feeder.read(&mut lease, frame, 0)?;
-                Ok(Some(Filled {
-                    lease,
+                feeder.read(&mut message, frame, 0)?;
+                Ok(Made::Filled(Filled {
+                    message,
                     bytes,
                     read_ns,
                 }))
@@ -82,10 +90,12 @@ impl Feeder<'_> {
         }
         let end_ns = track.units.last().map_or(0, PlacedSample::end_ns);
         self.deliver(LAST_NUMBER, end_ns, |feeder| {
-            let mut lease = feeder.to_core.lease(NUMBER_BYTES)?;
-            lease.write(0, &LAST_NUMBER.to_le_bytes());
-            Ok(Some(Filled {
-                lease,
+            let Some(mut message) = feeder.to_decoder.lease(NUMBER_BYTES)? else {
+                return Ok(Made::NoSlot);
+            };
+            message.write(0, &LAST_NUMBER.to_le_bytes());
+            Ok(Made::Filled(Filled {
+                message,
                 bytes: NUMBER_BYTES,
                 read_ns: monotonic_ns(),
             }))
@@ -101,40 +111,33 @@ impl Feeder<'_> {
         }
     }
 
-    /// Sends one sample, which `make` reads into a slot, again and again until there is a slot and
-    /// a place in the queue. False: it was too late, or is damaged.
+    /// Sends one sample, which `make` reads into a message, again and again until there is memory
+    /// and a place in the queue. False: it was too late, or is damaged.
     fn deliver(
         &mut self,
         number: u32,
         time_ns: i64,
-        make: impl Fn(&Self) -> Result<Option<Filled>, PlayError>,
+        make: impl Fn(&mut Self) -> Result<Made, PlayError>,
     ) -> Result<bool, PlayError> {
         let too_late = time_ns.saturating_add(self.stall_ns);
-        while self.stage.at().is_none_or(|at| at < too_late) {
-            self.stage.go_on()?;
-            let refusal = match make(self) {
-                Ok(Some(filled)) => match self.publish(number, filled) {
-                    Ok(()) => return Ok(true),
-                    Err(refusal) => refusal,
-                },
-                Ok(None) => return Ok(false),
-                Err(PlayError::Node(refusal)) => refusal,
-                Err(error) => return Err(error),
-            };
-            if !refusal.is_pool_full() && !matches!(refusal, NodeError::CoreFull { .. }) {
-                return Err(refusal.into());
-            }
-            if refusal.is_pool_full() {
-                std::thread::sleep(LOOK / 10);
+        while self.stage.is_before(too_late)? {
+            match make(self)? {
+                Made::Filled(filled) => {
+                    if self.send(number, filled, too_late)? {
+                        return Ok(true);
+                    }
+                }
+                Made::NoSlot => std::thread::sleep(LOOK / 10),
+                Made::Damaged => return Ok(false),
             }
         }
         Ok(false)
     }
 
     /// It is noted before it is sent: its answer may be faster than this thread.
-    fn publish(&mut self, number: u32, filled: Filled) -> Result<(), NodeError> {
+    fn send(&mut self, number: u32, filled: Filled, too_late: i64) -> Result<bool, PlayError> {
         let Filled {
-            lease,
+            message,
             bytes,
             read_ns,
         } = filled;
@@ -143,62 +146,60 @@ impl Feeder<'_> {
             read_ns,
             bytes: bytes as u64,
         });
-        let published = self.to_core.publish(lease, bytes);
-        if published.is_err() {
+        let is_worth = || self.stage.is_before(too_late);
+        let sent = self.to_decoder.send(message, bytes, &is_worth);
+        if !matches!(sent, Ok(true)) {
             locked(self.sent).pop();
         }
-        published.map(drop)
+        sent
     }
 
-    /// Number, parameter sets in front of a key frame, NAL units. `None`: the lengths in front of
+    /// Number, parameter sets in front of a key frame, NAL units. Damaged: the lengths in front of
     /// its NAL units do not add up.
     fn unit(
-        &self,
+        &mut self,
         track: &VideoTrack,
         unit: &PlacedSample,
         number: u32,
-    ) -> Result<Option<Filled>, PlayError> {
+    ) -> Result<Made, PlayError> {
         let sets = if unit.is_key { &track.sets[..] } else { &[] };
         let sets_bytes: usize = sets.iter().map(|set| START_CODE.len() + set.len()).sum();
         let front = NUMBER_BYTES + sets_bytes;
-        let mut lease = self.to_core.lease(front + unit.bytes as usize)?;
+        let Some(mut message) = self.to_decoder.lease(front + unit.bytes as usize)? else {
+            return Ok(Made::NoSlot);
+        };
         let read_ns = monotonic_ns();
-        lease.write(0, &number.to_le_bytes());
+        message.write(0, &number.to_le_bytes());
         let mut at = NUMBER_BYTES;
         for set in sets {
-            lease.write(at, &START_CODE);
-            lease.write(at + START_CODE.len(), set);
+            message.write(at, &START_CODE);
+            message.write(at + START_CODE.len(), set);
             at += START_CODE.len() + set.len();
         }
-        self.read(&mut lease, unit, front)?;
+        self.read(&mut message, unit, front)?;
         let end = front + unit.bytes as usize;
-        // Nobody else has the slot before it is published.
-        let trust = TrustPeers::i_trust_every_writer_of_this_pool();
-        let is_whole = put_start_codes(&mut lease.as_mut_slice(trust)[front..end]);
-        Ok(is_whole.then_some(Filled {
-            lease,
+        if !message.in_place(front..end, put_start_codes) {
+            return Ok(Made::Damaged);
+        }
+        Ok(Made::Filled(Filled {
+            message,
             bytes: end,
             read_ns,
         }))
     }
 
     /// Reads a sample to `at` of the payload.
-    fn read(&self, lease: &mut Lease, sample: &PlacedSample, at: usize) -> Result<(), PlayError> {
+    fn read(
+        &self,
+        message: &mut Message,
+        sample: &PlacedSample,
+        at: usize,
+    ) -> Result<(), PlayError> {
         let wanted = sample.bytes as usize;
-        if self.method == Method::Copy {
-            let mut own = vec![0; wanted];
-            let read = self.file.read_exact_at(&mut own, sample.offset);
-            read.map_err(|source| match source.kind() {
-                ErrorKind::UnexpectedEof => self.shrank(),
-                _ => self.unreadable(source),
-            })?;
-            write_fragments(lease, at, &own);
-            return Ok(());
-        }
         let mut read = 0;
         while read < wanted {
             let from = sample.offset + read as u64;
-            match lease.read_file(self.file, from, at + read, wanted - read) {
+            match message.read_file(self.file, from, at + read..at + wanted) {
                 Ok(0) => return Err(self.shrank()),
                 Ok(got) => read += got,
                 Err(source) => return Err(self.unreadable(source)),

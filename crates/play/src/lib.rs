@@ -1,20 +1,22 @@
 //! The player: an RTOS core decodes sound and picture of a movie, and Linux keeps them in step.
 //!
 //! ```text
-//! file --feed--> h264, mp3 --> core --> picture, pcm --sound, show--> WAV, Y4M
+//! file --feed--> h264, mp3 --> decoders --> picture, pcm --sound, show--> WAV, Y4M
 //! ```
 //!
 //! `hythe play` calls it. [`Player::prepare`] reads the movie's index and chooses a board.
-//! [`Player::run`] starts the core with its program `player`, reads each sample of the movie
-//! straight into a slot (`feed`), takes samples and pictures, writes sound when it is heard
-//! (`sound`), which is what the `clock` follows, and pictures when that clock says so
-//! (`show`). One process; each of the four has a thread.
+//! [`Player::run`] starts what decodes (`decoders`): a core with its program `player`, or, to
+//! compare with, processes on Linux. It reads each sample of the movie into memory of the chosen
+//! `method`, which is a slot where nothing is to be copied, and sends it (`feed`), takes samples
+//! and pictures, writes sound when it is heard (`sound`), which is what the `clock` follows, and
+//! pictures when that clock says so (`show`). Each of the four has a thread of one process.
 //!
-//! Every wait ends within the stall limit, when the core ends, or when the caller asks to stop.
+//! Every wait ends within the stall limit, when what decodes ends, or when the caller asks to stop.
 //! Where sound or picture stay away longer, the other goes on. Never prints, never reads arguments;
 //! the pool belongs to the caller.
 
 mod clock;
+mod decoders;
 mod error;
 mod feed;
 mod method;

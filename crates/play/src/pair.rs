@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use hythe::Subscriber;
-
 use crate::error::PlayError;
+use crate::method::Receiver;
 use crate::stage::{LOOK, Stage};
 
 /// What plays a track.
@@ -16,8 +15,8 @@ pub(crate) trait TrackPlayer {
     /// Plays to the end of the track.
     fn play(&mut self) -> Result<Self::Played, PlayError>;
 
-    /// What the core decodes.
-    fn decoded(&mut self) -> &mut Subscriber;
+    /// What is decoded.
+    fn decoded(&mut self) -> &mut dyn Receiver;
 }
 
 /// Both threads.

@@ -5,19 +5,20 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use hythe::core::{Board, Core, CoreOptions, CoreState};
+use hythe::Pool;
+use hythe::core::Board;
 use hythe::media::sink::Sink;
 use hythe::media::sink::wav::WavSink;
 use hythe::media::source::mp4::movie::{AudioTrack, Movie, VideoTrack};
 use hythe::rtp::L16;
 use hythe::rtp::mpeg_audio::Header;
-use hythe::{Node, Pool, Publisher};
 
+use crate::decoders::Decoders;
 use crate::error::PlayError;
 use crate::feed::Feeder;
-use crate::method::Method;
+use crate::method::{Method, Sender};
 use crate::pair::Pair;
-use crate::ports::{CHANNEL_H264, CHANNEL_MP3, CHANNEL_PCM, CHANNEL_PICTURE, PROGRAM, Ports, join};
+use crate::ports::{PICTURE, PROGRAM, SOUND};
 use crate::report::{Played, Sent, Sound};
 use crate::show::{PicturePlayer, Shown};
 use crate::sound::SoundPlayer;
@@ -30,21 +31,20 @@ const PREFERRED_BOARD: &str = "mps2-an386";
 const FALLBACK_BOARD: &str = "hosted";
 /// How long the first picture and the first sound may take.
 const START: Duration = Duration::from_secs(10);
-/// How long an agent may take to see that its core has ended.
-const END_SEEN: Duration = Duration::from_secs(1);
 
 /// What to play, and where to.
 #[derive(Clone, Debug)]
 pub struct PlayOptions {
     /// The movie.
     pub file: PathBuf,
-    /// The board whose core decodes; none: mps2-an386 where it can be used, else hosted.
+    /// The board whose core decodes; none: mps2-an386 where it can be used, else hosted. Not used
+    /// by [`Method::Linux`].
     pub board: Option<String>,
     /// Y4M file for the pictures; none: they are not kept.
     pub video_out: Option<PathBuf>,
     /// WAV file for the sound; none: it is not kept.
     pub audio_out: Option<PathBuf>,
-    /// How bytes cross between Linux and the core.
+    /// Who decodes, and how bytes cross to the decoder.
     pub method: Method,
     /// How long sound or picture is waited for before the other goes on without it.
     pub stall: Duration,
@@ -63,7 +63,8 @@ pub struct Caller<'a> {
 pub struct Player {
     pub(crate) options: PlayOptions,
     movie: Movie,
-    pub(crate) board: Board,
+    /// None: Linux decodes.
+    pub(crate) board: Option<Board>,
 }
 
 type SentList = Mutex<Vec<Sent>>;
@@ -77,8 +78,7 @@ pub(crate) struct SentSamples {
 
 /// What one run has.
 struct Run<'a> {
-    node: &'a Node,
-    core: &'a Core,
+    decoders: &'a Decoders,
     stage: &'a Stage,
     sent: &'a SentSamples,
     caller: &'a Caller<'a>,
@@ -112,8 +112,10 @@ impl Player {
                 });
             }
         }
+        let needs_core = options.method.needs_core();
+        let board = needs_core.then(|| choose_board(options.board.as_deref()));
         Ok(Self {
-            board: choose_board(options.board.as_deref())?,
+            board: board.transpose()?,
             movie,
             options,
         })
@@ -126,29 +128,32 @@ impl Player {
     /// [`PlayError::Interrupted`]; [`PlayError::CoreEnded`]; else what could not be started, read,
     /// decoded or written.
     pub fn run(&self, pool: &Pool, caller: &Caller<'_>) -> Result<Played, PlayError> {
-        let core_options = CoreOptions::default().app(PROGRAM);
-        let core = Core::start_unless(pool, &self.board, &core_options, caller.is_stop_requested)?;
-        let node = join(pool)?;
+        let decoders = match &self.board {
+            Some(board) => {
+                let method = self.options.method;
+                Decoders::start_core(pool, board, method, caller.is_stop_requested)?
+            }
+            None => Decoders::on_linux(START.max(self.options.stall)),
+        };
         let stage = Stage::default();
         let sent = SentSamples::default();
         let cpu_before = cpu_ns();
         let outcome = self.play(&Run {
-            node: &node,
-            core: &core,
+            decoders: &decoders,
             stage: &stage,
             sent: &sent,
             caller,
         })?;
         let cpu_ns = cpu_ns().saturating_sub(cpu_before);
         if let Some(failure) = stage.failure() {
-            return Err(why(failure, &core));
+            return Err(decoders.why(failure));
         }
-        drop(node);
-        core.stop()?;
+        let decoder_cpu = decoders.stop()?;
         let audit = pool.snapshot().audit;
         let leaked = audit.slots - audit.free + audit.mismatches.len() as u32;
         Ok(Played {
             linux_cpu_ns: cpu_ns,
+            decoder_cpu_ns: u64::try_from(decoder_cpu.as_nanos()).unwrap_or(u64::MAX),
             ..self.report(outcome, sent, leaked)
         })
     }
@@ -183,13 +188,17 @@ impl Player {
         })
     }
 
-    fn feeder<'a>(&'a self, run: &Run<'a>, to_core: Publisher, sent: &'a SentList) -> Feeder<'a> {
+    fn feeder<'a>(
+        &'a self,
+        run: &Run<'a>,
+        to_decoder: Box<dyn Sender>,
+        sent: &'a SentList,
+    ) -> Feeder<'a> {
         Feeder {
             stage: run.stage,
             file: &self.movie.file,
             path: &self.options.file,
-            to_core,
-            method: self.options.method,
+            to_decoder,
             stall_ns: i64::try_from(self.options.stall.as_nanos()).unwrap_or(i64::MAX),
             sent,
         }
@@ -202,20 +211,19 @@ impl Player {
     ) -> Result<(Feeder<'a>, PicturePlayer<'a>, &'a VideoTrack), PlayError> {
         let output = self.options.video_out.as_deref();
         let output = output.map(|path| Y4m::create(path, track.frame_rate));
-        let ports = Ports::open(run.node, CHANNEL_H264, CHANNEL_PICTURE)?;
+        let flow = run.decoders.flow(&PICTURE)?;
         let player = PicturePlayer {
             stage: run.stage,
             track,
-            from_core: ports.from_core,
+            from_decoder: flow.from_decoder,
             sent: &run.sent.units,
             output: output.transpose()?,
-            method: self.options.method,
             stall: self.options.stall,
             start: START.max(self.options.stall),
             starts_clock: self.movie.audio.is_none(),
         };
         Ok((
-            self.feeder(run, ports.to_core, &run.sent.units),
+            self.feeder(run, flow.to_decoder, &run.sent.units),
             player,
             track,
         ))
@@ -228,20 +236,19 @@ impl Player {
     ) -> Result<(Feeder<'a>, SoundPlayer<'a>, &'a AudioTrack), PlayError> {
         let sink = self.options.audio_out.as_deref();
         let sink = sink.map(|path| wav(path, track.header));
-        let ports = Ports::open(run.node, CHANNEL_MP3, CHANNEL_PCM)?;
+        let flow = run.decoders.flow(&SOUND)?;
         let player = SoundPlayer {
             stage: run.stage,
             track,
-            from_core: ports.from_core,
+            from_decoder: flow.from_decoder,
             sent: &run.sent.frames,
             sink: sink.transpose()?,
-            method: self.options.method,
             stall: self.options.stall,
             start: START.max(self.options.stall),
             waits_for_picture: self.movie.video.is_some(),
         };
         Ok((
-            self.feeder(run, ports.to_core, &run.sent.frames),
+            self.feeder(run, flow.to_decoder, &run.sent.frames),
             player,
             track,
         ))
@@ -254,10 +261,7 @@ impl Player {
             if (run.caller.is_stop_requested)() {
                 return Err(PlayError::Interrupted);
             }
-            let status = run.core.status();
-            if status.state != CoreState::Up {
-                return Err(PlayError::CoreEnded(status.reason.unwrap_or_default()));
-            }
+            run.decoders.check()?;
             let at = run.stage.at().unwrap_or(0);
             let at = Duration::from_nanos(u64::try_from(at).unwrap_or(0));
             (run.caller.progress)(at.min(length), length);
@@ -281,21 +285,10 @@ impl Player {
     }
 }
 
-/// CPU time of this process; the core is another one.
+/// CPU time of this process; what decodes is another one.
 fn cpu_ns() -> u64 {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     spent.tv_sec.unsigned_abs() * 1_000_000_000 + spent.tv_nsec.unsigned_abs()
-}
-
-/// A port says only that the core is silent where the core has ended, a moment before its agent
-/// knows.
-fn why(failure: PlayError, core: &Core) -> PlayError {
-    let ended = matches!(failure, PlayError::Node(_))
-        && core.wait_until(END_SEEN, |status| status.state != CoreState::Up);
-    match ended {
-        true => PlayError::CoreEnded(core.status().reason.unwrap_or_default()),
-        false => failure,
-    }
 }
 
 fn wav(path: &Path, header: Header) -> Result<Box<dyn Sink + Send>, PlayError> {

@@ -4,30 +4,50 @@
 use std::time::Duration;
 
 use hythe::core::LinkTimeouts;
-use hythe::{
-    Node, Pool, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions,
-};
+use hythe::{Node, Pool, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 
 use crate::error::PlayError;
 
 /// The program that the core runs.
 pub(crate) const PROGRAM: &str = "player";
-/// Access units to the core.
-pub(crate) const CHANNEL_H264: &str = "h264";
-/// Pictures of the core.
-pub(crate) const CHANNEL_PICTURE: &str = "picture";
-/// MP3 frames to the core.
-pub(crate) const CHANNEL_MP3: &str = "mp3";
-/// Samples of the core.
-pub(crate) const CHANNEL_PCM: &str = "pcm";
+/// The channels of a decoder of the core.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Channels {
+    /// What is decoded, as the decoder on Linux is told it, too.
+    pub(crate) to_core: &'static str,
+    pub(crate) from_core: &'static str,
+    /// Over which the core gets the memory of a copying transfer, and the most bytes of a message.
+    pub(crate) copy: &'static str,
+    pub(crate) copy_bytes_max: usize,
+}
+/// Access units, and pictures.
+pub(crate) const PICTURE: Channels = Channels {
+    to_core: "h264",
+    from_core: "picture",
+    copy: "h264/copy",
+    copy_bytes_max: 256 << 10,
+};
+/// MP3 frames, and samples.
+pub(crate) const SOUND: Channels = Channels {
+    to_core: "mp3",
+    from_core: "pcm",
+    copy: "mp3/copy",
+    copy_bytes_max: 4096,
+};
 /// Bytes in front of an access unit: its number.
 pub(crate) const NUMBER_BYTES: usize = 4;
+/// Words that describe what was decoded.
+pub(crate) const INFO_WORDS: usize = 6;
+/// Their bytes.
+pub(crate) const INFO_BYTES: usize = 4 * INFO_WORDS;
+/// The longest message with its words: a picture that fits into a slot of any board.
+pub(crate) const MESSAGE_BYTES_MAX: usize = (1 << 20) + INFO_BYTES;
 /// The number of the unit that ends a stream.
 pub(crate) const LAST_NUMBER: u32 = u32::MAX;
 
 /// How long one attempt to send to a full queue lasts: the sender looks between two whether to go
 /// on.
-const SEND_TIMEOUT: Duration = Duration::from_millis(200);
+pub(crate) const SEND_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long a core may take to subscribe.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Messages that may wait to be taken.
@@ -43,26 +63,27 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    pub(crate) fn open(
-        node: &Node,
-        to_core: &'static str,
-        from_core: &str,
-    ) -> Result<Self, PlayError> {
+    pub(crate) fn open(node: &Node, channels: &Channels) -> Result<Self, PlayError> {
         let hold = PortPolicy::Block {
             timeout_ms: HOLD_MS,
         };
         // First, so that nothing is decoded for nobody.
         let options = SubscriberOptions::default().depth(DEPTH).policy(hold);
-        let from_core = node.subscriber(from_core, &options)?;
-        let options = PublisherOptions::default().send_timeout(SEND_TIMEOUT);
-        let mut publisher = node.publisher(to_core, &options)?;
-        if !publisher.wait_for_subscribers(1, SUBSCRIBE_TIMEOUT)? {
-            return Err(PlayError::NoCore { channel: to_core });
-        }
+        let from_core = node.subscriber(channels.from_core, &options)?;
         Ok(Self {
-            to_core: publisher,
+            to_core: publisher(node, channels.to_core)?,
             from_core,
         })
+    }
+}
+
+/// A publisher of a channel that the core takes from.
+pub(crate) fn publisher(node: &Node, channel: &'static str) -> Result<Publisher, PlayError> {
+    let options = PublisherOptions::default().send_timeout(SEND_TIMEOUT);
+    let mut publisher = node.publisher(channel, &options)?;
+    match publisher.wait_for_subscribers(1, SUBSCRIBE_TIMEOUT)? {
+        true => Ok(publisher),
+        false => Err(PlayError::NoCore { channel }),
     }
 }
 
@@ -70,20 +91,6 @@ impl Ports {
 pub(crate) fn join(pool: &Pool) -> Result<Node, PlayError> {
     let timeouts = LinkTimeouts::default().window(SEND_TIMEOUT);
     Ok(Node::join_with(pool, "play", timeouts)?)
-}
-
-/// Words at the start of a slot.
-fn words<const N: usize>(sample: &Sample) -> [u32; N] {
-    let mut bytes = [0; 32];
-    sample.read_headroom(0, &mut bytes);
-    let mut words = [0; N];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
-        *word = bytes
-            .iter()
-            .rev()
-            .fold(0, |word, byte| word << 8 | u32::from(*byte));
-    }
-    words
 }
 
 /// What the core says of a picture.
@@ -96,8 +103,8 @@ pub(crate) struct PictureInfo {
 }
 
 impl PictureInfo {
-    pub(crate) fn of(sample: &Sample) -> Self {
-        let [width, height, number, _, decode_us, status] = words(sample);
+    pub(crate) fn of(words: [u32; INFO_WORDS]) -> Self {
+        let [width, height, number, _, decode_us, status] = words;
         Self {
             size: (width, height),
             number,
@@ -117,12 +124,12 @@ impl PictureInfo {
     pub(crate) fn hopeless(&self) -> Option<&'static str> {
         match self.status {
             4 => Some(
-                "it takes more memory than the core has: smaller pictures, or fewer reference \
+                "it takes more memory than the decoder has: smaller pictures, or fewer reference \
                  pictures (ffmpeg -i FILE -vf scale=320:-2 -c:v libx264 -profile:v baseline \
                  -refs 1 -c:a copy OUT.mp4)",
             ),
             5 => Some(
-                "it is larger than a slot of the core: \
+                "it is larger than a slot: \
                  ffmpeg -i FILE -vf scale=320:-2 -c:v libx264 -profile:v baseline -c:a copy \
                  OUT.mp4 makes it smaller",
             ),
@@ -141,8 +148,8 @@ pub(crate) struct SoundInfo {
 }
 
 impl SoundInfo {
-    pub(crate) fn of(sample: &Sample) -> Self {
-        let [samples_per_second, channels, _, sequence] = words(sample);
+    pub(crate) fn of(words: [u32; INFO_WORDS]) -> Self {
+        let [samples_per_second, channels, _, sequence, ..] = words;
         Self {
             samples_per_second,
             channels,

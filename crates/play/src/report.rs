@@ -17,16 +17,18 @@ pub(crate) struct Sent {
 /// The result of `hythe play`.
 #[derive(Debug, Serialize)]
 pub struct Played {
-    /// The board whose core decoded.
-    pub board: String,
+    /// The board whose core decoded; null: Linux did.
+    pub board: Option<String>,
     /// The board is emulated: its times are no claim about hardware.
     pub emulated: bool,
     /// The movie.
     pub input: String,
-    /// How bytes crossed between Linux and the core.
+    /// Who decoded, and how bytes crossed to the decoder.
     pub method: Method,
-    /// CPU time of the player while it played, without the core.
+    /// CPU time of the player while it played, without what decoded.
     pub linux_cpu_ns: u64,
+    /// CPU time of what decoded on Linux; 0: a core did.
+    pub decoder_cpu_ns: u64,
     /// Of the pictures; 0: there are none.
     pub width: u32,
     /// Of the pictures; 0: there are none.

@@ -4,10 +4,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hythe::media::source::mp4::movie::{PlacedSample, VideoTrack};
-use hythe::{Sample, Subscriber, monotonic_ns};
+use hythe::monotonic_ns;
 
 use crate::error::PlayError;
-use crate::method::Method;
+use crate::method::{Decoded, Receiver};
 use crate::pair::TrackPlayer;
 use crate::ports::{LAST_NUMBER, PictureInfo};
 use crate::report::{Frame, Sent};
@@ -18,10 +18,9 @@ use crate::y4m::Y4m;
 pub(crate) struct PicturePlayer<'a> {
     pub(crate) stage: &'a Stage,
     pub(crate) track: &'a VideoTrack,
-    pub(crate) from_core: Subscriber,
+    pub(crate) from_decoder: Box<dyn Receiver>,
     pub(crate) sent: &'a Mutex<Vec<Sent>>,
     pub(crate) output: Option<Y4m>,
-    pub(crate) method: Method,
     pub(crate) stall: Duration,
     pub(crate) start: Duration,
     /// Nobody else starts the clock.
@@ -39,7 +38,7 @@ pub(crate) struct Shown {
 
 /// What there is to show for a number.
 enum Turn {
-    Picture(PictureInfo, Sample),
+    Picture(PictureInfo, Decoded),
     /// Its picture did not come, or there is none.
     Missing,
 }
@@ -47,7 +46,7 @@ enum Turn {
 /// A picture that came before its turn, and whether any came lately.
 #[derive(Default)]
 struct Arrivals {
-    early: Option<(PictureInfo, Sample)>,
+    early: Option<(PictureInfo, Decoded)>,
     is_away: bool,
     is_ended: bool,
 }
@@ -59,9 +58,8 @@ impl TrackPlayer for PicturePlayer<'_> {
         let mut shown = Shown::default();
         let mut arrivals = Arrivals::default();
         // Stands in for what is missing; and how many were missing before it.
-        let mut last: Option<(PictureInfo, Sample)> = None;
+        let mut last: Option<(PictureInfo, Decoded)> = None;
         let mut owed = 0;
-        let mut own = Vec::new();
         for (number, unit) in in_order(&self.track.units) {
             let turn = self.turn(number, unit, &mut arrivals)?;
             if self.starts_clock && number == 0 {
@@ -81,7 +79,7 @@ impl TrackPlayer for PicturePlayer<'_> {
             shown.frames.push(frame);
             owed += 1;
             if let Some((info, sample)) = &last {
-                let picture = self.method.payload(sample, &mut own);
+                let picture = sample.bytes();
                 for _ in 0..std::mem::take(&mut owed) {
                     if let Some(output) = &mut self.output {
                         output.write(info.size, picture)?;
@@ -89,7 +87,7 @@ impl TrackPlayer for PicturePlayer<'_> {
                 }
             }
         }
-        shown.wakes = self.from_core.sleeps();
+        shown.wakes = self.from_decoder.wakes();
         // With sound it was worth playing.
         if last.is_none() && self.starts_clock {
             return Err(PlayError::NothingDecoded {
@@ -103,8 +101,8 @@ impl TrackPlayer for PicturePlayer<'_> {
         Ok(shown)
     }
 
-    fn decoded(&mut self) -> &mut Subscriber {
-        &mut self.from_core
+    fn decoded(&mut self) -> &mut dyn Receiver {
+        &mut *self.from_decoder
     }
 }
 
@@ -129,7 +127,7 @@ impl PicturePlayer<'_> {
             if arrivals.early.is_some() || arrivals.is_ended {
                 return Ok(Turn::Missing);
             }
-            match self.from_core.take(LOOK.min(self.stall))? {
+            match self.from_decoder.take(LOOK.min(self.stall))? {
                 Some(sample) => {
                     if let Some(missing) = self.arrived(sample, arrivals)?
                         && missing == number
@@ -154,8 +152,8 @@ impl PicturePlayer<'_> {
     }
 
     /// Sorts in what came; the number of a unit of which there is no picture.
-    fn arrived(&self, sample: Sample, arrivals: &mut Arrivals) -> Result<Option<u32>, PlayError> {
-        let info = PictureInfo::of(&sample);
+    fn arrived(&self, sample: Decoded, arrivals: &mut Arrivals) -> Result<Option<u32>, PlayError> {
+        let info = PictureInfo::of(sample.words);
         self.stage.picture_came();
         arrivals.is_away = false;
         if let Some(reason) = info.hopeless() {

@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 use hythe::media::sink::Sink;
 use hythe::media::source::mp4::movie::{AudioTrack, PlacedSample};
 use hythe::rtp::unit::Unit;
-use hythe::{Sample, Subscriber};
 
 use crate::error::PlayError;
-use crate::method::Method;
+use crate::method::{Decoded, Receiver};
 use crate::pair::TrackPlayer;
 use crate::ports::SoundInfo;
 use crate::report::{Sent, Sound};
@@ -22,10 +21,9 @@ const SAMPLE_BYTES: usize = 2;
 pub(crate) struct SoundPlayer<'a> {
     pub(crate) stage: &'a Stage,
     pub(crate) track: &'a AudioTrack,
-    pub(crate) from_core: Subscriber,
+    pub(crate) from_decoder: Box<dyn Receiver>,
     pub(crate) sent: &'a Mutex<Vec<Sent>>,
     pub(crate) sink: Option<Box<dyn Sink + Send>>,
-    pub(crate) method: Method,
     pub(crate) stall: Duration,
     /// For the first block and picture, which the core decodes while it may still be starting.
     pub(crate) start: Duration,
@@ -63,12 +61,12 @@ impl TrackPlayer for SoundPlayer<'_> {
         if let Some(sink) = &mut self.sink {
             sink.finish()?;
         }
-        sound.wakes = self.from_core.sleeps();
+        sound.wakes = self.from_decoder.wakes();
         Ok(sound)
     }
 
-    fn decoded(&mut self) -> &mut Subscriber {
-        &mut self.from_core
+    fn decoded(&mut self) -> &mut dyn Receiver {
+        &mut *self.from_decoder
     }
 }
 
@@ -86,7 +84,7 @@ impl SoundPlayer<'_> {
 
     /// The next block, of `number` or behind it. The clock goes on without while none comes;
     /// `None`: none is left, or none came up to the end.
-    fn take_or_end(&mut self, number: u32) -> Result<Option<(u32, Sample)>, PlayError> {
+    fn take_or_end(&mut self, number: u32) -> Result<Option<(u32, Decoded)>, PlayError> {
         let rest = self.track.frames.get(number as usize..).unwrap_or_default();
         let Some(end_ns) = rest.last().map(PlacedSample::end_ns) else {
             return Ok(None);
@@ -102,17 +100,17 @@ impl SoundPlayer<'_> {
     }
 
     /// Waits for a block of samples, and says of which frame it is.
-    fn take(&mut self, bound: Duration) -> Result<Option<(u32, Sample)>, PlayError> {
+    fn take(&mut self, bound: Duration) -> Result<Option<(u32, Decoded)>, PlayError> {
         let begun = Instant::now();
         loop {
             self.stage.go_on()?;
-            let Some(sample) = self.from_core.take(LOOK)? else {
+            let Some(sample) = self.from_decoder.take(LOOK)? else {
                 if begun.elapsed() >= bound {
                     return Ok(None);
                 }
                 continue;
             };
-            let info = SoundInfo::of(&sample);
+            let info = SoundInfo::of(sample.words);
             let Some(number) = self.number_of(info.sequence) else {
                 let decoded = format!("frame {} of sound", info.sequence);
                 let expected = "fewer that were sent".to_owned();
@@ -129,7 +127,7 @@ impl SoundPlayer<'_> {
         sent.get(sequence as usize).map(|sent| sent.number)
     }
 
-    fn check(&self, info: SoundInfo, sample: &Sample) -> Result<(), PlayError> {
+    fn check(&self, info: SoundInfo, sample: &Decoded) -> Result<(), PlayError> {
         let header = self.track.header;
         let expected = (header.samples_per_second(), u32::from(header.channels()));
         if sample.is_empty() || (info.samples_per_second, info.channels) == expected {
@@ -154,7 +152,7 @@ impl SoundPlayer<'_> {
     fn play_block(
         &mut self,
         frame: &PlacedSample,
-        block: &Sample,
+        block: &Decoded,
         sound: &mut Sound,
     ) -> Result<(), PlayError> {
         let end_ns = frame.end_ns();
@@ -176,18 +174,16 @@ impl SoundPlayer<'_> {
     }
 
     /// What lies before the movie's start is the encoder's delay, and is not heard.
-    fn write(&mut self, frame: &PlacedSample, block: &Sample) -> Result<(), PlayError> {
+    fn write(&mut self, frame: &PlacedSample, block: &Decoded) -> Result<(), PlayError> {
         let header = self.track.header;
         let rate = i64::from(header.samples_per_second());
         let sample_bytes = SAMPLE_BYTES * usize::from(header.channels());
         let time = to_samples(frame.time_ns, rate);
         let cut = usize::try_from(-time).unwrap_or(0) * sample_bytes;
-        let mut own = Vec::new();
-        let heard = self.method.payload(block, &mut own);
         let Some(sink) = &mut self.sink else {
             return Ok(());
         };
-        let heard = heard.get(cut..).unwrap_or_default();
+        let heard = block.bytes().get(cut..).unwrap_or_default();
         if heard.is_empty() {
             return Ok(());
         }

@@ -72,6 +72,12 @@ impl Stage {
         self.with_clock(|clock, now_ns| clock.at(now_ns))
     }
 
+    /// Is the movie not yet at `time_ns`? An error as soon as the threads are to end.
+    pub(crate) fn is_before(&self, time_ns: i64) -> Result<bool, PlayError> {
+        self.go_on()?;
+        Ok(self.at().is_none_or(|at| at < time_ns))
+    }
+
     pub(crate) fn picture_came(&self) {
         self.has_picture.store(true, Ordering::Release);
     }

@@ -1,5 +1,7 @@
 //! Sums a run up: percentiles, and what each hop carried and copied.
 
+use hythe::core::Board;
+
 use crate::player::{Outcome, Player, SentSamples};
 use crate::report::{Hop, Percentiles, Played, Sound};
 use crate::show::Shown;
@@ -15,11 +17,12 @@ impl Player {
         let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         let frames_shown = frames.iter().flat_map(|frame| frame.sync_error_ns).count();
         Played {
-            board: self.board.name().to_owned(),
-            emulated: self.board.is_emulated(),
+            board: self.board.as_ref().map(|board| board.name().to_owned()),
+            emulated: self.board.as_ref().is_some_and(Board::is_emulated),
             input: self.options.file.display().to_string(),
             method: self.options.method,
             linux_cpu_ns: 0,
+            decoder_cpu_ns: 0,
             width: shown.size.0,
             height: shown.size.1,
             frames_shown: frames_shown as u64,
@@ -38,11 +41,10 @@ impl Player {
         }
     }
 
-    /// Copies are those of the code that runs: `pread` from the page cache into the slot (one);
-    /// descriptors move nothing, and both decoders read in place (none); a picture is copied out of
-    /// the decoder's reference pictures (one), samples are decoded to where they leave from (none);
-    /// a picture is written from its slot (one, the kernel's), samples are turned around for WAV,
-    /// gathered, and written (three).
+    /// Copies are those of the code that runs: `pread` from the page cache into the slot or memory
+    /// (one); to the decoder and back as the method has them; a picture is written from where it
+    /// came to (one, the kernel's), samples are turned around for WAV, gathered, and written
+    /// (three).
     fn hops(&self, shown: Option<&Shown>, sound: Option<&Sound>, sent: &SentSamples) -> Vec<Hop> {
         let hop = |name, buffers, bytes, cpu_copies, wakes| Hop {
             name,
@@ -51,25 +53,37 @@ impl Player {
             cpu_copies,
             wakes,
         };
-        let more = self.options.method.copies();
+        let copies = self.options.method.copies();
         let compressed = [locked(&sent.units), locked(&sent.frames)];
         let buffers = compressed.iter().map(|list| list.len() as u64).sum();
         let bytes = compressed.iter().flat_map(|list| list.iter());
         let bytes = bytes.map(|sent| sent.bytes).sum();
         let mut hops = vec![
             hop("storage", buffers, bytes, 1, 0),
-            hop("compressed", buffers, bytes, more, 0),
+            hop("compressed", buffers, bytes, copies.compressed, 0),
         ];
         if let Some(shown) = shown {
             let came = shown.frames.iter().flat_map(|frame| frame.decode_ns);
             let buffers = came.count() as u64;
-            hops.push(hop("picture", buffers, shown.bytes, 1 + more, shown.wakes));
+            hops.push(hop(
+                "picture",
+                buffers,
+                shown.bytes,
+                copies.picture,
+                shown.wakes,
+            ));
             if self.options.video_out.is_some() {
                 hops.push(hop("video_out", buffers, shown.bytes, 1, 0));
             }
         }
         if let Some(sound) = sound {
-            hops.push(hop("samples", sound.blocks, sound.bytes, more, sound.wakes));
+            hops.push(hop(
+                "samples",
+                sound.blocks,
+                sound.bytes,
+                copies.samples,
+                sound.wakes,
+            ));
             if self.options.audio_out.is_some() {
                 hops.push(hop("audio_out", sound.blocks, sound.bytes, 3, 0));
             }

@@ -6,17 +6,6 @@
 #include "hythe_rt.h"
 #include "order.h"
 
-/* Bytes from the start of the order's buffer. */
-enum {
-    /* Linux: not 0 once nothing comes any more. */
-    COPY_AT_OVER = 64,
-    COPY_AT_RING_TO_CORE = 256,
-    COPY_AT_RING_TO_LINUX = 3456,
-    COPY_AT_BUFFERS_TO_CORE = 8192,
-    COPY_AT_BUFFERS_TO_LINUX = 139264,
-    COPY_BYTES = 270336
-};
-
 /* Longest message; the core keeps one in memory of its own. */
 #define COPY_MESSAGE_BYTES_MAX (1u << 20)
 

@@ -66,7 +66,7 @@ static int read_order(const struct hythe_buffer *buffer, struct order *order)
     order->system = hythe_load_relaxed(&words[ORDER_AT_SYSTEM]);
     order->wait = hythe_load_relaxed(&words[ORDER_AT_WAIT]);
     order->payload = hythe_load_relaxed(&words[ORDER_AT_PAYLOAD]);
-    return order->system != ORDER_COPY || buffer->length >= COPY_BYTES;
+    return 1;
 }
 
 static void obey(struct hythe_buffer *buffer)

@@ -9,7 +9,7 @@
 
 enum order_system {
     ORDER_HYTHE = 1,
-    /* The buffer is the memory of the copying transfer (vring.h). */
+    /* The buffer is the memory of the copying transfer (transfer.h). */
     ORDER_COPY = 2
 };
 

@@ -17,7 +17,4 @@ uint64_t payload_sum(const void *from, uint32_t bytes);
 /* Writes all of it: this word, again and again. */
 void payload_fill(void *into, uint32_t bytes, uint64_t word);
 
-/* Copies all of it, word by word. The two do not overlap. */
-void payload_copy(void *restrict into, const void *restrict from, uint32_t bytes);
-
 #endif

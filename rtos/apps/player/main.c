@@ -3,11 +3,10 @@
 #include "task.h"
 
 #include "board.h"
-#include "decode.h"
 #include "hythe_freertos.h"
 #include "hythe_rt.h"
-#include "pictures.h"
 #include "tasks.h"
+#include "transfer.h"
 
 enum {
     ENDPOINT_MP3 = 0,
@@ -15,25 +14,29 @@ enum {
     ENDPOINT_H264 = 2,
     ENDPOINT_PICTURE = 3,
     ENDPOINT_CONTROL = 4,
-    ENDPOINTS = 5
+    ENDPOINT_MP3_COPY = 5,
+    ENDPOINT_H264_COPY = 6,
+    ENDPOINTS = 7
 };
 
 #define MICROSECONDS 1000000u
 
 static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
-    [ENDPOINT_MP3] = {"mp3", HYTHE_TO_CORE, DECODE_FRAME_BYTES_MAX, 0, 0, 0},
-    [ENDPOINT_PCM] = {"pcm", HYTHE_FROM_CORE, DECODE_PCM_BYTES_MAX, 0, 0, 0},
+    [ENDPOINT_MP3] = {"mp3", HYTHE_TO_CORE, FRAMES_BYTES_MAX, 0, 0, 0},
+    [ENDPOINT_PCM] = {"pcm", HYTHE_FROM_CORE, FRAMES_PCM_BYTES_MAX, 0, 0, 0},
     [ENDPOINT_H264] = {"h264", HYTHE_TO_CORE, PICTURES_BYTES_MAX, 0, 0, 0},
     [ENDPOINT_PICTURE] = {"picture", HYTHE_FROM_CORE, PICTURES_BYTES_MAX, 0, 0, 0},
     [ENDPOINT_CONTROL] = {"core/control", HYTHE_TO_CORE, HYTHE_CONTROL_BYTES, 0, 0,
                           HYTHE_KIND_REQUESTS},
+    [ENDPOINT_MP3_COPY] = {"mp3/copy", HYTHE_TO_CORE, TRANSFER_BYTES, 0, 0, 0},
+    [ENDPOINT_H264_COPY] = {"h264/copy", HYTHE_TO_CORE, TRANSFER_BYTES, 0, 0, 0},
 };
 
 static struct hythe_freertos freertos;
 static struct hythe_port port;
 static struct hythe_link core_link;
-static struct decode decode;
-static struct pictures pictures;
+static struct audio audio;
+static struct video video;
 
 BaseType_t app_bell_from_isr(void)
 {
@@ -78,12 +81,17 @@ void app_start(const struct board *board)
     port.clean = board->clean;
     port.invalidate = board->invalidate;
     must(hythe_link_start(&core_link, &config) == HYTHE_OK);
-    decode.mp3 = hythe_link_endpoint(&core_link, ENDPOINT_MP3);
-    decode.pcm = hythe_link_endpoint(&core_link, ENDPOINT_PCM);
-    pictures.units = hythe_link_endpoint(&core_link, ENDPOINT_H264);
-    pictures.pictures = hythe_link_endpoint(&core_link, ENDPOINT_PICTURE);
-    pictures.now_us = now_us;
-    must(tasks_start(&core_link, &freertos, &decode, &pictures,
+    audio.decode.mp3 = hythe_link_endpoint(&core_link, ENDPOINT_MP3);
+    audio.decode.pcm = hythe_link_endpoint(&core_link, ENDPOINT_PCM);
+    audio.copied.memory = hythe_link_endpoint(&core_link, ENDPOINT_MP3_COPY);
+    audio.copied.port = &port;
+    video.pictures.units = hythe_link_endpoint(&core_link, ENDPOINT_H264);
+    video.pictures.pictures = hythe_link_endpoint(&core_link, ENDPOINT_PICTURE);
+    video.pictures.h264 = &video.h264;
+    video.h264.now_us = now_us;
+    video.copied.memory = hythe_link_endpoint(&core_link, ENDPOINT_H264_COPY);
+    video.copied.port = &port;
+    must(tasks_start(&core_link, &freertos, &audio, &video,
                      hythe_link_endpoint(&core_link, ENDPOINT_CONTROL), board) == HYTHE_OK);
     board_open_doorbell();
 }

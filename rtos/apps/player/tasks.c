@@ -52,16 +52,22 @@ static void run_service(struct hythe_task *task)
 
 static void run_audio(struct hythe_task *task)
 {
+    struct audio *audio = task->config->context;
+
     while (!hythe_task_should_stop(task)) {
-        (void)decode_next(task->config->context, WAIT_MS);
+        (void)decode_next(&audio->decode, WAIT_MS);
+        copied_frames(&audio->copied, task);
     }
 }
 
 static void run_video(struct hythe_task *task)
 {
-    pictures_start(task->config->context);
+    struct video *video = task->config->context;
+
+    h264_start(&video->h264);
     while (!hythe_task_should_stop(task)) {
-        (void)pictures_next(task->config->context, WAIT_MS);
+        (void)pictures_next(&video->pictures, WAIT_MS);
+        copied_units(&video->copied, task, &video->h264);
     }
 }
 
@@ -82,9 +88,8 @@ static void add_decoder(uint32_t number, const char *name, void (*run)(struct hy
     configs[number] = config;
 }
 
-int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct decode *decode,
-                struct pictures *pictures, struct hythe_endpoint *control,
-                const struct board *board)
+int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct audio *audio,
+                struct video *video, struct hythe_endpoint *control, const struct board *board)
 {
     const struct hythe_task_config service_task = {
         .name = "service",
@@ -115,8 +120,8 @@ int tasks_start(struct hythe_link *link, struct hythe_freertos *freertos, struct
 
     hythe_freertos_task_start(freertos, &port);
     configs[TASK_SERVICE] = service_task;
-    add_decoder(TASK_AUDIO, "audio", run_audio, decode, AUDIO_PRIORITY);
-    add_decoder(TASK_VIDEO, "video", run_video, pictures, VIDEO_PRIORITY);
+    add_decoder(TASK_AUDIO, "audio", run_audio, audio, AUDIO_PRIORITY);
+    add_decoder(TASK_VIDEO, "video", run_video, video, VIDEO_PRIORITY);
     result = hythe_service_start(&service, &served);
     return result == HYTHE_OK ? hythe_tasks_start(&tasks, &config) : result;
 }

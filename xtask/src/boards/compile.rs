@@ -32,6 +32,11 @@ impl Unit {
         }
     }
 
+    /// Is it of this file?
+    pub(super) fn is(&self, source: &Path) -> bool {
+        self.source == source
+    }
+
     /// The same, optimised together with others of its kind when the image is linked.
     pub(super) fn at_link_time(mut self) -> Self {
         self.flags.push(LINK_TIME.into());

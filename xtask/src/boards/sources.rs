@@ -17,6 +17,15 @@ const KERNEL: [&str; 3] = ["tasks.c", "list.c", "queue.c"];
 /// (`rtos/apps/decoder/README.md`).
 const EXACT: &str = "-ffp-contract=off";
 
+/// The program that decodes sound and picture.
+const PLAYER: &str = "player";
+/// A decoder between endpoints.
+const MP3_OVER_HYTHE: &str = "codecs/mp3/decode.c";
+
+/// Programs that are built with `rtos/transports/vring`: what Hythe is compared with.
+const COPYING: [&str; 2] = ["bench", PLAYER];
+const VRING: &str = "transports/vring";
+
 /// A program that decodes MP3 and nothing else, as the reference decoder does.
 const MP3_PROGRAM: &str = "decoder";
 
@@ -65,6 +74,9 @@ pub(super) fn board_flags(
         flags.extend(system_include(&vendor.kernel.join(port)));
     }
     flags.extend(vendor.codecs.flags(root, app));
+    if COPYING.contains(&app) {
+        flags.extend(include(&root.join(VRING)));
+    }
     // Programs that measure say on what, and with which flags they were built.
     flags.push(format!("-DBOARD_NAME=\"{}\"", board.name));
     flags.push(format!("-DBOARD_FLAGS=\"{said}\""));
@@ -118,7 +130,11 @@ pub(super) fn board_units(
         units.push(Unit::ours(folder.join(source)));
     }
     let own = format!("apps/{app}");
-    for folder in ["src", "port/freertos", &own] {
+    let mut folders = vec!["src", "port/freertos", &own];
+    if COPYING.contains(&app) {
+        folders.push(VRING);
+    }
+    for folder in folders {
         let files = c_files(&root.join(folder))?;
         units.extend(files.into_iter().map(Unit::at_link_time));
     }
@@ -146,6 +162,21 @@ pub(super) fn reference_flags(root: &Path, vendor: &Vendor) -> Vec<String> {
 pub(super) fn reference_units(root: &Path) -> Result<Vec<Unit>, String> {
     let mut units = c_files(&root.join("apps/reference"))?;
     units.push(Unit::ours(root.join("codecs/mp3/mp3.c")));
+    Ok(units)
+}
+
+/// Flags for the program that decodes on Linux what `player` does on a core.
+pub(super) fn host_player_flags(root: &Path, vendor: &Vendor) -> Vec<String> {
+    let mut flags: Vec<String> = ["-std=c11", "-O2", "-g", EXACT].map(String::from).into();
+    flags.extend(vendor.codecs.flags(root, PLAYER));
+    flags
+}
+
+/// Files of that program: of the decoders those that know nothing of Hythe.
+pub(super) fn host_player_units(root: &Path, vendor: &Vendor) -> Result<Vec<Unit>, String> {
+    let mut units = c_files(&root.join("apps/host-player"))?;
+    let decoders = vendor.codecs.units(root, PLAYER)?.into_iter();
+    units.extend(decoders.filter(|unit| !unit.is(&root.join(MP3_OVER_HYTHE))));
     Ok(units)
 }
 

@@ -27,7 +27,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-latency", &["hythe-sys", "hythe-terminal"]),
     ("hythe-report", REPORT),
     ("hythe-demo", DEMO),
-    ("hythe-play", DEMO),
+    ("hythe-play", PLAY),
+    ("hythe-vring", &["hythe-abi", "hythe-memory", "hythe-node"]),
     ("hythe-testing", &[]),
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
@@ -74,6 +75,8 @@ const FACADE: &[&str] = &[
 ];
 const REPORT: &[&str] = &["hythe-sys", "hythe-terminal", "hythe-latency"];
 const DEMO: &[&str] = &["hythe", "hythe-sys", "hythe-terminal"];
+/// The player besides compares with copying.
+const PLAY: &[&str] = &["hythe", "hythe-vring", "hythe-sys", "hythe-terminal"];
 
 /// The command besides asks the kernel what this machine can do (`hythe doctor`).
 const COMMAND: &[&str] = &[

@@ -4,6 +4,7 @@
 //! Movies are made by ffmpeg. Pictures are compared with what ffmpeg decodes, samples with what
 //! minimp3 decodes on this host.
 
+mod methods;
 mod movie;
 mod refusals;
 mod tasks;
@@ -14,11 +15,11 @@ use std::fs;
 
 use serde_json::Value;
 
-use movie::{Movie, NEVER};
+use movie::{METHODS, Movie, NEVER};
 use world::World;
 
 /// Plays a movie on a board, and compares everything that was shown and heard.
-fn plays_exactly(board: &str, method: &str) -> Value {
+pub(crate) fn plays_exactly(board: &str, method: &str) -> Value {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 2, &[]);
     let (video, audio) = (world.path("out.y4m"), world.path("out.wav"));
@@ -68,16 +69,8 @@ fn the_emulated_board_plays_frame_for_frame_and_sample_for_sample() {
     plays_exactly("mps2-an386", "hythe");
 }
 
-#[test]
-fn copying_plays_the_same_with_more_copies() {
-    let played = plays_exactly("hosted", "copy");
-    assert_eq!(played["method"], "copy");
-    for (name, copies) in [("compressed", 1), ("picture", 2), ("samples", 1)] {
-        assert_eq!(copies_of(&played, name), copies, "{name}");
-    }
-}
-
-fn copies_of<'p>(played: &'p Value, name: &str) -> &'p Value {
+/// Copies of each payload byte over a hop.
+pub(crate) fn copies_of<'p>(played: &'p Value, name: &str) -> &'p Value {
     let hops = played["hops"].as_array().expect("hops");
     let hop = hops.iter().find(|hop| hop["name"] == name);
     &hop.expect("the hop")["cpu_copies"]
@@ -159,17 +152,15 @@ fn sizes_that_are_no_whole_blocks_are_cropped() {
     let movie = Movie::new(&world, "odd.mp4", 1, &["-vf", "scale=182:106"]);
     let video = world.path("out.y4m");
     let base = ["--board", "hosted", "--stall", NEVER, "--video-out"];
-    let played = movie::play(
-        &world,
-        &[&base[..], &[movie::text(&video), movie.file()]].concat(),
-    );
-    assert_eq!(
-        (&played["width"], &played["height"]),
-        (&182.into(), &106.into())
-    );
-    assert!(
-        movie::pictures(&video) == movie.pictures(),
-        "other pictures"
-    );
+    for method in METHODS {
+        let rest = [movie::text(&video), "--method", method, movie.file()];
+        let played = movie::play(&world, &[&base[..], &rest].concat());
+        assert_eq!(
+            (&played["width"], &played["height"]),
+            (&182.into(), &106.into())
+        );
+        let shown = movie::pictures(&video);
+        assert!(shown == movie.pictures(), "{method}: other pictures");
+    }
     world.is_clean();
 }

@@ -6,8 +6,10 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::world::{World, boards};
+use crate::world::{World, boards, eventually};
 
+/// What `--method` takes.
+pub(crate) const METHODS: [&str; 3] = ["hythe", "copy", "linux"];
 /// For `--stall`: whatever a loaded machine does, nothing is dropped.
 pub(crate) const NEVER: &str = "250000";
 
@@ -119,4 +121,21 @@ pub(crate) fn start(world: &World, arguments: &[&str]) -> Child {
     let mut command = world.command(&[&["play", "--json"], arguments].concat());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("the program runs")
+}
+
+/// Starts a movie of ten seconds, and waits until its pictures are written.
+pub(crate) fn playing(world: &World, method: &str, stall: &str) -> Child {
+    let movie = Movie::new(world, "film.mp4", 10, &[]);
+    let video = world.path("out.y4m");
+    let output = text(&video);
+    let arguments = ["--board", "hosted", "--stall", stall, "--video-out", output];
+    let rest = ["--method", method, movie.file()];
+    let child = start(world, &[&arguments[..], &rest].concat());
+    let written = || fs::metadata(&video).map_or(0, |file| file.len());
+    eventually(
+        "pictures are written",
+        || written() > 200_000,
+        || format!("{} bytes", written()),
+    );
+    child
 }

@@ -4,8 +4,8 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::movie::{self, Movie, NEVER};
-use crate::world::{World, end_of, eventually, signal};
+use crate::movie::{self, METHODS, Movie, NEVER, playing};
+use crate::world::{World, end_of, signal};
 
 #[test]
 fn other_codecs_are_named_with_what_converts_them() {
@@ -73,14 +73,16 @@ fn a_movie_with_damaged_samples_ends_in_order() {
         .expect("media")
         + 4;
     let file = world.path("damaged.mp4");
-    for stride in [17, 331, 5003] {
+    let each = [17, 331, 5003].into_iter();
+    for (stride, method) in each.flat_map(|stride| METHODS.map(|method| (stride, method))) {
         let mut damaged = whole.clone();
         for byte in damaged[media..].iter_mut().step_by(stride) {
             *byte ^= 0x5a;
         }
         fs::write(&file, damaged).expect("written");
         let arguments = ["play", "--board", "hosted", "--stall", "300", "--json"];
-        let output = world.run(&[&arguments[..], &[movie::text(&file)]].concat());
+        let rest = ["--method", method, movie::text(&file)];
+        let output = world.run(&[&arguments[..], &rest].concat());
         // What a decoder makes of it is its own affair; that it ends, and how, is ours.
         assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
         let is_said = output.stderr.starts_with(b"hythe: ");
@@ -125,42 +127,30 @@ fn a_full_disk_is_named() {
     world.is_clean();
 }
 
-/// Starts a movie, waits until its pictures are written, and returns it.
-fn playing(world: &World) -> std::process::Child {
-    let movie = Movie::new(world, "film.mp4", 10, &[]);
-    let video = world.path("out.y4m");
-    let output = movie::text(&video);
-    let arguments = ["--board", "hosted", "--stall", NEVER, "--video-out", output];
-    let child = movie::start(world, &[&arguments[..], &[movie.file()]].concat());
-    let written = || fs::metadata(&video).map_or(0, |file| file.len());
-    eventually(
-        "pictures are written",
-        || written() > 200_000,
-        || format!("{} bytes", written()),
-    );
-    child
-}
-
 #[test]
 fn a_core_killed_while_it_plays_is_named() {
-    let world = World::new();
-    let child = playing(&world);
-    signal(world.process_with("player.elf"), Signal::KILL);
-    let output = end_of(child);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("the core ended while it played"), "{said}");
-    world.is_clean();
+    for method in ["hythe", "copy"] {
+        let world = World::new();
+        let child = playing(&world, method, NEVER);
+        signal(world.process_with("player.elf"), Signal::KILL);
+        let output = end_of(child);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("the core ended while it played"), "{said}");
+        world.is_clean();
+    }
 }
 
 #[test]
 fn ctrl_c_leaves_nothing_behind() {
-    let world = World::new();
-    let child = playing(&world);
-    signal(child.id(), Signal::INT);
-    let output = end_of(child);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said.trim(), "hythe: interrupted");
-    world.is_clean();
+    for method in METHODS {
+        let world = World::new();
+        let child = playing(&world, method, NEVER);
+        signal(child.id(), Signal::INT);
+        let output = end_of(child);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.trim(), "hythe: interrupted", "{method}");
+        world.is_clean();
+    }
 }

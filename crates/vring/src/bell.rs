@@ -5,15 +5,14 @@ use std::sync::Arc;
 use hythe_abi::link::bell_line;
 use hythe_abi::{LINE_BYTES, RegionIndex};
 use hythe_memory::{Mapped, Memory, Ordering, full_barrier};
-use hythe_node::Node;
 use hythe_node::hop::{self, HopNode as _, HopPool as _, Participant};
-use hythe_pool::MemberIndex;
+use hythe_node::{MemberIndex, Node};
 
-use crate::error::BenchError;
+use crate::error::VringError;
 
 /// The Linux end of the core's doorbell.
 #[derive(Debug)]
-pub(super) struct Bell {
+pub struct Bell {
     participant: Arc<Participant>,
     region: RegionIndex,
     link: Mapped,
@@ -23,11 +22,14 @@ pub(super) struct Bell {
 
 impl Bell {
     /// Of the core behind a channel.
-    pub(super) fn of_channel(node: &Node, channel: &str) -> Result<Self, BenchError> {
+    ///
+    /// # Errors
+    /// [`VringError::NoCore`]; what [`HopPool::map_link`](hop::HopPool::map_link) says.
+    pub fn of_channel(node: &Node, channel: &str) -> Result<Self, VringError> {
         let pool = node.pool();
         let core = pool.channel(channel).and_then(|channel| channel.core);
-        let core = core.ok_or_else(|| {
-            BenchError::PeerLost(format!("no core is behind the channel {channel}"))
+        let core = core.ok_or_else(|| VringError::NoCore {
+            channel: channel.to_owned(),
         })?;
         Ok(Self {
             participant: Arc::clone(node.participant()),
@@ -38,7 +40,7 @@ impl Bell {
     }
 
     /// Rings, as a message of Hythe's does (`spec/link.md`: the second line is the bell's).
-    pub(super) fn ring(&self) {
+    pub fn ring(&self) {
         self.link
             .add(LINE_BYTES + bell_line::COUNT, 1, Ordering::Release);
         full_barrier();

@@ -2,9 +2,9 @@
  * A ring of RPMsg: 256 buffers of 512 bytes one way, and two queues of buffer numbers, filled and
  * empty, as a split virtqueue has them. Each index has one writer. Towards the core `filled` is
  * virtio's available ring and `empty` its used ring; from the core it is the other way round, as
- * RPMsg's two virtqueues are. The Linux side of the same words is in bench/src/core/vring.rs.
+ * RPMsg's two virtqueues are. The Linux side of the same words is in crates/vring/src/ring.rs.
  *
- * The core sends over one and receives over another. Nothing here waits or rings: copy.c does.
+ * The core sends over one and receives over another. Nothing here waits or rings: transfer.c does.
  */
 #ifndef VRING_H
 #define VRING_H
@@ -54,18 +54,25 @@ uint32_t vring_room(const struct vring *sender);
 uint32_t vring_waiting(const struct vring *receiver);
 
 /*
- * Copies the next fragment of a message of `total` bytes into a buffer. There must be room. Returns
- * its bytes.
+ * Where the payload of the next fragment is written, up to VRING_FRAGMENT_BYTES. There must be
+ * room. The same again until it is sent.
  */
-uint32_t vring_put(struct vring *sender, const uint8_t *message, uint32_t at, uint32_t total);
+uint8_t *vring_fragment(const struct vring *sender);
+
+/* Sends what was written there, a part of a message of `total` bytes. */
+void vring_send(struct vring *sender, uint32_t bytes, uint32_t total);
 
 /*
  * Copies a fragment out of its buffer, to `at` in `message`, which has room for `room` bytes in
  * all, and gives the buffer back. One must wait. Sets `total` to the bytes of the whole message.
- * Returns the fragment's bytes; 0: it makes no sense.
+ * Returns the fragment's bytes; 0: it makes no sense. Each but the last of a message has a multiple
+ * of 8 bytes, so that `message + at` stays aligned.
  */
 uint32_t vring_get(struct vring *receiver, uint8_t *message, uint32_t at, uint32_t room,
                    uint32_t *total);
+
+/* Copies by words of 8 bytes where both places are aligned to them. They do not overlap. */
+void vring_copy(void *restrict into, const void *restrict from, uint32_t bytes);
 
 /* The word of a line, by its offset. */
 volatile uint32_t *vring_word(const struct vring *vring, uint32_t offset);

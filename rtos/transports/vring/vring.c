@@ -2,8 +2,9 @@
 #include "vring.h"
 
 /* The compiler's builtins behind names: shared words are loaded and stored whole. */
+#include <string.h>
+
 #include "hythe_atomic.h"
-#include "payload.h"
 
 enum {
     HEADER_AT_SOURCE = 0,
@@ -15,6 +16,9 @@ enum {
 /* Addresses of RPMsg endpoints; nobody else talks over these rings. */
 #define ADDRESS_CORE 1024u
 #define ADDRESS_LINUX 1025u
+
+/* May alias anything, as memcpy() may. */
+typedef uint64_t __attribute__((may_alias)) any_word;
 
 volatile uint32_t *vring_word(const struct vring *vring, uint32_t offset)
 {
@@ -67,13 +71,17 @@ uint32_t vring_waiting(const struct vring *receiver)
     return hythe_load_acquire(vring_word(receiver, VRING_AT_FILLED_INDEX)) - receiver->taken;
 }
 
-uint32_t vring_put(struct vring *sender, const uint8_t *message, uint32_t at, uint32_t total)
+uint8_t *vring_fragment(const struct vring *sender)
 {
-    uint32_t left = total - at;
-    uint32_t bytes = left < VRING_FRAGMENT_BYTES ? left : VRING_FRAGMENT_BYTES;
     uint32_t number = hythe_load_relaxed(empty_entry(sender, sender->taken));
-    uint8_t *buffer = buffer_at(sender, number);
-    uint32_t *header = (uint32_t *)(void *)buffer;
+
+    return buffer_at(sender, number) + VRING_HEADER_BYTES;
+}
+
+void vring_send(struct vring *sender, uint32_t bytes, uint32_t total)
+{
+    uint32_t number = hythe_load_relaxed(empty_entry(sender, sender->taken));
+    uint32_t *header = (uint32_t *)(void *)buffer_at(sender, number);
     volatile uint32_t *entry = filled_entry(sender, sender->written);
 
     sender->taken++;
@@ -81,12 +89,20 @@ uint32_t vring_put(struct vring *sender, const uint8_t *message, uint32_t at, ui
     header[HEADER_AT_DESTINATION] = ADDRESS_LINUX;
     header[HEADER_AT_TOTAL] = total;
     header[HEADER_AT_LENGTH] = bytes;
-    payload_copy(buffer + VRING_HEADER_BYTES, message + at, bytes);
     hythe_store_relaxed(&entry[0], number);
     hythe_store_relaxed(&entry[1], VRING_HEADER_BYTES + bytes);
     sender->written++;
     hythe_store_release(vring_word(sender, VRING_AT_FILLED_INDEX), sender->written);
-    return bytes;
+}
+
+/* Is it a part of a message that fits, and leaves the next one aligned? */
+static int is_part(uint32_t bytes, uint32_t at, uint32_t total, uint32_t room)
+{
+    if (bytes == 0 || bytes > VRING_FRAGMENT_BYTES || total > room || at > total ||
+        bytes > total - at) {
+        return 0;
+    }
+    return bytes % sizeof(any_word) == 0 || at + bytes == total;
 }
 
 uint32_t vring_get(struct vring *receiver, uint8_t *message, uint32_t at, uint32_t room,
@@ -98,14 +114,27 @@ uint32_t vring_get(struct vring *receiver, uint8_t *message, uint32_t at, uint32
     uint32_t bytes = header[HEADER_AT_LENGTH];
 
     *total = header[HEADER_AT_TOTAL];
-    if (bytes == 0 || bytes > VRING_FRAGMENT_BYTES || bytes % PAYLOAD_WORD_BYTES != 0 ||
-        *total > room || at > *total || bytes > *total - at) {
+    if (!is_part(bytes, at, *total, room)) {
         return 0;
     }
     receiver->taken++;
-    payload_copy(message + at, buffer + VRING_HEADER_BYTES, bytes);
+    vring_copy(message + at, buffer + VRING_HEADER_BYTES, bytes);
     hythe_store_relaxed(empty_entry(receiver, receiver->written), number % VRING_BUFFERS);
     receiver->written++;
     hythe_store_release(vring_word(receiver, VRING_AT_EMPTY_INDEX), receiver->written);
     return bytes;
+}
+
+void vring_copy(void *restrict into, const void *restrict from, uint32_t bytes)
+{
+    uint8_t *to = into;
+    const uint8_t *source = from;
+    uint32_t i = 0;
+
+    if (((uintptr_t)into | (uintptr_t)from) % sizeof(any_word) == 0) {
+        for (; i + sizeof(any_word) <= bytes; i += (uint32_t)sizeof(any_word)) {
+            *(any_word *)(void *)(to + i) = *(const any_word *)(const void *)(source + i);
+        }
+    }
+    memcpy(to + i, source + i, bytes - i);
 }

@@ -1,20 +1,20 @@
 //! A ring of RPMsg: 256 buffers of 512 bytes one way, and two queues of buffer numbers, filled and
 //! empty, as a split virtqueue has them. The core's side of the same words is
-//! `rtos/apps/bench/vring.h`.
+//! `rtos/transports/vring/vring.h`.
 //!
 //! Each index has one writer. Towards the core `filled` is virtio's available ring and `empty` its
 //! used ring; from the core it is the other way round, as RPMsg's two virtqueues are. Never waits
-//! and never rings: `copy` does.
+//! and never rings: whoever has an end does.
 
 use hythe_memory::{Mapped, Memory, Ordering, full_barrier};
 
 /// Buffers of a ring.
-pub(super) const BUFFERS: u32 = 256;
+pub const BUFFERS: u32 = 256;
 const BUFFER_BYTES: usize = 512;
 /// RPMsg's header in each buffer: source, destination, reserved, and length with flags.
 const HEADER_BYTES: usize = 16;
 /// Payload of a buffer.
-pub(super) const FRAGMENT_BYTES: usize = BUFFER_BYTES - HEADER_BYTES;
+pub const FRAGMENT_BYTES: usize = BUFFER_BYTES - HEADER_BYTES;
 
 /// The sender's line, the receiver's line, then the two queues.
 const FILLED_INDEX: usize = 0;
@@ -25,9 +25,9 @@ const RECEIVER_SLEEPS: usize = 68;
 const FILLED: usize = 128;
 const EMPTY: usize = FILLED + 8 * BUFFERS as usize;
 /// Bytes of a ring without its buffers.
-pub(super) const RING_BYTES: usize = EMPTY + 4 * BUFFERS as usize;
+pub(crate) const RING_BYTES: usize = EMPTY + 4 * BUFFERS as usize;
 /// Bytes of its buffers.
-pub(super) const BUFFERS_BYTES: usize = BUFFERS as usize * BUFFER_BYTES;
+pub(crate) const BUFFERS_BYTES: usize = BUFFERS as usize * BUFFER_BYTES;
 
 /// Words of the header. The reserved one carries the length of the whole message.
 const SOURCE: usize = 0;
@@ -40,9 +40,11 @@ const ADDRESS_LINUX: u32 = 1025;
 
 /// Where a ring and its buffers stand in the memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places {
-    pub(super) ring: usize,
-    pub(super) buffers: usize,
+pub struct Places {
+    /// The two lines and queues, from the start of the memory on.
+    pub ring: usize,
+    /// The buffers.
+    pub buffers: usize,
 }
 
 impl Places {
@@ -60,7 +62,7 @@ impl Places {
 
     /// A ring for a beginning: all buffers are empty, nobody sleeps. The other side does not look
     /// yet.
-    pub(super) fn clear(self, memory: &Mapped) {
+    pub fn clear(self, memory: &Mapped) {
         for at in [FILLED_INDEX, SENDER_SLEEPS, RECEIVER_SLEEPS] {
             memory.store(self.ring + at, 0, Ordering::Relaxed);
         }
@@ -74,7 +76,7 @@ impl Places {
 /// What one end says of its sleeps, and knows of the other's. A word is odd while its side may
 /// sleep.
 #[derive(Debug)]
-pub(super) struct Sleeps {
+pub struct Sleeps {
     own_at: usize,
     own: u32,
     other_at: usize,
@@ -93,7 +95,7 @@ impl Sleeps {
     }
 
     /// This side goes to sleep, or has slept. Look once more behind the first.
-    pub(super) fn change(&mut self, memory: &Mapped) {
+    pub fn change(&mut self, memory: &Mapped) {
         self.own = self.own.wrapping_add(1);
         memory.store(self.own_at, self.own, Ordering::Release);
         full_barrier();
@@ -101,7 +103,7 @@ impl Sleeps {
 
     /// Is the other side to be rung? Once for each of its sleeps.
     #[inline]
-    pub(super) fn other_is_to_be_rung(&mut self, memory: &Mapped) -> bool {
+    pub fn other_is_to_be_rung(&mut self, memory: &Mapped) -> bool {
         // Our index before its "I sleep"; its mirror image there is "I sleep" before our index.
         full_barrier();
         let sleeps = memory.load(self.other_at, Ordering::Acquire);
@@ -115,16 +117,18 @@ impl Sleeps {
 
 /// The writing end.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub struct Sender {
     places: Places,
     written: u32,
     taken: u32,
-    pub(super) sleeps: Sleeps,
+    /// What this end says of its sleeps.
+    pub sleeps: Sleeps,
 }
 
 impl Sender {
     /// Of a ring that was cleared.
-    pub(super) const fn open(places: Places) -> Self {
+    #[must_use]
+    pub const fn open(places: Places) -> Self {
         let at = places.ring;
         Self {
             places,
@@ -135,16 +139,20 @@ impl Sender {
     }
 
     /// Is there an empty buffer?
+    #[must_use]
     #[inline]
-    pub(super) fn has_room(&self, memory: &Mapped) -> bool {
+    pub fn has_room(&self, memory: &Mapped) -> bool {
         // Pairs with the release store in `get`, here and on the core.
         memory.load(self.places.ring + EMPTY_INDEX, Ordering::Acquire) != self.taken
     }
 
     /// Copies the next fragment of a message, what is behind its first `at` bytes, into a buffer.
     /// There must be room. Returns the bytes of payload.
+    ///
+    /// # Panics
+    /// If `at` is behind the message's end.
     #[inline]
-    pub(super) fn put(&mut self, memory: &Mapped, message: &[u8], at: usize) -> usize {
+    pub fn put(&mut self, memory: &Mapped, message: &[u8], at: usize) -> usize {
         let bytes = (message.len() - at).min(FRAGMENT_BYTES);
         let number = memory.load(self.places.empty(self.taken), Ordering::Relaxed);
         self.taken = self.taken.wrapping_add(1);
@@ -174,16 +182,18 @@ impl Sender {
 
 /// The reading end.
 #[derive(Debug)]
-pub(super) struct Receiver {
+pub struct Receiver {
     places: Places,
     written: u32,
     taken: u32,
-    pub(super) sleeps: Sleeps,
+    /// What this end says of its sleeps.
+    pub sleeps: Sleeps,
 }
 
 impl Receiver {
     /// Of a ring that was cleared.
-    pub(super) const fn open(places: Places) -> Self {
+    #[must_use]
+    pub const fn open(places: Places) -> Self {
         let at = places.ring;
         Self {
             places,
@@ -195,15 +205,23 @@ impl Receiver {
     }
 
     /// Does a fragment wait?
+    #[must_use]
     #[inline]
-    pub(super) fn has_waiting(&self, memory: &Mapped) -> bool {
+    pub fn has_waiting(&self, memory: &Mapped) -> bool {
         memory.load(self.places.ring + FILLED_INDEX, Ordering::Acquire) != self.taken
+    }
+
+    /// How long the next fragment's message is, as its sender says. One must wait.
+    #[must_use]
+    pub fn total(&self, memory: &Mapped) -> usize {
+        let number = memory.load(self.places.filled(self.taken), Ordering::Relaxed);
+        memory.load(self.places.buffer(number) + TOTAL, Ordering::Relaxed) as usize
     }
 
     /// Copies the next fragment to the place `at` of a message, and gives its buffer back. One must
     /// wait. Returns the bytes of payload. `None`: it is no part of a message of this length.
     #[inline]
-    pub(super) fn get(&mut self, memory: &Mapped, message: &mut [u8], at: usize) -> Option<usize> {
+    pub fn get(&mut self, memory: &Mapped, message: &mut [u8], at: usize) -> Option<usize> {
         let number = memory.load(self.places.filled(self.taken), Ordering::Relaxed);
         let buffer = self.places.buffer(number);
         let total = memory.load(buffer + TOTAL, Ordering::Relaxed) as usize;
@@ -229,8 +247,9 @@ impl Receiver {
 
     /// Is it time to look whether the sender waits for empty buffers? It may have none, and half of
     /// them are enough to go on with.
+    #[must_use]
     #[inline]
-    pub(super) fn may_have_made_room(&self, memory: &Mapped) -> bool {
+    pub fn may_have_made_room(&self, memory: &Mapped) -> bool {
         self.taken.is_multiple_of(BUFFERS / 2) || !self.has_waiting(memory)
     }
 }
