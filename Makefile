@@ -21,7 +21,7 @@ c_files = $(shell find crates rtos preload-init bindings bench examples tests -n
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## install what is missing, encode the demo's recording, build the board images
+setup: ## install what is missing, encode the demo's recording and a movie, build the board images
 	@scripts/setup.sh
 
 demo: setup ## the main job: flash -> pool -> RTOS core decodes -> RTP, checked end to end
