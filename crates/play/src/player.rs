@@ -21,7 +21,7 @@ use crate::ports::{CHANNEL_H264, CHANNEL_MP3, CHANNEL_PCM, CHANNEL_PICTURE, PROG
 use crate::report::{Played, Sent, Sound};
 use crate::show::{PicturePlayer, Shown};
 use crate::sound::SoundPlayer;
-use crate::stage::{LOOK, Stage};
+use crate::stage::Stage;
 use crate::y4m::Y4m;
 
 /// The board that is used where it can be.
@@ -32,6 +32,9 @@ const FALLBACK_BOARD: &str = "hosted";
 const START: Duration = Duration::from_secs(10);
 /// How long an agent may take to see that its core has ended.
 const END_SEEN: Duration = Duration::from_secs(1);
+/// How often is looked whether the core has ended, or somebody asks to stop: soon enough for a
+/// person.
+const WATCH: Duration = Duration::from_millis(100);
 
 /// What to play, and where to.
 #[derive(Clone, Debug)]
@@ -261,7 +264,7 @@ impl Player {
             let at = run.stage.at().unwrap_or(0);
             let at = Duration::from_nanos(u64::try_from(at).unwrap_or(0));
             (run.caller.progress)(at.min(length), length);
-            std::thread::sleep(LOOK / 2);
+            std::thread::sleep(WATCH);
         }
         Ok(())
     }
