@@ -1,8 +1,8 @@
 //! The way to the core: reads each sample of the movie straight into a slot, and publishes it.
 //!
-//! A sample goes to the core [`LEAD_NS`] before its time, or up to [`EARLY_NS`] earlier with others,
-//! which hides what decoding takes and bounds what is decoded ahead. One that cannot be sent in time is dropped and counted, and so is
-//! what cannot be decoded without it.
+//! A sample goes to the core [`LEAD_NS`] before its time, or up to [`EARLY_NS`] earlier with
+//! others, which hides what decoding takes and bounds what is decoded ahead. One that cannot be
+//! sent in time is dropped and counted, and so is what cannot be decoded without it.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};

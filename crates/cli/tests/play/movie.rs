@@ -12,10 +12,7 @@ use crate::world::{World, boards};
 pub(crate) const NEVER: &str = "250000";
 
 /// The movie that `make setup` encodes is made by it, too.
-const ENCODE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../scripts/encode-movie.sh"
-);
+const ENCODE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/encode-movie.sh");
 
 pub(crate) struct Movie {
     path: PathBuf,
