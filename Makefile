@@ -21,7 +21,7 @@ c_files = $(shell find crates rtos preload-init bindings bench examples tests -n
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## install what is missing, encode the demo's recording, build the board images
+setup: ## install what is missing, encode the demo's recording and a movie, build the board images
 	@scripts/setup.sh
 
 demo: setup ## the main job: flash -> pool -> RTOS core decodes -> RTP, checked end to end
@@ -95,10 +95,10 @@ bench: setup ## benchmarks, with baselines and peers in the same run
 	cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench ipc
 
-bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside copying as RPMsg does it; what each service costs; a pair of processes on one CPU and on two (under twenty minutes, on an idle machine); kept in bench/results
+bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside copying as RPMsg does it; what each service costs; a pair of processes on one CPU and on two; the player (under half an hour, on an idle machine); kept in bench/results
 	cargo build --release -p hythe-cli -p hythe-bench
 	for board in mps2-an386 hosted; do \
-	  for part in shared services pair; do \
+	  for part in shared services pair player; do \
 	    case $$part in shared) name=core ;; *) name=core-$$part ;; esac; \
 	    $(target)/release/hythe bench core --$$part --board $$board --json \
 	      >$(target)/core.json && \

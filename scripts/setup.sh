@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Prepares a Debian machine for building and testing Hythe: packages, the demo's recording, the board images, the emulated board.
+# Prepares a Debian machine for building and testing Hythe: packages, the demo's recording, the movie of `hythe bench core --player`,
+# the board images, the emulated board.
 #
 # Called by `make setup`, and through it by every other target that needs something prepared. What is there is left
 # alone: a second run checks and builds nothing. Never installs Rust, and never installs anything unless run as root.
@@ -10,6 +11,7 @@ cd "$(dirname "$0")/.."
 # Relative paths in CARGO_TARGET_DIR count from here, as they do for cargo.
 target=${CARGO_TARGET_DIR:-target}
 recording=$target/demo/spoken.mp3
+movie=$target/demo/film.mp4
 boards_stamp=$target/boards/.built
 
 # One reason per package.
@@ -76,6 +78,13 @@ encode_recording() {
     mv "$unfinished" "$recording"
 }
 
+# Long enough that one frame in a thousand is seen over a few rounds.
+encode_movie() {
+    [[ -s $movie ]] && return
+    echo "setup: encoding $movie"
+    scripts/encode-movie.sh "$movie" 10 || fail "ffmpeg could not encode the movie"
+}
+
 # The images follow their sources: `cargo xtask boards` is asked again once something it reads is newer.
 build_boards() {
     if [[ -e $boards_stamp ]]; then
@@ -103,5 +112,6 @@ prepare_guest() {
 check_rust
 install_packages setup "${packages[@]}"
 encode_recording
+encode_movie
 build_boards
 prepare_guest

@@ -39,8 +39,13 @@ fn parse_list(text: &str) -> Vec<usize> {
 
 /// Binds the calling thread, and the threads it starts from now on.
 pub(crate) fn pin(cpu: usize) -> Result<(), BenchError> {
+    pin_to(&[cpu])
+}
+
+/// The same to any of several CPUs, which processes inherit, too.
+pub(crate) fn pin_to(cpus: &[usize]) -> Result<(), BenchError> {
     let mut set = CpuSet::new();
-    set.set(cpu);
+    cpus.iter().for_each(|&cpu| set.set(cpu));
     Ok(sched_setaffinity(None, &set)?)
 }
 

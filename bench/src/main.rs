@@ -21,6 +21,7 @@ mod payload;
 mod pool;
 mod posix_queue;
 mod preload;
+mod product;
 mod soak;
 mod statistics;
 mod system_v;
@@ -76,18 +77,18 @@ fn show(document: Document, as_json: bool) -> Result<(), BenchError> {
 
 /// A core that is lost and an audit that fails are errors: then there is no document.
 fn run_core(arguments: &CoreArguments) -> Result<(), BenchError> {
-    let measure = match (arguments.pair, arguments.services) {
-        (true, _) => Some(core::pair::run as fn(&CoreArguments) -> _),
-        (_, true) => Some(core::services::run as _),
-        _ => None,
+    let json = arguments.json;
+    let (report, render) = match (&arguments.player, arguments.pair, arguments.services) {
+        (Some(film), ..) => {
+            let report = core::player::run(arguments, film.as_deref())?;
+            (report, core::player::render as fn(&_) -> _)
+        }
+        (_, true, _) => (core::pair::run(arguments)?, core::times::render as _),
+        (_, _, true) => (core::services::run(arguments)?, core::times::render as _),
+        _ => return print(&core::run(arguments)?, json, core::render),
     };
-    if let Some(measure) = measure {
-        let report = measure(arguments)?;
-        print(&report, arguments.json, core::times::render)?;
-        return verdict(report.conditions.invalid);
-    }
-    let report = core::run(arguments)?;
-    print(&report, arguments.json, core::render)
+    print(&report, json, render)?;
+    verdict(report.conditions.invalid)
 }
 
 fn run_preload(arguments: &PreloadArguments) -> Result<(), BenchError> {

@@ -47,13 +47,19 @@ pub(crate) fn percentiles(rounds: &[Histogram<u64>]) -> Percentiles {
     }
 }
 
-/// The samples of all rounds in the interchange format.
-pub(crate) fn encode(rounds: &[Histogram<u64>]) -> Result<String, BenchError> {
+/// The samples of all rounds.
+pub(crate) fn sum(rounds: &[Histogram<u64>]) -> Result<Histogram<u64>, BenchError> {
     let mut all = histogram();
     for round in rounds {
         all.add(round)
             .map_err(|error| BenchError::Invalid(format!("histograms do not add up: {error:?}")))?;
     }
+    Ok(all)
+}
+
+/// The samples of all rounds in the interchange format.
+pub(crate) fn encode(rounds: &[Histogram<u64>]) -> Result<String, BenchError> {
+    let all = sum(rounds)?;
     let mut bytes = Vec::new();
     V2Serializer::new()
         .serialize(&all, &mut bytes)

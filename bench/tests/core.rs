@@ -233,6 +233,19 @@ fn ports_and_cores_that_share_have_rows_of_their_own() {
 /// The tests of this file run beside each other, so others use its CPUs: a run may say that it is
 /// not valid, and nothing else.
 fn beside_others(arguments: &[&str]) -> Value {
+    let document = valid_or_not(arguments);
+    let invalid = document["conditions"]["invalid"].as_str();
+    assert!(
+        invalid.is_none_or(|why| why.starts_with("others used")),
+        "{invalid:?}"
+    );
+    let others = document["conditions"]["others"].as_f64().expect("a share");
+    assert_eq!(others > 0.05, invalid.is_some(), "{others} {invalid:?}");
+    document
+}
+
+/// The document on the hosted board, also of a run that says that it is not valid.
+fn valid_or_not(arguments: &[&str]) -> Value {
     let root = root();
     let mut run = bench(root.path(), &["--board", "hosted", "--json"]);
     let output = run.args(arguments).output().expect("it starts");
@@ -242,12 +255,6 @@ fn beside_others(arguments: &[&str]) -> Value {
     let invalid = document["conditions"]["invalid"].as_str();
     let expected = invalid.map_or(0, |_| 1);
     assert_eq!(output.status.code(), Some(expected), "{said}");
-    assert!(
-        invalid.is_none_or(|why| why.starts_with("others used")),
-        "{said}"
-    );
-    let others = document["conditions"]["others"].as_f64().expect("a share");
-    assert_eq!(others > 0.05, invalid.is_some(), "{others} {said}");
     assert!(is_empty(root.path()), "a pool stayed behind");
     document
 }
@@ -305,6 +312,83 @@ fn services_have_rows_beside_their_floor_and_the_kernels_own() {
     ] {
         assert!(has_ratio(&document, name), "no {name}");
     }
+}
+
+/// A second of a movie.
+fn film(folder: &Path) -> String {
+    let film = folder.join("film.mp4").display().to_string();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/encode-movie.sh");
+    let encoded = Command::new(script).args([&*film, "1"]).status();
+    assert!(encoded.expect("the script runs").success(), "ffmpeg");
+    film
+}
+
+/// Whether there is no `hythe` beside this test, loudly.
+fn has_no_product() -> bool {
+    if Path::new(PROGRAM).with_file_name("hythe").is_file() {
+        return false;
+    }
+    assert!(std::env::var_os("CI").is_none(), "hythe is not built");
+    eprintln!("SKIPPED: `hythe` is missing (`cargo build -p hythe-cli`)");
+    true
+}
+
+#[test]
+fn the_player_plays_with_each_method() {
+    if is_left_out("hosted") || one_cpu() || has_no_product() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let film = film(folder.path());
+    // On a loaded machine frames may be late, or lost.
+    let document = valid_or_not(&["--player", &film, "--rounds", "2"]);
+    for system in ["hythe", "copy"] {
+        let case = format!("{system}/plays");
+        let rows = document["results"].as_array().expect("rows");
+        let of = |metric: &str| {
+            let is_it = |row: &&Value| row["case"] == *case && row["metric"] == *metric;
+            let row = rows.iter().find(is_it);
+            row.unwrap_or_else(|| panic!("no {metric} of {case}"))
+        };
+        let dropped = of("frames_dropped");
+        let lost = dropped["value"].as_f64().expect("a number");
+        assert_eq!(dropped["count"], 50, "{case}");
+        for (metric, count) in [
+            ("sync_error", 50.0 - lost),
+            ("file_to_shown", 50.0 - lost),
+            ("decode", 50.0 - lost),
+            ("linux_cpu", 2.0),
+        ] {
+            let row = of(metric);
+            assert_eq!(row["count"].as_f64(), Some(count), "{case} {metric}");
+            assert_eq!(row["size_bytes"], 320 * 240 * 3 / 2, "{case} {metric}");
+            assert_eq!(row["conditions"]["board"], "hosted", "{case} {metric}");
+            let figures = ["min", "p50", "p99", "p999", "max"].map(|name| row[name].as_u64());
+            assert!(figures.is_sorted() && figures[0].is_some(), "{figures:?}");
+        }
+    }
+    for metric in ["sync_error", "file_to_shown", "decode", "linux_cpu"] {
+        let name = format!("copy/hythe {metric} p50");
+        assert!(has_ratio(&document, &name), "no {name}");
+    }
+}
+
+#[test]
+fn a_movie_that_cannot_be_played_is_told_by_the_player() {
+    if is_left_out("hosted") || one_cpu() || has_no_product() {
+        return;
+    }
+    let root = root();
+    let arguments = ["--board", "hosted", "--player", "/dev/null/film.mp4"];
+    let output = bench(root.path(), &arguments).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    assert!(
+        said.contains("hythe play") && said.contains("film.mp4"),
+        "{said}"
+    );
+    assert!(is_empty(root.path()), "a pool stayed behind");
 }
 
 /// Nothing on a core allocates: an allocator is not in its image, by name or at all.
@@ -402,6 +486,7 @@ fn what_makes_no_sense_is_wrong_use() {
         ["--sizes", "12"],
         ["--sizes", "2097152"],
         ["--waits", "block"],
+        ["--player", "--pair"],
     ] {
         let output = bench(root.path(), &arguments).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

@@ -1,5 +1,6 @@
 //! What scenario `core` takes.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -65,6 +66,12 @@ pub(crate) struct CoreArguments {
     /// ping, and the kernel's own beside them
     #[arg(long, conflicts_with_all = ["pair", "shared", "systems", "waits", "payloads", "sizes"])]
     pub(crate) services: bool,
+    /// In place of all that: the player (`hythe play`) with each of its methods, beside each other.
+    /// FILE is the movie [default: the one that `make setup` encodes]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = [
+        "pair", "services", "shared", "systems", "waits", "payloads", "sizes", "count", "seconds",
+    ])]
+    pub(crate) player: Option<Option<PathBuf>>,
     /// Only these systems
     #[arg(long, value_delimiter = ',', value_enum)]
     pub(crate) systems: Vec<System>,
@@ -109,9 +116,9 @@ impl CoreArguments {
 
     /// The same with other sizes, where none are said.
     pub(super) fn scale_of(&self, sizes: &[usize]) -> Scale {
-        let (count, seconds, rounds) = match self.quick {
-            true => (50, 2.0, 1),
-            false => (20_000, 120.0, 5),
+        let (count, seconds) = match self.quick {
+            true => (50, 2.0),
+            false => (20_000, 120.0),
         };
         let mut sizes = Some(self.sizes.clone())
             .filter(|said| !said.is_empty())
@@ -122,8 +129,13 @@ impl CoreArguments {
             count: self.count.unwrap_or(count),
             sizes,
             seconds: self.seconds.unwrap_or(seconds),
-            rounds: self.rounds.unwrap_or(rounds),
+            rounds: self.rounds(),
         }
+    }
+
+    /// How often the whole set is repeated.
+    pub(super) fn rounds(&self) -> u32 {
+        self.rounds.unwrap_or(if self.quick { 1 } else { 5 })
     }
 }
 

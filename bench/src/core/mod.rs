@@ -14,6 +14,7 @@ mod hythe;
 mod order;
 mod other_process;
 pub(crate) mod pair;
+pub(crate) mod player;
 mod ratios;
 mod report;
 mod run;

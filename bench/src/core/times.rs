@@ -1,5 +1,6 @@
-//! What the comparisons beside the table of round trips have in common (`pair`, `services`): times
-//! by case and size over the rounds, as a `hythe.result/1` document, and for people.
+//! What the comparisons beside the table of round trips have in common (`pair`, `services`,
+//! `player`): times by case and size over the rounds, as a `hythe.result/1` document, and for
+//! people.
 
 use std::fmt::Write;
 
@@ -52,6 +53,8 @@ pub(super) struct RunConditions {
     /// Of the time of the CPUs, what others had.
     pub(super) others: f64,
     pub(super) skipped: Vec<String>,
+    /// What the cases themselves say against their figures.
+    pub(super) objection: Option<String>,
 }
 
 /// What people see of it beside the figures.
@@ -70,8 +73,8 @@ pub(crate) struct TimesReport {
     command: String,
     commit: String,
     machine: Machine,
-    results: Vec<Measurement<Place>>,
-    ratios: Vec<Ratio>,
+    pub(super) results: Vec<Measurement<Place>>,
+    pub(super) ratios: Vec<Ratio>,
     pub(crate) conditions: Conditions,
     #[serde(skip)]
     labels: Labels,
@@ -101,6 +104,14 @@ impl Times {
         self.rounds.iter().map(median).collect()
     }
 
+    /// The samples of all rounds as those of one.
+    pub(super) fn into_one_round(self) -> Result<Self, BenchError> {
+        Ok(Self {
+            rounds: vec![statistics::sum(&self.rounds)?],
+            ..self
+        })
+    }
+
     fn measurement(&self) -> Result<Measurement<Place>, BenchError> {
         Ok(Measurement {
             case: self.case.clone(),
@@ -117,25 +128,27 @@ impl Times {
     }
 }
 
+/// The rows of a document.
+pub(super) fn of_document(times: &[Times]) -> Result<Vec<Measurement<Place>>, BenchError> {
+    times.iter().map(Times::measurement).collect()
+}
+
 impl TimesReport {
     /// Figures of CPUs that others used are shown, and not valid.
     pub(super) fn new(
-        times: &[Times],
+        results: Vec<Measurement<Place>>,
         ratios: Vec<Ratio>,
         run: RunConditions,
         (cases, bar_of): (&'static str, fn(&Ratio) -> Option<Bar>),
-    ) -> Result<Self, BenchError> {
+    ) -> Self {
         let invalid = run.invalid();
-        Ok(Self {
+        Self {
             schema: SCHEMA,
             bench: "core",
             command: machine::command(),
             commit: machine::commit(),
             machine: machine::describe(),
-            results: times
-                .iter()
-                .map(Times::measurement)
-                .collect::<Result<_, _>>()?,
+            results,
             ratios,
             conditions: Conditions {
                 pinned: run.cpus,
@@ -148,13 +161,13 @@ impl TimesReport {
                 invalid,
             },
             labels: Labels { cases, bar_of },
-        })
+        }
     }
 }
 
 impl RunConditions {
     fn invalid(&self) -> Option<String> {
-        (self.others > SHARE_MAX).then(|| {
+        let others = (self.others > SHARE_MAX).then(|| {
             format!(
                 "others used {:.0} % of CPUs {:?} meanwhile, {:.0} % are the limit: what is \
                  compared suffers differently; run it on a quiet machine",
@@ -162,7 +175,9 @@ impl RunConditions {
                 self.cpus,
                 SHARE_MAX * 100.0
             )
-        })
+        });
+        let reasons: Vec<String> = others.into_iter().chain(self.objection.clone()).collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 }
 
@@ -192,6 +207,11 @@ fn write_all(out: &mut String, report: &TimesReport) -> std::fmt::Result {
             "{case:<29}{bytes:>9}{min:>12}{p50:>12}{p99:>12}{count:>9}"
         )?;
     }
+    write_ratios(out, report)
+}
+
+/// Each with what is wanted of it.
+pub(super) fn write_ratios(out: &mut String, report: &TimesReport) -> std::fmt::Result {
     writeln!(out, "\n{:<54}{:>9}{:>9}", "ratio", "bytes", "value")?;
     for ratio in &report.ratios {
         let wanted = verdict((report.labels.bar_of)(ratio), ratio.value);
@@ -201,7 +221,8 @@ fn write_all(out: &mut String, report: &TimesReport) -> std::fmt::Result {
     Ok(())
 }
 
-fn write_head(out: &mut String, report: &TimesReport) -> std::fmt::Result {
+/// What was measured where, and what stood in the way.
+pub(super) fn write_head(out: &mut String, report: &TimesReport) -> std::fmt::Result {
     let (machine, conditions) = (&report.machine, &report.conditions);
     writeln!(
         out,

@@ -53,6 +53,11 @@ impl Clock {
         Some(at_ns.saturating_add(gone).min(limit_ns))
     }
 
+    /// Does it go now? It does not before it starts, nor where it waits for sound.
+    pub(crate) fn is_going(&self, now_ns: u64) -> bool {
+        self.at(now_ns.saturating_add(1)) > self.at(now_ns)
+    }
+
     /// There is sound up to `end_ns`.
     pub(crate) fn extend(&mut self, now_ns: u64, end_ns: i64) {
         let Some(here_ns) = self.at(now_ns) else {
@@ -102,11 +107,14 @@ mod tests {
         assert_eq!(clock.at(5), None);
         clock.extend(5, 100 * MS);
         assert_eq!(clock.at(5), None, "not before it starts");
+        assert!(!clock.is_going(5));
         clock.start(1000);
         clock.extend(1000, 100 * MS);
         let at = |ms: u64| 1000 + ms * 1_000_000;
         assert_eq!(clock.at(at(50)), Some(50 * MS));
+        assert!(clock.is_going(at(50)));
         assert_eq!(clock.at(at(500)), Some(100 * MS + GRACE_NS));
+        assert!(!clock.is_going(at(500)));
         clock.extend(at(500), 200 * MS);
         assert_eq!(clock.stalls, 1);
         assert_eq!(clock.at(at(510)), Some(110 * MS + GRACE_NS));

@@ -22,7 +22,7 @@ use crate::ports::{PICTURE, PROGRAM, SOUND};
 use crate::report::{Played, Sent, Sound};
 use crate::show::{PicturePlayer, Shown};
 use crate::sound::SoundPlayer;
-use crate::stage::{LOOK, Stage};
+use crate::stage::Stage;
 use crate::y4m::Y4m;
 
 /// The board that is used where it can be.
@@ -31,6 +31,9 @@ const PREFERRED_BOARD: &str = "mps2-an386";
 const FALLBACK_BOARD: &str = "hosted";
 /// How long the first picture and the first sound may take.
 const START: Duration = Duration::from_secs(10);
+/// How often is looked whether the core has ended, or somebody asks to stop: soon enough for a
+/// person.
+const WATCH: Duration = Duration::from_millis(100);
 
 /// What to play, and where to.
 #[derive(Clone, Debug)]
@@ -265,7 +268,7 @@ impl Player {
             let at = run.stage.at().unwrap_or(0);
             let at = Duration::from_nanos(u64::try_from(at).unwrap_or(0));
             (run.caller.progress)(at.min(length), length);
-            std::thread::sleep(LOOK / 2);
+            std::thread::sleep(WATCH);
         }
         Ok(())
     }

@@ -41,7 +41,8 @@ pub struct Played {
     pub sync_error_ns: Percentiles,
     /// Time of a picture in the decoder, by the core's clock.
     pub decode_ns: Percentiles,
-    /// From reading a picture's access unit to showing it. Access units are read 200 ms ahead.
+    /// From reading a picture's access unit to showing it. Access units are read 200 to 300 ms
+    /// ahead.
     pub file_to_shown_ns: Percentiles,
     /// The sound; none: the movie has none.
     pub sound: Option<Sound>,

@@ -1,7 +1,7 @@
 //! What the threads of a player share: the clock, and whether to go on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hythe::monotonic_ns;
@@ -11,13 +11,13 @@ use crate::error::PlayError;
 
 /// How long a thread sleeps or waits before it looks again whether to go on.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
-/// The shortest sleep while the clock stands.
-const NAP_NS: i64 = 1_000_000;
 
 /// Shared by the threads.
 #[derive(Debug, Default)]
 pub(crate) struct Stage {
     clock: Mutex<Clock>,
+    /// The clock has begun to go, or goes again.
+    goes: Condvar,
     is_over: AtomicBool,
     /// The first picture was taken: the movie may begin.
     has_picture: AtomicBool,
@@ -64,7 +64,14 @@ impl Stage {
     }
 
     pub(crate) fn with_clock<T>(&self, change: impl FnOnce(&mut Clock, u64) -> T) -> T {
-        change(&mut locked(&self.clock), monotonic_ns())
+        let mut clock = locked(&self.clock);
+        let now_ns = monotonic_ns();
+        let stood = !clock.is_going(now_ns);
+        let done = change(&mut clock, now_ns);
+        if stood && clock.is_going(now_ns) {
+            self.goes.notify_all();
+        }
+        done
     }
 
     /// Where the movie is; `None`: it has not begun.
@@ -90,12 +97,18 @@ impl Stage {
     pub(crate) fn wait_until(&self, time_ns: i64) -> Result<i64, PlayError> {
         loop {
             self.go_on()?;
-            let left = match self.at() {
+            let clock = locked(&self.clock);
+            let now_ns = monotonic_ns();
+            let left = match clock.at(now_ns) {
                 Some(at) if at >= time_ns => return Ok(at),
-                Some(at) => time_ns.saturating_sub(at).max(NAP_NS),
-                None => NAP_NS,
+                Some(at) if clock.is_going(now_ns) => {
+                    Duration::from_nanos(time_ns.abs_diff(at)).min(LOOK)
+                }
+                // Whoever lets it go says so.
+                _ => LOOK,
             };
-            std::thread::sleep(Duration::from_nanos(left.unsigned_abs()).min(LOOK));
+            let woken = self.goes.wait_timeout(clock, left);
+            drop(woken.unwrap_or_else(PoisonError::into_inner));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Distributions as SVG: how large errors in the spacing of packets are, up to which percentile,
-//! one line for each system.
+//! Distributions as SVG: how large errors in the spacing of packets, or between picture and sound,
+//! are, up to which percentile, one line for each system.
 
 use std::error::Error;
 
@@ -14,7 +14,7 @@ use super::table::Table;
 use crate::error::ReportError;
 
 /// The metrics whose distribution says more than a few percentiles.
-const METRICS: &str = "spacing_error";
+const METRICS: [&str; 2] = ["spacing_error", "sync_error"];
 /// From 90 to 99 percent, and so on.
 const POINTS_PER_DECADE: u32 = 20;
 /// Percentiles of more nines are those of single samples.
@@ -94,7 +94,8 @@ impl Distribution {
 pub(super) fn distributions(document: &Document) -> Result<Vec<Distribution>, ReportError> {
     let mut found: Vec<Distribution> = Vec::new();
     for measurement in &document.results {
-        if !measurement.metric.starts_with(METRICS) {
+        let mut drawn = METRICS.iter();
+        if !drawn.any(|metric| measurement.metric.starts_with(metric)) {
             continue;
         }
         let Some(histogram) = measurement.histogram() else {

@@ -236,12 +236,12 @@ impl Page {
     }
 
     fn paper(&mut self, document: &Document) {
-        let Some(table) = paper::beside(document) else {
+        let Some((note, table)) = paper::beside(document) else {
             return;
         };
         self.add(&format!(
             "<h3>What the paper measured</h3>\n<p class=\"soft\">{}</p>\n",
-            text(&paper::CORE_NOTE)
+            text(&note)
         ));
         self.add(&table.html("What the paper measured"));
     }

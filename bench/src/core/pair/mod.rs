@@ -28,7 +28,7 @@ use self::payload::Payload;
 use self::with_core::Direction;
 use super::args::CoreArguments;
 use super::board::{self, Running};
-use super::times::{Place, RunConditions, TimesReport};
+use super::times::{Place, RunConditions, TimesReport, of_document};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::others::Others;
@@ -155,6 +155,7 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<TimesReport, BenchError> 
         load_before,
         others,
         skipped,
+        objection: None,
     };
     let core = Place {
         pinned: Vec::new(),
@@ -165,7 +166,7 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<TimesReport, BenchError> 
     let ratios = report::ratios(&series, &times);
     times.extend(report::of_pages(touched, cpus[0]));
     let labels = ("case, ns by message or page", report::bar_of as fn(&_) -> _);
-    TimesReport::new(&times, ratios, run, labels)
+    Ok(TimesReport::new(of_document(&times)?, ratios, run, labels))
 }
 
 /// Every case.

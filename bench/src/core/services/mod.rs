@@ -27,7 +27,7 @@ use self::end::Side;
 use super::args::CoreArguments;
 use super::board::{self, Running};
 use super::run::{Budget, sample};
-use super::times::{Place, RunConditions, Times, TimesReport};
+use super::times::{Place, RunConditions, Times, TimesReport, of_document};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::others::Others;
@@ -89,9 +89,11 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<TimesReport, BenchError> 
         load_before,
         others,
         skipped: Vec::new(),
+        objection: None,
     };
     let ratios = ratios::all(&cases, &times);
-    TimesReport::new(&times, ratios, run, ("service, ns", |_| None))
+    let labels = ("service, ns", (|_| None) as fn(&_) -> _);
+    Ok(TimesReport::new(of_document(&times)?, ratios, run, labels))
 }
 
 fn row(case: Case, cpus: [usize; 2], core: &Place) -> Times {

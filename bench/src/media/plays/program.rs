@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::super::{port, program};
 use super::{PACKET_BYTES, Play, Played, PlaysCase, PlaysSystem};
 use crate::error::BenchError;
+use crate::product;
 
 /// Beyond the length of the media; whoever needs longer is ended.
 const BOUND: Duration = Duration::from_secs(60);
@@ -40,7 +41,7 @@ impl Programs {
     pub(in super::super) fn find(cases: &[PlaysCase]) -> Self {
         let wants = |system| cases.iter().any(|case| case.system == system);
         Self {
-            hythe: hythe(),
+            hythe: product::hythe(),
             plain: wants(PlaysSystem::Plain).then(compile).and_then(Result::ok),
         }
     }
@@ -54,9 +55,10 @@ impl Programs {
             )),
         };
         match system {
-            PlaysSystem::Hythe => self.hythe.clone().ok_or_else(|| {
-                "no program `hythe` beside this one: `cargo build --release -p hythe-cli`".into()
-            }),
+            PlaysSystem::Hythe => self
+                .hythe
+                .clone()
+                .ok_or_else(|| product::MISSING.to_owned()),
             PlaysSystem::Ffmpeg => in_path("ffmpeg"),
             PlaysSystem::Gstreamer => in_path("gst-launch-1.0"),
             PlaysSystem::Plain => {
@@ -68,15 +70,6 @@ impl Programs {
             }
         }
     }
-}
-
-/// The command that was built with this program.
-fn hythe() -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
-    // The tests' programs lie one folder deeper.
-    let folders = own.ancestors().skip(1).take(2);
-    let mut found = folders.map(|folder| folder.join("hythe"));
-    found.find(|path| path.is_file())
 }
 
 /// The program, whose name is gone already.

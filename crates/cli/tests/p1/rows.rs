@@ -10,7 +10,7 @@ const BOARD: &str = "mps2-an386";
 const PROTECTED_BOARD: &str = "mps2-an386-mpu";
 const PROTECTED: &str = "protected";
 
-pub(crate) const ROWS: [Row; 15] = [
+pub(crate) const ROWS: [Row; 16] = [
     Row {
         name: "boot and console",
         kind: Test(boot),
@@ -50,6 +50,10 @@ pub(crate) const ROWS: [Row; 15] = [
     Row {
         name: "shell",
         kind: Test(shell),
+    },
+    Row {
+        name: "player",
+        kind: Test(player),
     },
     Row {
         name: "sizes",
@@ -217,6 +221,32 @@ fn shell(stage: &mut Stage) -> Result<String, String> {
     let session = "open; run; test 1000 4096; shutdown; stop; quit";
     stage.shell(BOARD, session)?;
     Ok("each step was done".to_owned())
+}
+
+/// Nothing is dropped, however loaded the machine is.
+fn player(stage: &mut Stage) -> Result<String, String> {
+    let film = stage.path("film.mp4");
+    let shown = stage.path("film.y4m");
+    stage.program("scripts/encode-movie.sh", &[&film, "2"])?;
+    let options = ["--board", BOARD, "--stall", "250000", "--video-out", &shown];
+    let played = stage.document(&[&["play"], &options[..], &[&film]].concat())?;
+    let counts = ["frames_shown", "frames_dropped", "slots_leaked"].map(|count| &played[count]);
+    if counts != [50, 0, 0] {
+        return Err(played.to_string());
+    }
+    let pictures = pictures(stage, &film)?;
+    match pictures == self::pictures(stage, &shown)? {
+        true => Ok(format!("50 frames, as ffmpeg decodes them: {pictures}")),
+        false => Err("other pictures than ffmpeg's".to_owned()),
+    }
+}
+
+/// A sum of all pictures of a file, as ffmpeg decodes them.
+fn pictures(stage: &mut Stage, file: &str) -> Result<String, String> {
+    let input = ["-nostdin", "-loglevel", "error", "-i", file];
+    let sum = ["-map", "0:v", "-fps_mode", "passthrough", "-f", "md5", "-"];
+    let said = stage.program("ffmpeg", &[&input[..], &sum].concat())?;
+    Ok(said.trim().to_owned())
 }
 
 fn sizes(stage: &mut Stage) -> Result<String, String> {

@@ -98,6 +98,11 @@ impl Stage {
         self.run(name, arguments, command)
     }
 
+    /// A file of the rows, which goes with them.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.root.path().join(name).display().to_string()
+    }
+
     fn run(&mut self, name: &str, arguments: &[&str], command: Command) -> Result<String, String> {
         let shown = shown(name, arguments);
         if self.commands.last() != Some(&shown) {

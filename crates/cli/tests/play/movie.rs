@@ -13,6 +13,9 @@ pub(crate) const METHODS: [&str; 3] = ["hythe", "copy", "linux"];
 /// For `--stall`: whatever a loaded machine does, nothing is dropped.
 pub(crate) const NEVER: &str = "250000";
 
+/// The movie that `make setup` encodes is made by it, too.
+const ENCODE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/encode-movie.sh");
+
 pub(crate) struct Movie {
     path: PathBuf,
     place: PathBuf,
@@ -25,29 +28,13 @@ impl Movie {
             path: world.path(name),
             place: world.path("."),
         };
-        let duration = format!("duration={seconds}");
-        ffmpeg(
-            &[
-                &["-f", "lavfi", "-i"],
-                &[&*format!("testsrc2=size=320x240:rate=25:{duration}")][..],
-                &["-f", "lavfi", "-i"],
-                &[&*format!(
-                    "aevalsrc=sin(2000*t*t)|sin(3000*t):s=44100:{duration}"
-                )],
-                &[
-                    "-c:v",
-                    "libx264",
-                    "-profile:v",
-                    "baseline",
-                    "-pix_fmt",
-                    "yuv420p",
-                ],
-                &["-g", "25", "-c:a", "libmp3lame"],
-                options,
-            ]
-            .concat(),
-            &movie.path,
-        );
+        let encoded = Command::new(ENCODE)
+            .arg(&movie.path)
+            .arg(seconds.to_string())
+            .args(options)
+            .status()
+            .expect("the script runs");
+        assert!(encoded.success(), "ffmpeg {options:?}");
         movie
     }
 
