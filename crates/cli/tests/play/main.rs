@@ -5,6 +5,7 @@
 //! minimp3 decodes on this host.
 
 mod movie;
+mod outputs;
 mod refusals;
 mod tasks;
 #[path = "../demo/world.rs"]
