@@ -69,7 +69,7 @@ static void to_network_order(uint8_t *samples, uint32_t count)
 
 /* Fills the slot; returns the bytes of payload. */
 static uint32_t decode_frame(struct decode_stream *stream, const struct hythe_buffer *frame,
-                             const struct hythe_buffer *pcm)
+                             const struct hythe_buffer *pcm, uint32_t sequence)
 {
     mp3dec_frame_info_t info = {0, 0, 0, 0, 0, 0};
     uint32_t *words = (uint32_t *)(void *)pcm->slot;
@@ -80,7 +80,7 @@ static uint32_t decode_frame(struct decode_stream *stream, const struct hythe_bu
     words[INFO_HZ] = (uint32_t)info.hz;
     words[INFO_CHANNELS] = (uint32_t)info.channels;
     words[INFO_SAMPLES] = samples;
-    words[INFO_SEQUENCE] = stream->sequence;
+    words[INFO_SEQUENCE] = sequence;
     words[INFO_STREAM] = stream->attachment;
     to_network_order(pcm->data, samples * (uint32_t)info.channels);
     return samples * (uint32_t)info.channels * (uint32_t)sizeof(mp3d_sample_t);
@@ -89,6 +89,8 @@ static uint32_t decode_frame(struct decode_stream *stream, const struct hythe_bu
 static void answer(struct decode *decode, const struct hythe_buffer *frame)
 {
     struct decode_stream *stream = stream_of(decode, frame);
+    /* First of all: a frame that a killed task had taken counts, too. */
+    uint32_t sequence = stream->sequence++;
     struct hythe_buffer pcm;
     uint32_t bytes;
 
@@ -96,9 +98,8 @@ static void answer(struct decode *decode, const struct hythe_buffer *frame)
         return;
     }
     bytes = fits(&pcm) && frame->length <= DECODE_FRAME_BYTES_MAX
-                ? decode_frame(stream, frame, &pcm)
+                ? decode_frame(stream, frame, &pcm, sequence)
                 : 0;
-    stream->sequence++;
     while (hythe_publish(&pcm, bytes, HOLDING_WAIT_MS) == HYTHE_E_FULL) {
         /* No port has taken anything: one of them will, or all of them will be gone. */
     }
