@@ -1,8 +1,8 @@
 //! The way to the core: reads each sample of the movie straight into a slot, and publishes it.
 //!
 //! A sample goes to the core [`LEAD_NS`] before its time, which hides what decoding takes and
-//! bounds what is decoded ahead. One that cannot be sent in time is dropped and counted, and so is
-//! what cannot be decoded without it.
+//! bounds what is decoded ahead. A frame of sound that cannot be sent in time is dropped and
+//! counted. Units of pictures go in the order of [`UnitOrder`](crate::order::UnitOrder).
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -15,7 +15,8 @@ use hythe::{Lease, NodeError, Publisher, TrustPeers, monotonic_ns};
 
 use crate::error::PlayError;
 use crate::method::{Method, write_fragments};
-use crate::ports::{LAST_NUMBER, NUMBER_BYTES};
+use crate::order::UnitOrder;
+use crate::ports::{TAG_BYTES, UnitTag};
 use crate::report::Sent;
 use crate::stage::{LOOK, Stage, locked};
 
@@ -30,6 +31,16 @@ struct Filled {
     bytes: usize,
     /// When reading it began.
     read_ns: u64,
+}
+
+/// What came of an attempt to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    Sent,
+    /// There is no slot, or no place in the queue.
+    Full,
+    /// It cannot be sent.
+    Damaged,
 }
 
 /// What both ways to the core need.
@@ -66,31 +77,45 @@ impl Feeder<'_> {
         Ok(())
     }
 
-    /// Sends all access units, and what ends the stream.
+    /// Sends all access units, and what ends the stream, until the last picture was shown: a
+    /// decoder that begins anew wants some of them again.
     pub(crate) fn feed_picture(mut self, track: &VideoTrack) -> Result<(), PlayError> {
-        let mut is_broken = false;
-        for (number, unit) in track.units.iter().enumerate() {
-            self.stage_before(unit)?;
-            if is_broken && !unit.is_key {
+        let mut order = UnitOrder::new(&track.units);
+        let end_ns = track.units.last().map_or(0, PlacedSample::end_ns);
+        while !self.stage.are_pictures_over() {
+            order.follow(self.stage.wanted());
+            if let Some(at) = self.stage.at() {
+                let late_ns = at.saturating_sub(self.stall_ns);
+                order.catch_up(late_ns, at.saturating_add(LEAD_NS));
+            }
+            let Some((tag, unit)) = order.next() else {
+                self.stage.go_on()?;
+                std::thread::sleep(LOOK / 10);
+                continue;
+            };
+            if !self.nap_before(unit.map_or(end_ns, |unit| unit.time_ns))? {
                 continue;
             }
-            let number = number as u32;
-            let sent = self.deliver(number, unit.time_ns, |feeder| {
-                feeder.unit(track, unit, number)
-            })?;
-            is_broken = !sent;
+            let made = |feeder: &Self| match unit {
+                Some(unit) => feeder.unit(track, unit, tag),
+                None => feeder.end(tag).map(Some),
+            };
+            match self.attempt(tag.number, made)? {
+                Attempt::Sent => order.sent(),
+                Attempt::Damaged => order.damaged(),
+                Attempt::Full => {}
+            }
         }
-        let end_ns = track.units.last().map_or(0, PlacedSample::end_ns);
-        self.deliver(LAST_NUMBER, end_ns, |feeder| {
-            let mut lease = feeder.to_core.lease(NUMBER_BYTES)?;
-            lease.write(0, &LAST_NUMBER.to_le_bytes());
-            Ok(Some(Filled {
-                lease,
-                bytes: NUMBER_BYTES,
-                read_ns: monotonic_ns(),
-            }))
-        })?;
         Ok(())
+    }
+
+    /// Is it time to send what is shown at `time_ns`? If not, sleeps for a while.
+    fn nap_before(&self, time_ns: i64) -> Result<bool, PlayError> {
+        let due_ns = time_ns.saturating_sub(LEAD_NS);
+        if due_ns <= 0 {
+            return Ok(true);
+        }
+        Ok(self.stage.nap_until(due_ns)?.is_some())
     }
 
     fn stage_before(&self, sample: &PlacedSample) -> Result<(), PlayError> {
@@ -102,33 +127,46 @@ impl Feeder<'_> {
     }
 
     /// Sends one sample, which `make` reads into a slot, again and again until there is a slot and
-    /// a place in the queue. False: it was too late, or is damaged.
+    /// a place in the queue, or it is too late.
     fn deliver(
         &mut self,
         number: u32,
         time_ns: i64,
         make: impl Fn(&Self) -> Result<Option<Filled>, PlayError>,
-    ) -> Result<bool, PlayError> {
+    ) -> Result<(), PlayError> {
         let too_late = time_ns.saturating_add(self.stall_ns);
         while self.stage.at().is_none_or(|at| at < too_late) {
-            self.stage.go_on()?;
-            let refusal = match make(self) {
-                Ok(Some(filled)) => match self.publish(number, filled) {
-                    Ok(()) => return Ok(true),
-                    Err(refusal) => refusal,
-                },
-                Ok(None) => return Ok(false),
-                Err(PlayError::Node(refusal)) => refusal,
-                Err(error) => return Err(error),
-            };
-            if !refusal.is_pool_full() && !matches!(refusal, NodeError::CoreFull { .. }) {
-                return Err(refusal.into());
-            }
-            if refusal.is_pool_full() {
-                std::thread::sleep(LOOK / 10);
+            if self.attempt(number, &make)? != Attempt::Full {
+                break;
             }
         }
-        Ok(false)
+        Ok(())
+    }
+
+    /// Sends one sample, which `make` reads into a slot, if there is a slot and a place in the
+    /// queue.
+    fn attempt(
+        &mut self,
+        number: u32,
+        make: impl Fn(&Self) -> Result<Option<Filled>, PlayError>,
+    ) -> Result<Attempt, PlayError> {
+        self.stage.go_on()?;
+        self.stage.is_sending();
+        let refusal = match make(self) {
+            Ok(Some(filled)) => match self.publish(number, filled) {
+                Ok(()) => return Ok(Attempt::Sent),
+                Err(refusal) => refusal,
+            },
+            Ok(None) => return Ok(Attempt::Damaged),
+            Err(PlayError::Node(refusal)) => refusal,
+            Err(error) => return Err(error),
+        };
+        if refusal.is_pool_full() {
+            std::thread::sleep(LOOK / 10);
+        } else if !matches!(refusal, NodeError::CoreFull { .. }) {
+            return Err(refusal.into());
+        }
+        Ok(Attempt::Full)
     }
 
     /// It is noted before it is sent: its answer may be faster than this thread.
@@ -150,21 +188,32 @@ impl Feeder<'_> {
         published.map(drop)
     }
 
-    /// Number, parameter sets in front of a key frame, NAL units. `None`: the lengths in front of
-    /// its NAL units do not add up.
+    /// What ends the stream.
+    fn end(&self, tag: UnitTag) -> Result<Filled, PlayError> {
+        let mut lease = self.to_core.lease(TAG_BYTES)?;
+        lease.write(0, &tag.to_word().to_le_bytes());
+        Ok(Filled {
+            lease,
+            bytes: TAG_BYTES,
+            read_ns: monotonic_ns(),
+        })
+    }
+
+    /// Tag, parameter sets in front of a key frame, NAL units. `None`: the lengths in front of its
+    /// NAL units do not add up.
     fn unit(
         &self,
         track: &VideoTrack,
         unit: &PlacedSample,
-        number: u32,
+        tag: UnitTag,
     ) -> Result<Option<Filled>, PlayError> {
         let sets = if unit.is_key { &track.sets[..] } else { &[] };
         let sets_bytes: usize = sets.iter().map(|set| START_CODE.len() + set.len()).sum();
-        let front = NUMBER_BYTES + sets_bytes;
+        let front = TAG_BYTES + sets_bytes;
         let mut lease = self.to_core.lease(front + unit.bytes as usize)?;
         let read_ns = monotonic_ns();
-        lease.write(0, &number.to_le_bytes());
-        let mut at = NUMBER_BYTES;
+        lease.write(0, &tag.to_word().to_le_bytes());
+        let mut at = TAG_BYTES;
         for set in sets {
             lease.write(at, &START_CODE);
             lease.write(at + START_CODE.len(), set);

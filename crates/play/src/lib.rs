@@ -18,6 +18,7 @@ mod clock;
 mod error;
 mod feed;
 mod method;
+mod order;
 mod pair;
 mod player;
 mod ports;

@@ -28,7 +28,7 @@ use crate::y4m::Y4m;
 const PREFERRED_BOARD: &str = "mps2-an386";
 /// The board that runs everywhere.
 const FALLBACK_BOARD: &str = "hosted";
-/// How long the first picture and the first sound may take.
+/// How long the first picture and the first sound may take, and all of them together may stay away.
 const START: Duration = Duration::from_secs(10);
 /// How long an agent may take to see that its core has ended.
 const END_SEEN: Duration = Duration::from_secs(1);
@@ -211,7 +211,7 @@ impl Player {
             output: output.transpose()?,
             method: self.options.method,
             stall: self.options.stall,
-            start: START.max(self.options.stall),
+            start: self.start(),
             starts_clock: self.movie.audio.is_none(),
         };
         Ok((
@@ -237,7 +237,7 @@ impl Player {
             sink: sink.transpose()?,
             method: self.options.method,
             stall: self.options.stall,
-            start: START.max(self.options.stall),
+            start: self.start(),
             waits_for_picture: self.movie.video.is_some(),
         };
         Ok((
@@ -258,12 +258,21 @@ impl Player {
             if status.state != CoreState::Up {
                 return Err(PlayError::CoreEnded(status.reason.unwrap_or_default()));
             }
+            let waited = self.start();
+            if run.stage.silence() > waited {
+                return Err(PlayError::Silent { waited });
+            }
             let at = run.stage.at().unwrap_or(0);
             let at = Duration::from_nanos(u64::try_from(at).unwrap_or(0));
             (run.caller.progress)(at.min(length), length);
             std::thread::sleep(LOOK / 2);
         }
         Ok(())
+    }
+
+    /// How long the core may send nothing.
+    fn start(&self) -> Duration {
+        START.max(self.options.stall)
     }
 
     fn length_ns(&self) -> u64 {

@@ -112,6 +112,7 @@ impl SoundPlayer<'_> {
                 }
                 continue;
             };
+            self.stage.has_answered();
             let info = SoundInfo::of(&sample);
             let Some(number) = self.number_of(info.sequence) else {
                 let decoded = format!("frame {} of sound", info.sequence);

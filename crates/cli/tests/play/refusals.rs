@@ -126,11 +126,11 @@ fn a_full_disk_is_named() {
 }
 
 /// Starts a movie, waits until its pictures are written, and returns it.
-fn playing(world: &World) -> std::process::Child {
+fn playing(world: &World, board: &str) -> std::process::Child {
     let movie = Movie::new(world, "film.mp4", 10, &[]);
     let video = world.path("out.y4m");
     let output = movie::text(&video);
-    let arguments = ["--board", "hosted", "--stall", NEVER, "--video-out", output];
+    let arguments = ["--board", board, "--stall", NEVER, "--video-out", output];
     let child = movie::start(world, &[&arguments[..], &[movie.file()]].concat());
     let written = || fs::metadata(&video).map_or(0, |file| file.len());
     eventually(
@@ -143,20 +143,22 @@ fn playing(world: &World) -> std::process::Child {
 
 #[test]
 fn a_core_killed_while_it_plays_is_named() {
-    let world = World::new();
-    let child = playing(&world);
-    signal(world.process_with("player.elf"), Signal::KILL);
-    let output = end_of(child);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("the core ended while it played"), "{said}");
-    world.is_clean();
+    for board in ["hosted", "mps2-an386"] {
+        let world = World::new();
+        let child = playing(&world, board);
+        signal(world.process_with("player.elf"), Signal::KILL);
+        let output = end_of(child);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("the core ended while it played"), "{said}");
+        world.is_clean();
+    }
 }
 
 #[test]
 fn ctrl_c_leaves_nothing_behind() {
     let world = World::new();
-    let child = playing(&world);
+    let child = playing(&world, "hosted");
     signal(child.id(), Signal::INT);
     let output = end_of(child);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
