@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hythe_play::{Caller, Method, Percentiles, PlayError, PlayOptions, Played, Player};
+use hythe::media::MediaError;
+use hythe::media::address::StreamAddress;
+use hythe_play::{Caller, Method, Percentiles, PlayError, PlayOptions, Played, Player, RtpOptions};
 
 use crate::args::Globals;
 use crate::error::CliError;
@@ -29,6 +31,13 @@ pub(crate) struct PlayArgs {
     /// Write the sound to this WAV file as it is heard.
     #[arg(long, value_name = "FILE.wav")]
     audio_out: Option<PathBuf>,
+    /// Send the movie as RTP, too: sound as L16 to this address, picture as H.264 to the port two
+    /// behind; rtp://HOST:PORT?ttl=N&interface=NAME for a group
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
+    rtp: Option<StreamAddress>,
+    /// Write a session description (SDP) of both streams to FILE, which players can open
+    #[arg(long, value_name = "FILE", requires = "rtp")]
+    sdp: Option<PathBuf>,
     /// How bytes cross between Linux and the core: in place, or copied in fragments as over RPMsg,
     /// to compare with.
     #[arg(long, value_enum, default_value_t = MethodArg::Hythe)]
@@ -44,6 +53,14 @@ pub(crate) struct PlayArgs {
 enum MethodArg {
     Hythe,
     Copy,
+}
+
+/// With the scheme or without.
+fn parse_address(text: &str) -> Result<StreamAddress, MediaError> {
+    match text.contains("://") {
+        true => text.parse(),
+        false => format!("rtp://{text}").parse(),
+    }
 }
 
 /// Whatever fails after somebody asked to stop is an interruption: a terminal's Ctrl-C may also
@@ -63,6 +80,7 @@ fn play(args: PlayArgs, stop: &Stop) -> Result<Played, CliError> {
         board: args.board,
         video_out: args.video_out,
         audio_out: args.audio_out,
+        rtp: args.rtp.map(|to| RtpOptions { to, sdp: args.sdp }),
         method: match args.method {
             MethodArg::Hythe => Method::Hythe,
             MethodArg::Copy => Method::Copy,
@@ -133,6 +151,21 @@ fn render(played: &Played) -> String {
             text,
             "sound: {} Hz, {} channels, {} blocks, {} late, {} silent, {} stalls",
             sound.hz, sound.channels, sound.blocks, sound.late, sound.silent, sound.stalls
+        );
+    }
+    for stream in &played.rtp {
+        let _ = writeln!(
+            text,
+            "{} to {}: {} packets, {} lost, {} times refused, {} blocks dropped, clock moved {} \
+             times ({})",
+            stream.payload,
+            stream.destination,
+            stream.packets,
+            stream.lost,
+            stream.refused,
+            stream.dropped,
+            stream.moves,
+            stream.state
         );
     }
     let cpu_ms = played.linux_cpu_ns as f64 / 1e6;

@@ -8,7 +8,7 @@
 //! [`Player::run`] starts the core with its program `player`, reads each sample of the movie
 //! straight into a slot (`feed`), takes samples and pictures, writes sound when it is heard
 //! (`sound`), which is what the `clock` follows, and pictures when that clock says so
-//! (`show`). One process; each of the four has a thread.
+//! (`show`). One process; each of the four has a thread, and so has each stream of `rtp`.
 //!
 //! Every wait ends within the stall limit, when the core ends, or when the caller asks to stop.
 //! Where sound or picture stay away longer, the other goes on. Never prints, never reads arguments;
@@ -23,6 +23,7 @@ mod pair;
 mod player;
 mod ports;
 mod report;
+mod rtp;
 mod show;
 mod sound;
 mod stage;
@@ -32,4 +33,5 @@ mod y4m;
 pub use error::PlayError;
 pub use method::Method;
 pub use player::{Caller, PlayOptions, Player};
-pub use report::{Frame, Hop, Percentiles, Played, Sound};
+pub use report::{Frame, Hop, Percentiles, Played, RtpStream, Sound};
+pub use rtp::RtpOptions;

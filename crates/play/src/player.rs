@@ -1,8 +1,9 @@
 //! The player as a whole: sets up, starts the threads, watches, sums up.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use hythe::core::{Board, Core, CoreOptions, CoreState};
@@ -18,7 +19,8 @@ use crate::feed::Feeder;
 use crate::method::Method;
 use crate::pair::Pair;
 use crate::ports::{CHANNEL_H264, CHANNEL_MP3, CHANNEL_PCM, CHANNEL_PICTURE, PROGRAM, Ports, join};
-use crate::report::{Played, Sent, Sound};
+use crate::report::{Played, RtpStream, Sent, Sound};
+use crate::rtp::{RtpOptions, RtpSenders, SoundQueue};
 use crate::show::{PicturePlayer, Shown};
 use crate::sound::SoundPlayer;
 use crate::stage::{LOOK, Stage};
@@ -44,6 +46,8 @@ pub struct PlayOptions {
     pub video_out: Option<PathBuf>,
     /// WAV file for the sound; none: it is not kept.
     pub audio_out: Option<PathBuf>,
+    /// Where sound and picture are sent as RTP; none: nowhere.
+    pub rtp: Option<RtpOptions>,
     /// How bytes cross between Linux and the core.
     pub method: Method,
     /// How long sound or picture is waited for before the other goes on without it.
@@ -79,7 +83,7 @@ pub(crate) struct SentSamples {
 struct Run<'a> {
     node: &'a Node,
     core: &'a Core,
-    stage: &'a Stage,
+    stage: &'a Arc<Stage>,
     sent: &'a SentSamples,
     caller: &'a Caller<'a>,
 }
@@ -88,6 +92,7 @@ struct Run<'a> {
 pub(crate) struct Outcome {
     pub(crate) shown: Option<Shown>,
     pub(crate) sound: Option<Sound>,
+    pub(crate) rtp: Vec<RtpStream>,
 }
 
 impl Player {
@@ -112,6 +117,9 @@ impl Player {
                 });
             }
         }
+        if let Some(rtp) = &options.rtp {
+            rtp.addresses()?;
+        }
         Ok(Self {
             board: choose_board(options.board.as_deref())?,
             movie,
@@ -129,7 +137,7 @@ impl Player {
         let core_options = CoreOptions::default().app(PROGRAM);
         let core = Core::start_unless(pool, &self.board, &core_options, caller.is_stop_requested)?;
         let node = join(pool)?;
-        let stage = Stage::default();
+        let stage = Arc::new(Stage::default());
         let sent = SentSamples::default();
         let cpu_before = cpu_ns();
         let outcome = self.play(&Run {
@@ -157,10 +165,16 @@ impl Player {
     fn play(&self, run: &Run<'_>) -> Result<Outcome, PlayError> {
         let video = self.movie.video.as_ref();
         let audio = self.movie.audio.as_ref();
+        let rtp = self.options.rtp.as_ref();
+        let tracks = (self.options.file.as_path(), audio, video);
+        let senders =
+            rtp.map(|to| RtpSenders::open(to, run.node, run.stage, self.options.stall, tracks));
+        let senders = senders.transpose()?.unwrap_or_default();
+        let streams = [senders.sound, senders.picture].into_iter().flatten();
         let pictures = video.map(|track| self.picture_player(run, track));
-        let sounds = audio.map(|track| self.sound_player(run, track));
+        let sounds = audio.map(|track| self.sound_player(run, track, senders.blocks));
         let (pictures, sounds) = (pictures.transpose()?, sounds.transpose()?);
-        let stage = run.stage;
+        let stage: &Stage = run.stage;
         let (has_units, has_frames) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let pictures = pictures.map(|(feeder, player, track)| {
@@ -171,14 +185,19 @@ impl Player {
                 let feed = move || feeder.feed_sound(track);
                 Pair::start(scope, stage, &has_frames, feed, player)
             });
+            let streams: Vec<_> = streams
+                .map(|stream| scope.spawn(move || stage.run(|| stream.run(stage))))
+                .collect();
             let is_done = || {
                 pictures.as_ref().is_none_or(Pair::is_finished)
                     && sounds.as_ref().is_none_or(Pair::is_finished)
+                    && streams.iter().all(ScopedJoinHandle::is_finished)
             };
             stage.run(|| self.watch(run, is_done));
             Ok(Outcome {
                 shown: pictures.and_then(Pair::join),
                 sound: sounds.and_then(Pair::join),
+                rtp: streams.into_iter().filter_map(joined).collect(),
             })
         })
     }
@@ -225,6 +244,7 @@ impl Player {
         &'a self,
         run: &Run<'a>,
         track: &'a AudioTrack,
+        rtp: Option<SoundQueue>,
     ) -> Result<(Feeder<'a>, SoundPlayer<'a>, &'a AudioTrack), PlayError> {
         let sink = self.options.audio_out.as_deref();
         let sink = sink.map(|path| wav(path, track.header));
@@ -239,6 +259,7 @@ impl Player {
             stall: self.options.stall,
             start: self.start(),
             waits_for_picture: self.movie.video.is_some(),
+            rtp,
         };
         Ok((
             self.feeder(run, ports.to_core, &run.sent.frames),
@@ -287,6 +308,13 @@ impl Player {
             time.saturating_add(last.duration_ns)
         });
         ends.max().unwrap_or(0)
+    }
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, Option<T>>) -> Option<T> {
+    match thread.join() {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::method::Method;
 use crate::pair::TrackPlayer;
 use crate::ports::SoundInfo;
 use crate::report::{Sent, Sound};
+use crate::rtp::SoundQueue;
 use crate::stage::{LOOK, Stage, locked};
 
 /// Bytes of a sample of a channel.
@@ -30,6 +31,8 @@ pub(crate) struct SoundPlayer<'a> {
     /// For the first block and picture, which the core decodes while it may still be starting.
     pub(crate) start: Duration,
     pub(crate) waits_for_picture: bool,
+    /// Where else it goes.
+    pub(crate) rtp: Option<SoundQueue>,
 }
 
 impl TrackPlayer for SoundPlayer<'_> {
@@ -51,8 +54,7 @@ impl TrackPlayer for SoundPlayer<'_> {
         };
         while let Some((number, block)) = next {
             let frame = self.frame(number)?;
-            self.play_block(&frame, &block, &mut sound)?;
-            drop(block);
+            self.play_block(&frame, block, &mut sound)?;
             next = self.take_or_end(number + 1)?;
         }
         self.stage.with_clock(|clock, now_ns| {
@@ -64,6 +66,7 @@ impl TrackPlayer for SoundPlayer<'_> {
             sink.finish()?;
         }
         sound.wakes = self.from_core.sleeps();
+        sound.unsent = self.rtp.as_ref().map_or(0, SoundQueue::dropped);
         Ok(sound)
     }
 
@@ -155,7 +158,7 @@ impl SoundPlayer<'_> {
     fn play_block(
         &mut self,
         frame: &PlacedSample,
-        block: &Sample,
+        block: Sample,
         sound: &mut Sound,
     ) -> Result<(), PlayError> {
         let end_ns = frame.end_ns();
@@ -168,7 +171,12 @@ impl SoundPlayer<'_> {
         self.stage.wait_until(frame.time_ns)?;
         sound.blocks += 1;
         sound.bytes += block.len() as u64;
-        self.write(frame, block)
+        self.write(frame, &block)?;
+        let (time, cut) = self.heard(frame);
+        if let Some(queue) = &mut self.rtp {
+            queue.push(block, cut, time)?;
+        }
+        Ok(())
     }
 
     /// Has the clock been let go, so that it goes on without sound?
@@ -176,13 +184,23 @@ impl SoundPlayer<'_> {
         self.stage.with_clock(|clock, _| clock.is_free())
     }
 
-    /// What lies before the movie's start is the encoder's delay, and is not heard.
-    fn write(&mut self, frame: &PlacedSample, block: &Sample) -> Result<(), PlayError> {
-        let header = self.track.header;
-        let rate = i64::from(header.samples_per_second());
-        let sample_bytes = SAMPLE_BYTES * usize::from(header.channels());
+    /// From which sample of the movie on a frame is heard, and how many bytes of it are not: what
+    /// lies before the movie's start is the encoder's delay.
+    fn heard(&self, frame: &PlacedSample) -> (u64, usize) {
+        let rate = i64::from(self.track.header.samples_per_second());
         let time = to_samples(frame.time_ns, rate);
-        let cut = usize::try_from(-time).unwrap_or(0) * sample_bytes;
+        let cut = usize::try_from(-time).unwrap_or(0) * self.sample_bytes();
+        (time.max(0).unsigned_abs(), cut)
+    }
+
+    /// Of all channels.
+    fn sample_bytes(&self) -> usize {
+        SAMPLE_BYTES * usize::from(self.track.header.channels())
+    }
+
+    fn write(&mut self, frame: &PlacedSample, block: &Sample) -> Result<(), PlayError> {
+        let (time, cut) = self.heard(frame);
+        let sample_bytes = self.sample_bytes();
         let mut own = Vec::new();
         let heard = self.method.payload(block, &mut own);
         let Some(sink) = &mut self.sink else {
@@ -194,8 +212,8 @@ impl SoundPlayer<'_> {
         }
         let unit = Unit {
             pieces: &[heard],
-            time: time.max(0).unsigned_abs(),
-            due: time.max(0).unsigned_abs(),
+            time,
+            due: time,
             duration: (heard.len() / sample_bytes) as u32,
             is_start: true,
         };

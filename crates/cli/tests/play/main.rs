@@ -7,6 +7,9 @@
 mod movie;
 mod outputs;
 mod refusals;
+mod rtp;
+#[path = "../support/mod.rs"]
+mod support;
 mod tasks;
 #[path = "../demo/world.rs"]
 mod world;
