@@ -35,6 +35,7 @@ mod record;
 mod remedy;
 mod replay;
 mod report;
+mod screen;
 mod stop;
 mod subscribe;
 mod top;

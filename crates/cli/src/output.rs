@@ -11,10 +11,11 @@ use std::fmt::{Display, Write as _};
 use std::io::{self, IsTerminal, Write};
 
 use hythe_terminal::{escaped, escaped_lines, is_control};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::error::CliError;
+use crate::screen::Screen;
 
 /// Prints `document` as JSON, or the text that `human` makes of it.
 pub(crate) fn print<T: Serialize>(
@@ -209,8 +210,13 @@ pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// A bar on standard error while something takes long; nothing where that is not a terminal.
+/// Drawing it never waits, so that a terminal that nobody reads holds up nothing.
 pub(crate) fn progress(total: Option<u64>) -> ProgressBar {
-    let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+    let target = match Screen::open() {
+        Some(screen) => ProgressDrawTarget::term_like(Box::new(screen)),
+        None => ProgressDrawTarget::hidden(),
+    };
+    let bar = ProgressBar::with_draw_target(total, target);
     let look = if total.is_some() {
         "{bar:40} {pos}/{len} {per_sec}, {eta} left"
     } else {

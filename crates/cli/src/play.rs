@@ -5,7 +5,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hythe_play::{Caller, Method, Percentiles, PlayError, PlayOptions, Played, Player};
+use hythe::media::MediaError;
+use hythe::media::address::StreamAddress;
+use hythe_play::{
+    Caller, Method, Percentiles, PlayError, PlayOptions, Played, Player, RtpOptions, RtpStream,
+};
 
 use crate::args::Globals;
 use crate::error::CliError;
@@ -29,6 +33,13 @@ pub(crate) struct PlayArgs {
     /// Write the sound to this WAV file as it is heard.
     #[arg(long, value_name = "FILE.wav")]
     audio_out: Option<PathBuf>,
+    /// Send the movie as RTP, too: sound as L16 to this address, picture as H.264 to the port two
+    /// behind; rtp://HOST:PORT?ttl=N&interface=NAME for a group
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
+    rtp: Option<StreamAddress>,
+    /// Write a session description (SDP) of both streams to FILE, which players can open
+    #[arg(long, value_name = "FILE", requires = "rtp")]
+    sdp: Option<PathBuf>,
     /// Who decodes, and how bytes cross to it: a core, in place; to compare with, a core, copied in
     /// fragments as over RPMsg; or Linux, in processes of their own (without --board).
     #[arg(long, value_enum, default_value_t = MethodArg::Hythe)]
@@ -45,6 +56,14 @@ enum MethodArg {
     Hythe,
     Copy,
     Linux,
+}
+
+/// With the scheme or without.
+fn parse_address(text: &str) -> Result<StreamAddress, MediaError> {
+    match text.contains("://") {
+        true => text.parse(),
+        false => format!("rtp://{text}").parse(),
+    }
 }
 
 /// Whatever fails after somebody asked to stop is an interruption: a terminal's Ctrl-C may also
@@ -64,6 +83,7 @@ fn play(args: PlayArgs, stop: &Stop) -> Result<Played, CliError> {
         board: args.board,
         video_out: args.video_out,
         audio_out: args.audio_out,
+        rtp: args.rtp.map(|to| RtpOptions { to, sdp: args.sdp }),
         method: match args.method {
             MethodArg::Hythe => Method::Hythe,
             MethodArg::Copy => Method::Copy,
@@ -137,6 +157,10 @@ fn render(played: &Played) -> String {
             sound.hz, sound.channels, sound.blocks, sound.late, sound.silent, sound.stalls
         );
     }
+    played
+        .rtp
+        .iter()
+        .for_each(|stream| write_stream(&mut text, stream));
     let cpu_ms = played.linux_cpu_ns as f64 / 1e6;
     let decoding = match played.decoder_cpu_ns {
         0 => String::new(),
@@ -148,6 +172,23 @@ fn render(played: &Played) -> String {
         played.slots_leaked
     );
     text
+}
+
+fn write_stream(text: &mut String, stream: &RtpStream) {
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "{} to {}: {} packets, {} lost, {} times refused, {} blocks dropped, clock moved {} times \
+         ({})",
+        stream.payload,
+        stream.destination,
+        stream.packets,
+        stream.lost,
+        stream.refused,
+        stream.dropped,
+        stream.moves,
+        stream.state
+    );
 }
 
 fn percentiles(what: &str, ns: Percentiles) -> String {

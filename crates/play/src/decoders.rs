@@ -66,6 +66,14 @@ impl Decoders {
         }
     }
 
+    /// The participant that the core's channels are used by; none: Linux decodes.
+    pub(crate) const fn node(&self) -> Option<&Node> {
+        match self {
+            Self::Core { node, .. } => Some(node),
+            Self::Linux { .. } => None,
+        }
+    }
+
     /// An error if the core has ended. What a process has come to, its pipes say.
     pub(crate) fn check(&self) -> Result<(), PlayError> {
         if let Self::Core { core, .. } = self {

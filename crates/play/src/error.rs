@@ -60,6 +60,15 @@ pub enum PlayError {
         /// How long was waited.
         waited: Duration,
     },
+    /// Nothing came from the core any more.
+    #[error(
+        "the core has sent neither picture nor sound for {waited:?}: it hangs, or its process or \
+         tasks were stopped"
+    )]
+    Silent {
+        /// How long was waited.
+        waited: Duration,
+    },
     /// No core subscribed.
     #[error("the core takes nothing on channel {channel}: does its board have the player?")]
     NoCore {
@@ -69,6 +78,11 @@ pub enum PlayError {
     /// The core ended.
     #[error("the core ended while it played: {0}")]
     CoreEnded(String),
+    /// RTP is sent from slots.
+    #[error(
+        "--rtp sends from the slots of a core, which other methods do not use: leave out --method"
+    )]
+    NoSlotsToSend,
     /// Somebody asked to stop.
     #[error("interrupted")]
     Interrupted,

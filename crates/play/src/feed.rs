@@ -1,8 +1,9 @@
 //! The way to the core: reads each sample of the movie straight into a slot, and publishes it.
 //!
 //! A sample goes to the core [`LEAD_NS`] before its time, or up to [`EARLY_NS`] earlier with
-//! others, which hides what decoding takes and bounds what is decoded ahead. One that cannot be
-//! sent in time is dropped and counted, and so is what cannot be decoded without it.
+//! others, which hides what decoding takes and bounds what is decoded ahead. A frame of sound that
+//! cannot be sent in time is dropped and counted. Units of pictures go in the order of
+//! [`UnitOrder`](crate::order::UnitOrder).
 
 use std::fs::File;
 use std::io;
@@ -14,7 +15,8 @@ use hythe::monotonic_ns;
 
 use crate::error::PlayError;
 use crate::method::{Message, Sender};
-use crate::ports::{LAST_NUMBER, NUMBER_BYTES};
+use crate::order::UnitOrder;
+use crate::ports::{TAG_BYTES, UnitTag};
 use crate::report::Sent;
 use crate::stage::{LOOK, Stage, locked};
 
@@ -43,6 +45,16 @@ enum Made {
     Damaged,
 }
 
+/// What came of an attempt to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attempt {
+    Sent,
+    /// There is no memory, or no place in the queue.
+    Full,
+    /// It cannot be sent.
+    Damaged,
+}
+
 /// What both ways to a decoder need.
 pub(crate) struct Feeder<'a> {
     pub(crate) stage: &'a Stage,
@@ -59,7 +71,7 @@ impl Feeder<'_> {
     /// Sends all frames of sound.
     pub(crate) fn feed_sound(mut self, track: &AudioTrack) -> Result<(), PlayError> {
         for (number, frame) in track.frames.iter().enumerate() {
-            self.stage_before(frame)?;
+            while !self.nap_before(frame.time_ns)? {}
             self.deliver(number as u32, frame.time_ns, |feeder| {
                 let bytes = frame.bytes as usize;
                 let Some(mut message) = feeder.to_decoder.lease(bytes)? else {
@@ -77,69 +89,100 @@ impl Feeder<'_> {
         Ok(())
     }
 
-    /// Sends all access units, and what ends the stream.
+    /// Sends all access units, and what ends the stream, until the last picture was shown: a
+    /// decoder that begins anew wants some of them again.
     pub(crate) fn feed_picture(mut self, track: &VideoTrack) -> Result<(), PlayError> {
-        let mut is_broken = false;
-        for (number, unit) in track.units.iter().enumerate() {
-            self.stage_before(unit)?;
-            if is_broken && !unit.is_key {
+        let mut order = UnitOrder::new(&track.units);
+        let end_ns = track.units.last().map_or(0, PlacedSample::end_ns);
+        while !self.stage.are_pictures_over() {
+            order.follow(self.stage.wanted());
+            if let Some(at) = self.stage.at() {
+                let late_ns = at.saturating_sub(self.stall_ns);
+                order.catch_up(late_ns, at.saturating_add(LEAD_NS));
+            }
+            let Some((tag, unit)) = order.next() else {
+                self.stage.go_on()?;
+                std::thread::sleep(LOOK / 10);
+                continue;
+            };
+            if !self.nap_before(unit.map_or(end_ns, |unit| unit.time_ns))? {
                 continue;
             }
-            let number = number as u32;
-            let sent = self.deliver(number, unit.time_ns, |feeder| {
-                feeder.unit(track, unit, number)
-            })?;
-            is_broken = !sent;
-        }
-        let end_ns = track.units.last().map_or(0, PlacedSample::end_ns);
-        self.deliver(LAST_NUMBER, end_ns, |feeder| {
-            let Some(mut message) = feeder.to_decoder.lease(NUMBER_BYTES)? else {
-                return Ok(Made::NoSlot);
+            let made = |feeder: &mut Self| match unit {
+                Some(unit) => feeder.unit(track, unit, tag),
+                None => feeder.end(tag),
             };
-            message.write(0, &LAST_NUMBER.to_le_bytes());
-            Ok(Made::Filled(Filled {
-                message,
-                bytes: NUMBER_BYTES,
-                read_ns: monotonic_ns(),
-            }))
-        })?;
+            let is_worth = |stage: &Stage| {
+                stage.go_on()?;
+                Ok(!stage.are_pictures_over())
+            };
+            match self.attempt(tag.number, is_worth, made)? {
+                Attempt::Sent => order.sent(),
+                Attempt::Damaged => order.damaged(),
+                Attempt::Full => {}
+            }
+        }
         Ok(())
     }
 
-    fn stage_before(&self, sample: &PlacedSample) -> Result<(), PlayError> {
-        let due = sample.time_ns.saturating_sub(LEAD_NS);
-        let is_near = |at: i64| due.saturating_sub(at) < EARLY_NS;
-        match due <= 0 || self.stage.at().is_some_and(is_near) {
-            true => self.stage.go_on(),
-            false => self.stage.wait_until(due).map(drop),
+    /// Is it time to send what is shown at `time_ns`? If not, sleeps for a while.
+    fn nap_before(&self, time_ns: i64) -> Result<bool, PlayError> {
+        let due_ns = time_ns.saturating_sub(LEAD_NS);
+        let is_near = |at: i64| due_ns.saturating_sub(at) < EARLY_NS;
+        if due_ns <= 0 || self.stage.at().is_some_and(is_near) {
+            return self.stage.go_on().map(|()| true);
         }
+        Ok(self.stage.nap_until(due_ns)?.is_some())
     }
 
     /// Sends one sample, which `make` reads into a message, again and again until there is memory
-    /// and a place in the queue. False: it was too late, or is damaged.
+    /// and a place in the queue, or it is too late.
     fn deliver(
         &mut self,
         number: u32,
         time_ns: i64,
         make: impl Fn(&mut Self) -> Result<Made, PlayError>,
-    ) -> Result<bool, PlayError> {
+    ) -> Result<(), PlayError> {
         let too_late = time_ns.saturating_add(self.stall_ns);
-        while self.stage.is_before(too_late)? {
-            match make(self)? {
-                Made::Filled(filled) => {
-                    if self.send(number, filled, too_late)? {
-                        return Ok(true);
-                    }
-                }
-                Made::NoSlot => std::thread::sleep(LOOK / 10),
-                Made::Damaged => return Ok(false),
+        let is_worth = |stage: &Stage| stage.is_before(too_late);
+        while is_worth(self.stage)? {
+            if self.attempt(number, is_worth, &make)? != Attempt::Full {
+                break;
             }
         }
-        Ok(false)
+        Ok(())
+    }
+
+    /// Sends one sample, which `make` reads into a message, if there is memory and a place in the
+    /// queue.
+    fn attempt(
+        &mut self,
+        number: u32,
+        is_worth: impl Fn(&Stage) -> Result<bool, PlayError>,
+        make: impl Fn(&mut Self) -> Result<Made, PlayError>,
+    ) -> Result<Attempt, PlayError> {
+        self.stage.go_on()?;
+        self.stage.is_sending();
+        match make(self)? {
+            Made::Filled(filled) => match self.send(number, filled, is_worth)? {
+                true => Ok(Attempt::Sent),
+                false => Ok(Attempt::Full),
+            },
+            Made::NoSlot => {
+                std::thread::sleep(LOOK / 10);
+                Ok(Attempt::Full)
+            }
+            Made::Damaged => Ok(Attempt::Damaged),
+        }
     }
 
     /// It is noted before it is sent: its answer may be faster than this thread.
-    fn send(&mut self, number: u32, filled: Filled, too_late: i64) -> Result<bool, PlayError> {
+    fn send(
+        &mut self,
+        number: u32,
+        filled: Filled,
+        is_worth: impl Fn(&Stage) -> Result<bool, PlayError>,
+    ) -> Result<bool, PlayError> {
         let Filled {
             message,
             bytes,
@@ -150,31 +193,44 @@ impl Feeder<'_> {
             read_ns,
             bytes: bytes as u64,
         });
-        let is_worth = || self.stage.is_before(too_late);
-        let sent = self.to_decoder.send(message, bytes, &is_worth);
+        let stage = self.stage;
+        let sent = self.to_decoder.send(message, bytes, &|| is_worth(stage));
         if !matches!(sent, Ok(true)) {
             locked(self.sent).pop();
         }
         sent
     }
 
-    /// Number, parameter sets in front of a key frame, NAL units. Damaged: the lengths in front of
-    /// its NAL units do not add up.
+    /// What ends the stream.
+    fn end(&mut self, tag: UnitTag) -> Result<Made, PlayError> {
+        let Some(mut message) = self.to_decoder.lease(TAG_BYTES)? else {
+            return Ok(Made::NoSlot);
+        };
+        message.write(0, &tag.to_word().to_le_bytes());
+        Ok(Made::Filled(Filled {
+            message,
+            bytes: TAG_BYTES,
+            read_ns: monotonic_ns(),
+        }))
+    }
+
+    /// Tag, parameter sets in front of a key frame, NAL units. Damaged: the lengths in front of its
+    /// NAL units do not add up.
     fn unit(
         &mut self,
         track: &VideoTrack,
         unit: &PlacedSample,
-        number: u32,
+        tag: UnitTag,
     ) -> Result<Made, PlayError> {
         let sets = if unit.is_key { &track.sets[..] } else { &[] };
         let sets_bytes: usize = sets.iter().map(|set| START_CODE.len() + set.len()).sum();
-        let front = NUMBER_BYTES + sets_bytes;
+        let front = TAG_BYTES + sets_bytes;
         let Some(mut message) = self.to_decoder.lease(front + unit.bytes as usize)? else {
             return Ok(Made::NoSlot);
         };
         let read_ns = monotonic_ns();
-        message.write(0, &number.to_le_bytes());
-        let mut at = NUMBER_BYTES;
+        message.write(0, &tag.to_word().to_le_bytes());
+        let mut at = TAG_BYTES;
         for set in sets {
             message.write(at, &START_CODE);
             message.write(at + START_CODE.len(), set);

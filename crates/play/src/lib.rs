@@ -9,7 +9,8 @@
 //! compare with, processes on Linux. It reads each sample of the movie into memory of the chosen
 //! `method`, which is a slot where nothing is to be copied, and sends it (`feed`), takes samples
 //! and pictures, writes sound when it is heard (`sound`), which is what the `clock` follows, and
-//! pictures when that clock says so (`show`). Each of the four has a thread of one process.
+//! pictures when that clock says so (`show`). Each of the four has a thread of one process, and so
+//! has each stream of `rtp`.
 //!
 //! Every wait ends within the stall limit, when what decodes ends, or when the caller asks to stop.
 //! Where sound or picture stay away longer, the other goes on. Never prints, never reads arguments;
@@ -20,10 +21,12 @@ mod decoders;
 mod error;
 mod feed;
 mod method;
+mod order;
 mod pair;
 mod player;
 mod ports;
 mod report;
+mod rtp;
 mod show;
 mod sound;
 mod stage;
@@ -33,4 +36,5 @@ mod y4m;
 pub use error::PlayError;
 pub use method::Method;
 pub use player::{Caller, PlayOptions, Player};
-pub use report::{Frame, Hop, Percentiles, Played, Sound};
+pub use report::{Frame, Hop, Percentiles, Played, RtpStream, Sound};
+pub use rtp::RtpOptions;

@@ -1,8 +1,9 @@
 //! The player as a whole: sets up, starts the threads, watches, sums up.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use hythe::Pool;
@@ -19,7 +20,8 @@ use crate::feed::Feeder;
 use crate::method::{Method, Sender};
 use crate::pair::Pair;
 use crate::ports::{PICTURE, PROGRAM, SOUND};
-use crate::report::{Played, Sent, Sound};
+use crate::report::{Played, RtpStream, Sent, Sound};
+use crate::rtp::{RtpOptions, RtpSenders, SoundQueue};
 use crate::show::{PicturePlayer, Shown};
 use crate::sound::SoundPlayer;
 use crate::stage::Stage;
@@ -29,7 +31,7 @@ use crate::y4m::Y4m;
 const PREFERRED_BOARD: &str = "mps2-an386";
 /// The board that runs everywhere.
 const FALLBACK_BOARD: &str = "hosted";
-/// How long the first picture and the first sound may take.
+/// How long the first picture and the first sound may take, and all of them together may stay away.
 const START: Duration = Duration::from_secs(10);
 /// How often is looked whether the core has ended, or somebody asks to stop: soon enough for a
 /// person.
@@ -47,6 +49,9 @@ pub struct PlayOptions {
     pub video_out: Option<PathBuf>,
     /// WAV file for the sound; none: it is not kept.
     pub audio_out: Option<PathBuf>,
+    /// Where sound and picture are sent as RTP; none: nowhere. From the slots of a core, so not
+    /// with other methods than [`Method::Hythe`].
+    pub rtp: Option<RtpOptions>,
     /// Who decodes, and how bytes cross to the decoder.
     pub method: Method,
     /// How long sound or picture is waited for before the other goes on without it.
@@ -82,7 +87,7 @@ pub(crate) struct SentSamples {
 /// What one run has.
 struct Run<'a> {
     decoders: &'a Decoders,
-    stage: &'a Stage,
+    stage: &'a Arc<Stage>,
     sent: &'a SentSamples,
     caller: &'a Caller<'a>,
 }
@@ -91,6 +96,7 @@ struct Run<'a> {
 pub(crate) struct Outcome {
     pub(crate) shown: Option<Shown>,
     pub(crate) sound: Option<Sound>,
+    pub(crate) rtp: Vec<RtpStream>,
 }
 
 impl Player {
@@ -115,6 +121,12 @@ impl Player {
                 });
             }
         }
+        if let Some(rtp) = &options.rtp {
+            if options.method != Method::Hythe {
+                return Err(PlayError::NoSlotsToSend);
+            }
+            rtp.addresses()?;
+        }
         let needs_core = options.method.needs_core();
         let board = needs_core.then(|| choose_board(options.board.as_deref()));
         Ok(Self {
@@ -136,9 +148,9 @@ impl Player {
                 let method = self.options.method;
                 Decoders::start_core(pool, board, method, caller.is_stop_requested)?
             }
-            None => Decoders::on_linux(START.max(self.options.stall)),
+            None => Decoders::on_linux(self.start()),
         };
-        let stage = Stage::default();
+        let stage = Arc::new(Stage::default());
         let sent = SentSamples::default();
         let cpu_before = cpu_ns();
         let outcome = self.play(&Run {
@@ -165,10 +177,19 @@ impl Player {
     fn play(&self, run: &Run<'_>) -> Result<Outcome, PlayError> {
         let video = self.movie.video.as_ref();
         let audio = self.movie.audio.as_ref();
+        let rtp = self.options.rtp.as_ref();
+        let tracks = (self.options.file.as_path(), audio, video);
+        let senders = match (rtp, run.decoders.node()) {
+            (Some(to), Some(node)) => {
+                RtpSenders::open(to, node, run.stage, self.options.stall, tracks)?
+            }
+            _ => RtpSenders::default(),
+        };
+        let streams = [senders.sound, senders.picture].into_iter().flatten();
         let pictures = video.map(|track| self.picture_player(run, track));
-        let sounds = audio.map(|track| self.sound_player(run, track));
+        let sounds = audio.map(|track| self.sound_player(run, track, senders.blocks));
         let (pictures, sounds) = (pictures.transpose()?, sounds.transpose()?);
-        let stage = run.stage;
+        let stage: &Stage = run.stage;
         let (has_units, has_frames) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let pictures = pictures.map(|(feeder, player, track)| {
@@ -179,14 +200,19 @@ impl Player {
                 let feed = move || feeder.feed_sound(track);
                 Pair::start(scope, stage, &has_frames, feed, player)
             });
+            let streams: Vec<_> = streams
+                .map(|stream| scope.spawn(move || stage.run(|| stream.run(stage))))
+                .collect();
             let is_done = || {
                 pictures.as_ref().is_none_or(Pair::is_finished)
                     && sounds.as_ref().is_none_or(Pair::is_finished)
+                    && streams.iter().all(ScopedJoinHandle::is_finished)
             };
             stage.run(|| self.watch(run, is_done));
             Ok(Outcome {
                 shown: pictures.and_then(Pair::join),
                 sound: sounds.and_then(Pair::join),
+                rtp: streams.into_iter().filter_map(joined).collect(),
             })
         })
     }
@@ -222,7 +248,7 @@ impl Player {
             sent: &run.sent.units,
             output: output.transpose()?,
             stall: self.options.stall,
-            start: START.max(self.options.stall),
+            start: self.start(),
             starts_clock: self.movie.audio.is_none(),
         };
         Ok((
@@ -236,6 +262,7 @@ impl Player {
         &'a self,
         run: &Run<'a>,
         track: &'a AudioTrack,
+        rtp: Option<SoundQueue>,
     ) -> Result<(Feeder<'a>, SoundPlayer<'a>, &'a AudioTrack), PlayError> {
         let sink = self.options.audio_out.as_deref();
         let sink = sink.map(|path| wav(path, track.header));
@@ -247,8 +274,9 @@ impl Player {
             sent: &run.sent.frames,
             sink: sink.transpose()?,
             stall: self.options.stall,
-            start: START.max(self.options.stall),
+            start: self.start(),
             waits_for_picture: self.movie.video.is_some(),
+            rtp,
         };
         Ok((
             self.feeder(run, flow.to_decoder, &run.sent.frames),
@@ -265,12 +293,21 @@ impl Player {
                 return Err(PlayError::Interrupted);
             }
             run.decoders.check()?;
+            let waited = self.start();
+            if run.stage.silence() > waited {
+                return Err(PlayError::Silent { waited });
+            }
             let at = run.stage.at().unwrap_or(0);
             let at = Duration::from_nanos(u64::try_from(at).unwrap_or(0));
             (run.caller.progress)(at.min(length), length);
             std::thread::sleep(WATCH);
         }
         Ok(())
+    }
+
+    /// How long the core may send nothing.
+    fn start(&self) -> Duration {
+        START.max(self.options.stall)
     }
 
     fn length_ns(&self) -> u64 {
@@ -285,6 +322,13 @@ impl Player {
             time.saturating_add(last.duration_ns)
         });
         ends.max().unwrap_or(0)
+    }
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, Option<T>>) -> Option<T> {
+    match thread.join() {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use hythe::core::LinkTimeouts;
+use hythe::media::source::mp4::movie::SAMPLES_MAX;
 use hythe::{Node, Pool, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 
 use crate::error::PlayError;
@@ -34,16 +35,19 @@ pub(crate) const SOUND: Channels = Channels {
     copy: "mp3/copy",
     copy_bytes_max: 4096,
 };
-/// Bytes in front of an access unit: its number.
-pub(crate) const NUMBER_BYTES: usize = 4;
+/// Bytes in front of an access unit: its tag.
+pub(crate) const TAG_BYTES: usize = 4;
 /// Words that describe what was decoded.
 pub(crate) const INFO_WORDS: usize = 6;
 /// Their bytes.
 pub(crate) const INFO_BYTES: usize = 4 * INFO_WORDS;
 /// The longest message with its words: a picture that fits into a slot of any board.
 pub(crate) const MESSAGE_BYTES_MAX: usize = (1 << 20) + INFO_BYTES;
-/// The number of the unit that ends a stream.
-pub(crate) const LAST_NUMBER: u32 = u32::MAX;
+/// The number of the unit that ends a stream; no movie has as many.
+pub(crate) const LAST_NUMBER: u32 = (1 << NUMBER_BITS) - 1;
+/// Of a tag; the bits above are the pass.
+const NUMBER_BITS: u32 = 23;
+const _: () = assert!(SAMPLES_MAX < LAST_NUMBER as usize);
 
 /// How long one attempt to send to a full queue lasts: the sender looks between two whether to go
 /// on.
@@ -54,6 +58,32 @@ const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 const DEPTH: u32 = 32;
 /// Longer than any movie stands still: a core waits with what it has decoded.
 const HOLD_MS: u32 = 3_600_000;
+
+/// What stands in front of an access unit, and comes back with what it decodes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnitTag {
+    /// How often units were sent again from a key frame on. It wraps: only answers that are under
+    /// way are compared.
+    pub(crate) pass: u32,
+    /// Of the unit, in decoding order from 0, or [`LAST_NUMBER`].
+    pub(crate) number: u32,
+}
+
+impl UnitTag {
+    /// Passes that can be told apart.
+    pub(crate) const PASSES: u32 = 1 << (u32::BITS - NUMBER_BITS);
+
+    pub(crate) const fn to_word(self) -> u32 {
+        self.pass << NUMBER_BITS | self.number
+    }
+
+    const fn of_word(word: u32) -> Self {
+        Self {
+            pass: word >> NUMBER_BITS,
+            number: word & LAST_NUMBER,
+        }
+    }
+}
 
 /// Both ends of a decoder.
 #[derive(Debug)]
@@ -97,17 +127,17 @@ pub(crate) fn join(pool: &Pool) -> Result<Node, PlayError> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PictureInfo {
     pub(crate) size: (u32, u32),
-    pub(crate) number: u32,
+    pub(crate) tag: UnitTag,
     pub(crate) decode_ns: u64,
     status: u32,
 }
 
 impl PictureInfo {
     pub(crate) fn of(words: [u32; INFO_WORDS]) -> Self {
-        let [width, height, number, _, decode_us, status] = words;
+        let [width, height, tag, _, decode_us, status] = words;
         Self {
             size: (width, height),
-            number,
+            tag: UnitTag::of_word(tag),
             decode_ns: u64::from(decode_us) * 1000,
             status,
         }
@@ -118,6 +148,11 @@ impl PictureInfo {
         let (width, height) = (u64::from(self.size.0), u64::from(self.size.1));
         let whole = width * height + 2 * (width / 2) * (height / 2);
         bytes > 0 && whole == bytes as u64
+    }
+
+    /// Has the decoder no parameter sets? Its task began anew, or it cannot use those it was sent.
+    pub(crate) fn lacks_sets(&self) -> bool {
+        self.status == 3
     }
 
     /// Why no other picture will do better; `None`: a later one may.
@@ -154,6 +189,21 @@ impl SoundInfo {
             samples_per_second,
             channels,
             sequence,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_told_apart_in_one_word() {
+        for pass in [0, 1, UnitTag::PASSES - 1] {
+            for number in [0, 7, LAST_NUMBER] {
+                let tag = UnitTag { pass, number };
+                assert_eq!(UnitTag::of_word(tag.to_word()), tag);
+            }
         }
     }
 }

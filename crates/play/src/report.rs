@@ -1,5 +1,6 @@
 //! What came of playing.
 
+use hythe::rtp::format::Encoding;
 use hythe::rtp::mpeg_audio::Header;
 use serde::Serialize;
 
@@ -46,6 +47,8 @@ pub struct Played {
     pub file_to_shown_ns: Percentiles,
     /// The sound; none: the movie has none.
     pub sound: Option<Sound>,
+    /// What was sent as RTP.
+    pub rtp: Vec<RtpStream>,
     /// One entry for each boundary that data crossed.
     pub hops: Vec<Hop>,
     /// Slots that somebody still holds when all is over.
@@ -100,6 +103,9 @@ pub struct Sound {
     pub bytes: u64,
     #[serde(skip)]
     pub(crate) wakes: u64,
+    /// Blocks that were not sent as RTP, because those before them were not sent yet.
+    #[serde(skip)]
+    pub(crate) unsent: u64,
 }
 
 impl Sound {
@@ -113,6 +119,52 @@ impl Sound {
             stalls: 0,
             bytes: 0,
             wakes: 0,
+            unsent: 0,
+        }
+    }
+}
+
+/// What was sent of a stream.
+#[derive(Clone, Debug, Serialize)]
+pub struct RtpStream {
+    /// `L16` or `H264`.
+    pub payload: &'static str,
+    /// Where to.
+    pub destination: String,
+    /// Packets that left.
+    pub packets: u64,
+    /// Payload in them.
+    pub bytes: u64,
+    /// Packets that the network did not take.
+    pub lost: u64,
+    /// How often the destination's host said that nobody listens there.
+    pub refused: u64,
+    /// Blocks of samples that the sender did not take within the stall limit.
+    pub dropped: u64,
+    /// How often the clock stood, and what follows leaves later.
+    pub moves: u64,
+    /// How the destination is.
+    pub state: String,
+}
+
+impl RtpStream {
+    pub(crate) fn is_sound(&self) -> bool {
+        self.payload == Encoding::L16.name()
+    }
+
+    /// Samples are copied from their slot into the socket, by the kernel; access units are read
+    /// from its page cache, put into packets, and copied into the socket.
+    pub(crate) fn hop(&self) -> Hop {
+        let (name, cpu_copies) = match self.is_sound() {
+            true => ("media", 1),
+            false => ("media_picture", 3),
+        };
+        Hop {
+            name,
+            buffers: self.packets,
+            bytes: self.bytes,
+            cpu_copies,
+            wakes: 0,
         }
     }
 }
@@ -121,7 +173,8 @@ impl Sound {
 #[derive(Debug, Serialize)]
 pub struct Hop {
     /// `storage`: file to slot; `compressed`: Linux to core; `picture`, `samples`: core to Linux;
-    /// `video_out`, `audio_out`: slot to file.
+    /// `video_out`, `audio_out`: slot to file; `media`: samples from slots to the network,
+    /// `media_picture`: access units from the file to the network.
     pub name: &'static str,
     /// Buffers that crossed.
     pub buffers: u64,

@@ -9,7 +9,7 @@ use hythe::monotonic_ns;
 use crate::error::PlayError;
 use crate::method::{Decoded, Receiver};
 use crate::pair::TrackPlayer;
-use crate::ports::{LAST_NUMBER, PictureInfo};
+use crate::ports::{LAST_NUMBER, PictureInfo, UnitTag};
 use crate::report::{Frame, Sent};
 use crate::stage::{LOOK, Stage, locked};
 use crate::y4m::Y4m;
@@ -49,6 +49,8 @@ struct Arrivals {
     early: Option<(PictureInfo, Decoded)>,
     is_away: bool,
     is_ended: bool,
+    /// The decoder cannot use the parameter sets that it was sent with a key frame.
+    are_sets_refused: bool,
 }
 
 impl TrackPlayer for PicturePlayer<'_> {
@@ -98,6 +100,7 @@ impl TrackPlayer for PicturePlayer<'_> {
         if let Some(output) = &mut self.output {
             output.finish()?;
         }
+        self.stage.end_pictures();
         Ok(shown)
     }
 
@@ -118,51 +121,63 @@ impl PicturePlayer<'_> {
         let begun = Instant::now();
         loop {
             self.stage.go_on()?;
-            if let Some(early) = arrivals.early.take_if(|(early, _)| early.number <= number) {
-                if early.0.number == number {
-                    return Ok(Turn::Picture(early.0, early.1));
+            if let Some((info, sample)) = arrivals.early.take() {
+                if info.tag.number == number {
+                    return Ok(Turn::Picture(info, sample));
                 }
-                continue;
+                if info.tag.number > number {
+                    arrivals.early = Some((info, sample));
+                    return Ok(Turn::Missing);
+                }
             }
-            if arrivals.early.is_some() || arrivals.is_ended {
+            if arrivals.is_ended {
                 return Ok(Turn::Missing);
             }
-            match self.from_decoder.take(LOOK.min(self.stall))? {
-                Some(sample) => {
-                    if let Some(missing) = self.arrived(sample, arrivals)?
-                        && missing == number
-                    {
-                        return Ok(Turn::Missing);
-                    }
+            if let Some(sample) = self.from_decoder.take(LOOK.min(self.stall))? {
+                let missing = self.arrived(number, sample, arrivals)?;
+                if missing == Some(number) {
+                    return Ok(Turn::Missing);
                 }
-                None => {
-                    let worth_ns = if arrivals.is_away { 0 } else { stall_ns };
-                    let limit = unit.time_ns.saturating_add(worth_ns);
-                    let is_over = match self.stage.at() {
-                        Some(at) => at > limit,
-                        None => begun.elapsed() > self.start,
-                    };
-                    if is_over {
-                        arrivals.is_away = true;
-                        return Ok(Turn::Missing);
-                    }
-                }
+            }
+            let worth_ns = if arrivals.is_away { 0 } else { stall_ns };
+            let limit = unit.time_ns.saturating_add(worth_ns);
+            let is_over = match self.stage.at() {
+                Some(at) => at > limit,
+                None => begun.elapsed() > self.start,
+            };
+            if arrivals.early.is_none() && is_over {
+                arrivals.is_away = true;
+                return Ok(Turn::Missing);
             }
         }
     }
 
-    /// Sorts in what came; the number of a unit of which there is no picture.
-    fn arrived(&self, sample: Decoded, arrivals: &mut Arrivals) -> Result<Option<u32>, PlayError> {
+    /// Sorts in what came while `turn` is to be shown; the number of a unit of which there is no
+    /// picture.
+    fn arrived(
+        &self,
+        turn: u32,
+        sample: Decoded,
+        arrivals: &mut Arrivals,
+    ) -> Result<Option<u32>, PlayError> {
         let info = PictureInfo::of(sample.words);
+        let UnitTag { pass, number } = info.tag;
         self.stage.picture_came();
-        arrivals.is_away = false;
+        self.stage.has_answered();
+        if pass != self.stage.wanted().pass {
+            // It is sent again.
+            return Ok(None);
+        }
         if let Some(reason) = info.hopeless() {
-            let number = info.number;
             return Err(PlayError::Undecodable { number, reason });
         }
         if sample.is_empty() {
-            arrivals.is_ended = info.number == LAST_NUMBER;
-            return Ok(Some(info.number));
+            if self.is_forgotten(turn, info, arrivals) {
+                return Ok(None);
+            }
+            arrivals.is_away = false;
+            arrivals.is_ended = number == LAST_NUMBER;
+            return Ok(Some(number));
         }
         if !info.is_picture_of(sample.len()) {
             return Err(PlayError::Mismatch {
@@ -170,18 +185,36 @@ impl PicturePlayer<'_> {
                 expected: format!("a picture of {}x{}", info.size.0, info.size.1),
             });
         }
-        arrivals.early = Some((info, sample));
+        // While a decoder that began anew catches up, nothing is to be seen of it.
+        arrivals.are_sets_refused = false;
+        if number >= turn {
+            arrivals.is_away = false;
+            arrivals.early = Some((info, sample));
+        }
         Ok(None)
+    }
+
+    /// Has the decoder begun anew, so that this unit is sent again with those in front of it?
+    fn is_forgotten(&self, turn: u32, info: PictureInfo, arrivals: &mut Arrivals) -> bool {
+        if !info.lacks_sets() {
+            return false;
+        }
+        let UnitTag { pass, number } = info.tag;
+        let unit = self.track.units.get(number as usize);
+        // It was sent with parameter sets.
+        arrivals.are_sets_refused |= unit.is_some_and(|unit| unit.is_key);
+        if !arrivals.are_sets_refused {
+            self.stage.send_again(pass, turn);
+        }
+        !arrivals.are_sets_refused
     }
 
     /// When the file was read for this unit.
     fn read_ns(&self, number: u32) -> Option<u64> {
         let sent = locked(self.sent);
-        // Numbers go up.
-        let index = sent
-            .binary_search_by_key(&number, |sent| sent.number)
-            .ok()?;
-        Some(sent[index].read_ns)
+        // The last time that it was: not many are under way.
+        let last = sent.iter().rev().find(|sent| sent.number == number)?;
+        Some(last.read_ns)
     }
 }
 

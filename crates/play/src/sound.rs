@@ -12,6 +12,7 @@ use crate::method::{Decoded, Receiver};
 use crate::pair::TrackPlayer;
 use crate::ports::SoundInfo;
 use crate::report::{Sent, Sound};
+use crate::rtp::SoundQueue;
 use crate::stage::{LOOK, Stage, locked};
 
 /// Bytes of a sample of a channel.
@@ -28,6 +29,8 @@ pub(crate) struct SoundPlayer<'a> {
     /// For the first block and picture, which the core decodes while it may still be starting.
     pub(crate) start: Duration,
     pub(crate) waits_for_picture: bool,
+    /// Where else it goes.
+    pub(crate) rtp: Option<SoundQueue>,
 }
 
 impl TrackPlayer for SoundPlayer<'_> {
@@ -49,8 +52,7 @@ impl TrackPlayer for SoundPlayer<'_> {
         };
         while let Some((number, block)) = next {
             let frame = self.frame(number)?;
-            self.play_block(&frame, &block, &mut sound)?;
-            drop(block);
+            self.play_block(&frame, block, &mut sound)?;
             next = self.take_or_end(number + 1)?;
         }
         self.stage.with_clock(|clock, now_ns| {
@@ -62,6 +64,7 @@ impl TrackPlayer for SoundPlayer<'_> {
             sink.finish()?;
         }
         sound.wakes = self.from_decoder.wakes();
+        sound.unsent = self.rtp.as_ref().map_or(0, SoundQueue::dropped);
         Ok(sound)
     }
 
@@ -110,6 +113,7 @@ impl SoundPlayer<'_> {
                 }
                 continue;
             };
+            self.stage.has_answered();
             let info = SoundInfo::of(sample.words);
             let Some(number) = self.number_of(info.sequence) else {
                 let decoded = format!("frame {} of sound", info.sequence);
@@ -152,7 +156,7 @@ impl SoundPlayer<'_> {
     fn play_block(
         &mut self,
         frame: &PlacedSample,
-        block: &Decoded,
+        block: Decoded,
         sound: &mut Sound,
     ) -> Result<(), PlayError> {
         let end_ns = frame.end_ns();
@@ -165,7 +169,14 @@ impl SoundPlayer<'_> {
         self.stage.wait_until(frame.time_ns)?;
         sound.blocks += 1;
         sound.bytes += block.len() as u64;
-        self.write(frame, block)
+        self.write(frame, &block)?;
+        let (time, cut) = self.heard(frame);
+        if let Some(queue) = &mut self.rtp
+            && let Some(sample) = block.into_sample()
+        {
+            queue.push(sample, cut, time)?;
+        }
+        Ok(())
     }
 
     /// Has the clock been let go, so that it goes on without sound?
@@ -173,13 +184,23 @@ impl SoundPlayer<'_> {
         self.stage.with_clock(|clock, _| clock.is_free())
     }
 
-    /// What lies before the movie's start is the encoder's delay, and is not heard.
-    fn write(&mut self, frame: &PlacedSample, block: &Decoded) -> Result<(), PlayError> {
-        let header = self.track.header;
-        let rate = i64::from(header.samples_per_second());
-        let sample_bytes = SAMPLE_BYTES * usize::from(header.channels());
+    /// From which sample of the movie on a frame is heard, and how many bytes of it are not: what
+    /// lies before the movie's start is the encoder's delay.
+    fn heard(&self, frame: &PlacedSample) -> (u64, usize) {
+        let rate = i64::from(self.track.header.samples_per_second());
         let time = to_samples(frame.time_ns, rate);
-        let cut = usize::try_from(-time).unwrap_or(0) * sample_bytes;
+        let cut = usize::try_from(-time).unwrap_or(0) * self.sample_bytes();
+        (time.max(0).unsigned_abs(), cut)
+    }
+
+    /// Of all channels.
+    fn sample_bytes(&self) -> usize {
+        SAMPLE_BYTES * usize::from(self.track.header.channels())
+    }
+
+    fn write(&mut self, frame: &PlacedSample, block: &Decoded) -> Result<(), PlayError> {
+        let (time, cut) = self.heard(frame);
+        let sample_bytes = self.sample_bytes();
         let Some(sink) = &mut self.sink else {
             return Ok(());
         };
@@ -189,8 +210,8 @@ impl SoundPlayer<'_> {
         }
         let unit = Unit {
             pieces: &[heard],
-            time: time.max(0).unsigned_abs(),
-            due: time.max(0).unsigned_abs(),
+            time,
+            due: time,
             duration: (heard.len() / sample_bytes) as u32,
             is_start: true,
         };

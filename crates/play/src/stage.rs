@@ -8,6 +8,7 @@ use hythe::monotonic_ns;
 
 use crate::clock::Clock;
 use crate::error::PlayError;
+use crate::ports::UnitTag;
 
 /// How long a thread sleeps or waits before it looks again whether to go on.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
@@ -21,8 +22,24 @@ pub(crate) struct Stage {
     is_over: AtomicBool,
     /// The first picture was taken: the movie may begin.
     has_picture: AtomicBool,
+    /// Since when the core was sent something, or was to be, and has sent nothing; in nanoseconds
+    /// of the monotonic clock.
+    silent_since: Mutex<Option<u64>>,
+    /// From which unit on the pictures are wanted.
+    wanted: Mutex<Wanted>,
+    /// The last picture was shown.
+    are_pictures_over: AtomicBool,
     /// What ended it before its time, the first of all.
     failure: Mutex<Option<PlayError>>,
+}
+
+/// What the decoder of pictures is to be sent. A decoder that began anew is sent units again, which
+/// is another pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) pass: u32,
+    /// Number of the unit whose picture is shown next; decoding begins at the key frame before it.
+    pub(crate) number: u32,
 }
 
 /// Ends the threads when it goes, also by a panic.
@@ -85,6 +102,23 @@ impl Stage {
         Ok(self.at().is_none_or(|at| at < time_ns))
     }
 
+    /// Something is sent to the core, which should send something itself.
+    pub(crate) fn is_sending(&self) {
+        locked(&self.silent_since).get_or_insert_with(monotonic_ns);
+    }
+
+    /// The core sent something.
+    pub(crate) fn has_answered(&self) {
+        *locked(&self.silent_since) = None;
+    }
+
+    /// How long the core has sent nothing, although it should.
+    pub(crate) fn silence(&self) -> Duration {
+        let since = *locked(&self.silent_since);
+        let ns = since.map_or(0, |since| monotonic_ns().saturating_sub(since));
+        Duration::from_nanos(ns)
+    }
+
     pub(crate) fn picture_came(&self) {
         self.has_picture.store(true, Ordering::Release);
     }
@@ -93,23 +127,55 @@ impl Stage {
         self.has_picture.load(Ordering::Acquire)
     }
 
+    /// From which unit on the pictures are wanted.
+    pub(crate) fn wanted(&self) -> Wanted {
+        *locked(&self.wanted)
+    }
+
+    /// The decoder has forgotten what it was sent in `pass`: begins another, unless that was asked
+    /// for before.
+    pub(crate) fn send_again(&self, pass: u32, number: u32) {
+        let mut wanted = locked(&self.wanted);
+        if wanted.pass == pass {
+            let pass = (pass + 1) % UnitTag::PASSES;
+            *wanted = Wanted { pass, number };
+        }
+    }
+
+    pub(crate) fn end_pictures(&self) {
+        self.are_pictures_over.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn are_pictures_over(&self) -> bool {
+        self.are_pictures_over.load(Ordering::Acquire)
+    }
+
     /// Waits until the movie is at `time_ns`; returns where it then is.
     pub(crate) fn wait_until(&self, time_ns: i64) -> Result<i64, PlayError> {
         loop {
-            self.go_on()?;
-            let clock = locked(&self.clock);
-            let now_ns = monotonic_ns();
-            let left = match clock.at(now_ns) {
-                Some(at) if at >= time_ns => return Ok(at),
-                Some(at) if clock.is_going(now_ns) => {
-                    Duration::from_nanos(time_ns.abs_diff(at)).min(LOOK)
-                }
-                // Whoever lets it go says so.
-                _ => LOOK,
-            };
-            let woken = self.goes.wait_timeout(clock, left);
-            drop(woken.unwrap_or_else(PoisonError::into_inner));
+            if let Some(at) = self.nap_until(time_ns)? {
+                return Ok(at);
+            }
         }
+    }
+
+    /// As [`Self::wait_until`], but no longer than until it is time to look; `None`: it is not
+    /// there yet.
+    pub(crate) fn nap_until(&self, time_ns: i64) -> Result<Option<i64>, PlayError> {
+        self.go_on()?;
+        let clock = locked(&self.clock);
+        let now_ns = monotonic_ns();
+        let left = match clock.at(now_ns) {
+            Some(at) if at >= time_ns => return Ok(Some(at)),
+            Some(at) if clock.is_going(now_ns) => {
+                Duration::from_nanos(time_ns.abs_diff(at)).min(LOOK)
+            }
+            // Whoever lets it go says so.
+            _ => LOOK,
+        };
+        let woken = self.goes.wait_timeout(clock, left);
+        drop(woken.unwrap_or_else(PoisonError::into_inner));
+        Ok(None)
     }
 }
 

@@ -3,15 +3,23 @@
 use hythe::core::Board;
 
 use crate::player::{Outcome, Player, SentSamples};
-use crate::report::{Hop, Percentiles, Played, Sound};
+use crate::report::{Hop, Percentiles, Played, RtpStream, Sound};
 use crate::show::Shown;
 use crate::stage::locked;
 
 impl Player {
     /// What came of a run.
     pub(crate) fn report(&self, outcome: Outcome, sent: SentSamples, slots_leaked: u32) -> Played {
-        let Outcome { shown, sound } = outcome;
-        let hops = self.hops(shown.as_ref(), sound.as_ref(), &sent);
+        let Outcome {
+            shown,
+            sound,
+            mut rtp,
+        } = outcome;
+        if let (Some(sound), Some(stream)) = (&sound, rtp.iter_mut().find(|sent| sent.is_sound())) {
+            stream.dropped = sound.unsent;
+        }
+        let mut hops = self.hops(shown.as_ref(), sound.as_ref(), &sent);
+        hops.extend(rtp.iter().map(RtpStream::hop));
         let shown = shown.unwrap_or_default();
         let frames = &shown.frames;
         let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
@@ -35,6 +43,7 @@ impl Player {
                     .flat_map(|frame| frame.file_to_shown_ns.map(ns)),
             ),
             sound,
+            rtp,
             hops,
             slots_leaked,
             frames: shown.frames,

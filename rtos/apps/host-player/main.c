@@ -195,7 +195,8 @@ static void decode_frames(void)
 
     frames_start(&frames, 1);
     while ((bytes = read_message(FRAMES_BYTES_MAX)) != 0) {
-        bytes = frames_decode(&frames, unit, bytes, samples, info);
+        const struct frame frame = {unit, bytes, frames_next(&frames)};
+        bytes = frames_decode(&frames, &frame, samples, info);
         begin_message(&message, info);
         add_part(&message, samples, bytes);
         write_message(&message);

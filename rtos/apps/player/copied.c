@@ -50,14 +50,15 @@ static int send_samples(struct transfer *transfer, const uint32_t *info, uint32_
 
 static void serve_frames(struct transfer *transfer, const struct hythe_task *task)
 {
-    uint8_t *frame = (uint8_t *)(void *)frame_words;
+    uint8_t *data = (uint8_t *)(void *)frame_words;
+    struct frame frame = {data, 0, 0};
     uint32_t info[INFO_WORDS] = {0};
-    uint32_t bytes;
 
     do {
-        bytes = transfer_receive(transfer, frame, FRAMES_BYTES_MAX);
-    } while (bytes != 0 && !hythe_task_should_stop(task) &&
-             send_samples(transfer, info, frames_decode(&frames, frame, bytes, samples, info)));
+        frame.bytes = transfer_receive(transfer, data, FRAMES_BYTES_MAX);
+        frame.sequence = frames_next(&frames);
+    } while (frame.bytes != 0 && !hythe_task_should_stop(task) &&
+             send_samples(transfer, info, frames_decode(&frames, &frame, samples, info)));
 }
 
 void copied_frames(const struct copied *copied, const struct hythe_task *task)

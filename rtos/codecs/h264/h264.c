@@ -130,7 +130,8 @@ static uint32_t decode_some(struct work *work, uint8_t *at, uint32_t bytes)
         taken = taken == 0 ? bytes : taken;
         break;
     case H264BSD_PARAM_SET_ERROR:
-        work->status = H264_PARAMETERS;
+        /* One that has them was given a damaged slice. */
+        work->status = h264bsdCheckValidParamSets(h264->decoder) ? H264_ERROR : H264_PARAMETERS;
         taken = taken == 0 ? bytes : taken;
         break;
     case H264BSD_MEMALLOC_ERROR:

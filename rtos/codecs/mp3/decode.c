@@ -47,19 +47,17 @@ static int fits(const struct hythe_buffer *pcm)
 static void answer(struct decode *decode, const struct hythe_buffer *frame)
 {
     struct frames *stream = stream_of(decode, frame);
+    const struct frame taken = {frame->data, frame->length, frames_next(stream)};
     struct hythe_buffer pcm;
     uint32_t info[FRAMES_INFO_WORDS];
-    uint32_t bytes;
+    uint32_t bytes = 0;
 
     if (!lease_for(decode, frame, &pcm)) {
         return;
     }
     if (fits(&pcm) && frame->length <= FRAMES_BYTES_MAX) {
-        bytes = frames_decode(stream, frame->data, frame->length, (mp3d_sample_t *)(void *)pcm.data,
-                              info);
+        bytes = frames_decode(stream, &taken, (mp3d_sample_t *)(void *)pcm.data, info);
         memcpy(pcm.slot, info, sizeof info);
-    } else {
-        bytes = frames_skip(stream);
     }
     while (hythe_publish(&pcm, bytes, HOLDING_WAIT_MS) == HYTHE_E_FULL) {
         /* No port has taken anything: one of them will, or all of them will be gone. */

@@ -21,26 +21,25 @@ void frames_start(struct frames *frames, uint32_t number)
     frames->sequence = 0;
 }
 
-uint32_t frames_decode(struct frames *frames, const uint8_t *frame, uint32_t bytes,
-                       mp3d_sample_t *samples, uint32_t *info)
+uint32_t frames_next(struct frames *frames)
+{
+    return frames->sequence++;
+}
+
+uint32_t frames_decode(struct frames *frames, const struct frame *frame, mp3d_sample_t *samples,
+                       uint32_t *info)
 {
     mp3dec_frame_info_t decoded = {0, 0, 0, 0, 0, 0};
     uint32_t count =
-        (uint32_t)mp3dec_decode_frame(&frames->decoder, frame, (int)bytes, samples, &decoded);
+        (uint32_t)mp3dec_decode_frame(&frames->decoder, frame->data, (int)frame->bytes, samples,
+                                      &decoded);
     uint32_t all = count * (uint32_t)decoded.channels;
 
     info[FRAMES_INFO_HZ] = (uint32_t)decoded.hz;
     info[FRAMES_INFO_CHANNELS] = (uint32_t)decoded.channels;
     info[FRAMES_INFO_SAMPLES] = count;
-    info[FRAMES_INFO_SEQUENCE] = frames->sequence;
+    info[FRAMES_INFO_SEQUENCE] = frame->sequence;
     info[FRAMES_INFO_STREAM] = frames->number;
-    frames->sequence++;
     to_network_order((uint8_t *)(void *)samples, all);
     return all * (uint32_t)sizeof(mp3d_sample_t);
-}
-
-uint32_t frames_skip(struct frames *frames)
-{
-    frames->sequence++;
-    return 0;
 }

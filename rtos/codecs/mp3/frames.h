@@ -31,14 +31,21 @@ struct frames {
 /* Begins a stream. */
 void frames_start(struct frames *frames, uint32_t number);
 
+/* A frame, and which of its stream it is. */
+struct frame {
+    const uint8_t *data;
+    uint32_t bytes;
+    uint32_t sequence;
+};
+
+/* The number of the next frame. First of all: one that a killed task had taken counts, too. */
+uint32_t frames_next(struct frames *frames);
+
 /*
  * Decodes a frame to `samples`, which has room for FRAMES_PCM_BYTES_MAX, the high byte of each
  * first, as RTP L16 wants it. Returns their bytes. The words of `info` describe them.
  */
-uint32_t frames_decode(struct frames *frames, const uint8_t *frame, uint32_t bytes,
-                       mp3d_sample_t *samples, uint32_t *info);
-
-/* The next frame cannot be decoded; 0 bytes. */
-uint32_t frames_skip(struct frames *frames);
+uint32_t frames_decode(struct frames *frames, const struct frame *frame, mp3d_sample_t *samples,
+                       uint32_t *info);
 
 #endif

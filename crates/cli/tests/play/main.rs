@@ -6,7 +6,11 @@
 
 mod methods;
 mod movie;
+mod outputs;
 mod refusals;
+mod rtp;
+#[path = "../support/mod.rs"]
+mod support;
 mod tasks;
 #[path = "../demo/world.rs"]
 mod world;

@@ -112,10 +112,15 @@ pub(crate) fn start(world: &World, arguments: &[&str]) -> Child {
 
 /// Starts a movie of ten seconds, and waits until its pictures are written.
 pub(crate) fn playing(world: &World, method: &str, stall: &str) -> Child {
+    playing_on(world, "hosted", method, stall)
+}
+
+/// The same on another board.
+pub(crate) fn playing_on(world: &World, board: &str, method: &str, stall: &str) -> Child {
     let movie = Movie::new(world, "film.mp4", 10, &[]);
     let video = world.path("out.y4m");
     let output = text(&video);
-    let arguments = ["--board", "hosted", "--stall", stall, "--video-out", output];
+    let arguments = ["--board", board, "--stall", stall, "--video-out", output];
     let rest = ["--method", method, movie.file()];
     let child = start(world, &[&arguments[..], &rest].concat());
     let written = || fs::metadata(&video).map_or(0, |file| file.len());

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::movie::{self, METHODS, Movie, NEVER, playing};
+use crate::movie::{self, METHODS, Movie, NEVER, playing, playing_on};
 use crate::world::{World, end_of, signal};
 
 #[test]
@@ -129,9 +129,13 @@ fn a_full_disk_is_named() {
 
 #[test]
 fn a_core_killed_while_it_plays_is_named() {
-    for method in ["hythe", "copy"] {
+    for (board, method) in [
+        ("hosted", "hythe"),
+        ("mps2-an386", "hythe"),
+        ("hosted", "copy"),
+    ] {
         let world = World::new();
-        let child = playing(&world, method, NEVER);
+        let child = playing_on(&world, board, method, NEVER);
         signal(world.process_with("player.elf"), Signal::KILL);
         let output = end_of(child);
         assert_eq!(output.status.code(), Some(1), "{output:?}");

@@ -175,6 +175,14 @@ impl Decoded {
         }
     }
 
+    /// Its slot; none: it is in memory of this process.
+    pub(crate) fn into_sample(self) -> Option<Sample> {
+        match self.payload {
+            Payload::Slot(sample) => Some(sample),
+            Payload::Own(_) => None,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match &self.payload {
             Payload::Slot(sample) => sample.len(),

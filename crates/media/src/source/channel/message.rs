@@ -46,7 +46,7 @@ impl Message {
     }
 
     #[cfg(test)]
-    fn on_heap(bytes: &[u8]) -> Self {
+    pub(super) fn on_heap(bytes: &[u8]) -> Self {
         Self {
             held: Arc::new(Held::Heap(bytes.to_vec())),
             range: 0..bytes.len(),

@@ -15,6 +15,7 @@ mod message;
 mod mpeg_audio;
 mod nals;
 mod pcm;
+mod timed;
 mod ts;
 
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -23,6 +24,7 @@ use std::time::Duration;
 use hythe_node::{Node, Sample, Subscriber, TrustPeers};
 
 pub use self::message::Message;
+pub use self::timed::{TimedMessage, TimedSource};
 
 use hythe_rtp::format::StreamFormat;
 use hythe_rtp::unit::Unit;
