@@ -23,6 +23,7 @@ use crate::report::{Played, Sent, Sound};
 use crate::show::{PicturePlayer, Shown};
 use crate::sound::SoundPlayer;
 use crate::stage::{LOOK, Stage};
+use crate::viewer::Viewer;
 use crate::y4m::Y4m;
 
 /// The board that is used where it can be.
@@ -44,6 +45,8 @@ pub struct PlayOptions {
     pub video_out: Option<PathBuf>,
     /// WAV file for the sound; none: it is not kept.
     pub audio_out: Option<PathBuf>,
+    /// Show the pictures in a window, and play the sound by a sound card unless it is written.
+    pub window: bool,
     /// Who decodes, and how bytes cross to the decoder.
     pub method: Method,
     /// How long sound or picture is waited for before the other goes on without it.
@@ -80,6 +83,7 @@ pub(crate) struct SentSamples {
 struct Run<'a> {
     decoders: &'a Decoders,
     stage: &'a Stage,
+    viewer: &'a Viewer,
     sent: &'a SentSamples,
     caller: &'a Caller<'a>,
 }
@@ -88,6 +92,9 @@ struct Run<'a> {
 pub(crate) struct Outcome {
     pub(crate) shown: Option<Shown>,
     pub(crate) sound: Option<Sound>,
+    /// In the window.
+    pub(crate) seen: Option<hythe_screen::Shown>,
+    pub(crate) closed_at_ns: Option<i64>,
 }
 
 impl Player {
@@ -128,6 +135,7 @@ impl Player {
     /// [`PlayError::Interrupted`]; [`PlayError::CoreEnded`]; else what could not be started, read,
     /// decoded or written.
     pub fn run(&self, pool: &Pool, caller: &Caller<'_>) -> Result<Played, PlayError> {
+        let viewer = self.open_viewer()?;
         let decoders = match &self.board {
             Some(board) => {
                 let method = self.options.method;
@@ -141,6 +149,7 @@ impl Player {
         let outcome = self.play(&Run {
             decoders: &decoders,
             stage: &stage,
+            viewer: &viewer,
             sent: &sent,
             caller,
         })?;
@@ -181,11 +190,30 @@ impl Player {
                     && sounds.as_ref().is_none_or(Pair::is_finished)
             };
             stage.run(|| self.watch(run, is_done));
+            let shown = pictures.and_then(Pair::join);
+            let sound = sounds.and_then(Pair::join);
             Ok(Outcome {
-                shown: pictures.and_then(Pair::join),
-                sound: sounds.and_then(Pair::join),
+                shown,
+                sound,
+                // Now, so that no slot is held any more when they are counted.
+                seen: run.viewer.close(),
+                closed_at_ns: stage.is_closed().then(|| stage.at().unwrap_or(0)),
             })
         })
+    }
+
+    fn open_viewer(&self) -> Result<Viewer, PlayError> {
+        if !self.options.window {
+            return Ok(Viewer::default());
+        }
+        let name = self.options.file.file_name().unwrap_or_default();
+        let title = name.to_string_lossy();
+        let audio = self.movie.audio.as_ref();
+        let audio = audio.filter(|_| self.options.audio_out.is_none());
+        Viewer::open(
+            self.movie.video.as_ref().map(|_| &*title),
+            audio.map(|track| (track.header.samples_per_second(), track.header.channels())),
+        )
     }
 
     fn feeder<'a>(
@@ -218,6 +246,7 @@ impl Player {
             from_decoder: flow.from_decoder,
             sent: &run.sent.units,
             output: output.transpose()?,
+            screen: run.viewer.screen.as_ref(),
             stall: self.options.stall,
             start: START.max(self.options.stall),
             starts_clock: self.movie.audio.is_none(),
@@ -243,6 +272,7 @@ impl Player {
             from_decoder: flow.from_decoder,
             sent: &run.sent.frames,
             sink: sink.transpose()?,
+            speaker: run.viewer.speaker.as_ref(),
             stall: self.options.stall,
             start: START.max(self.options.stall),
             waits_for_picture: self.movie.video.is_some(),
@@ -261,6 +291,7 @@ impl Player {
             if (run.caller.is_stop_requested)() {
                 return Err(PlayError::Interrupted);
             }
+            run.viewer.look(run.stage)?;
             run.decoders.check()?;
             let at = run.stage.at().unwrap_or(0);
             let at = Duration::from_nanos(u64::try_from(at).unwrap_or(0));

@@ -49,6 +49,8 @@ pub struct Played {
     pub hops: Vec<Hop>,
     /// Slots that somebody still holds when all is over.
     pub slots_leaked: u32,
+    /// Where the movie was when its window was closed; none: it was played to its end.
+    pub closed_at_ns: Option<i64>,
     /// Each picture.
     pub frames: Vec<Frame>,
 }
@@ -99,6 +101,9 @@ pub struct Sound {
     pub bytes: u64,
     #[serde(skip)]
     pub(crate) wakes: u64,
+    /// Blocks and bytes that a sound card was given.
+    #[serde(skip)]
+    pub(crate) queued: (u64, u64),
 }
 
 impl Sound {
@@ -112,6 +117,7 @@ impl Sound {
             stalls: 0,
             bytes: 0,
             wakes: 0,
+            queued: (0, 0),
         }
     }
 }
@@ -120,7 +126,7 @@ impl Sound {
 #[derive(Debug, Serialize)]
 pub struct Hop {
     /// `storage`: file to slot; `compressed`: Linux to core; `picture`, `samples`: core to Linux;
-    /// `video_out`, `audio_out`: slot to file.
+    /// `video_out`, `audio_out`: slot to file; `window`, `sound_card`: slot to SDL.
     pub name: &'static str,
     /// Buffers that crossed.
     pub buffers: u64,

@@ -8,8 +8,10 @@ mod methods;
 mod movie;
 mod refusals;
 mod tasks;
+mod window;
 #[path = "../demo/world.rs"]
 mod world;
+mod x_server;
 
 use std::fs;
 
