@@ -135,7 +135,7 @@ impl Player {
     /// [`PlayError::Interrupted`]; [`PlayError::CoreEnded`]; else what could not be started, read,
     /// decoded or written.
     pub fn run(&self, pool: &Pool, caller: &Caller<'_>) -> Result<Played, PlayError> {
-        let viewer = self.open_viewer()?;
+        let viewer = self.open_viewer(caller.is_stop_requested)?;
         let decoders = match &self.board {
             Some(board) => {
                 let method = self.options.method;
@@ -202,7 +202,7 @@ impl Player {
         })
     }
 
-    fn open_viewer(&self) -> Result<Viewer, PlayError> {
+    fn open_viewer(&self, gives_up: &dyn Fn() -> bool) -> Result<Viewer, PlayError> {
         if !self.options.window {
             return Ok(Viewer::default());
         }
@@ -213,6 +213,7 @@ impl Player {
         Viewer::open(
             self.movie.video.as_ref().map(|_| &*title),
             audio.map(|track| (track.header.samples_per_second(), track.header.channels())),
+            gives_up,
         )
     }
 

@@ -24,9 +24,15 @@ pub(crate) struct Viewer {
 
 impl Viewer {
     /// Opens a window with this title, and a sound card for this rate and these channels. Without
-    /// a sound card it plays on silently.
-    pub(crate) fn open(title: Option<&str>, sound: Option<(u32, u8)>) -> Result<Self, PlayError> {
-        let screen = title.map(Screen::open).transpose()?;
+    /// a sound card it plays on silently. While a display is silent, `gives_up` is asked.
+    pub(crate) fn open(
+        title: Option<&str>,
+        sound: Option<(u32, u8)>,
+        gives_up: &dyn Fn() -> bool,
+    ) -> Result<Self, PlayError> {
+        let screen = title
+            .map(|title| Screen::open(title, gives_up))
+            .transpose()?;
         let speaker = match sound.map(|(hz, channels)| Speaker::open(hz, channels)) {
             Some(Ok(speaker)) => Some(speaker),
             Some(Err(error @ ScreenError::NoSound { .. })) => {

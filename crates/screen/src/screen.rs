@@ -70,13 +70,14 @@ struct State {
 }
 
 impl Screen {
-    /// Opens a window, which is seen with the first picture, in the size of that.
+    /// Opens a window, which is seen with the first picture, in the size of that. While the display
+    /// does not answer, `gives_up` is asked now and then.
     ///
     /// # Errors
     ///
     /// [`ScreenError::NoLibrary`], [`ScreenError::NoFunction`]; [`ScreenError::NoWindow`],
-    /// [`ScreenError::Silent`] after ten seconds, [`ScreenError::DisplayLost`].
-    pub fn open(title: &str) -> Result<Self, ScreenError> {
+    /// [`ScreenError::Silent`] after ten seconds or given up, [`ScreenError::DisplayLost`].
+    pub fn open(title: &str, gives_up: &dyn Fn() -> bool) -> Result<Self, ScreenError> {
         let sdl = Sdl::load()?;
         let shared = Arc::new(Shared::default());
         let (own, title) = (Arc::clone(&shared), title.to_owned());
@@ -91,14 +92,19 @@ impl Screen {
             reason: format!("no thread for it: {error}"),
         })?;
         let screen = Self { shared };
-        screen.wait(OPEN, |state| state.is_open || state.is_over);
+        let begun = Instant::now();
+        screen.wait(OPEN, |state| state.is_open || state.is_over || gives_up());
         match screen.failure() {
             Some(failure) => Err(failure),
             None if screen.shared.lock().is_open => Ok(screen),
-            None => Err(ScreenError::Silent {
-                display: display_or_none(),
-                waited: OPEN,
-            }),
+            None => {
+                // Nobody waits for it any more.
+                screen.shared.lock().is_ending = true;
+                Err(ScreenError::Silent {
+                    display: display_or_none(),
+                    waited: Duration::from_secs(begun.elapsed().as_secs()),
+                })
+            }
         }
     }
 

@@ -234,6 +234,26 @@ fn a_display_that_stands_still_holds_nothing_up() {
 }
 
 #[test]
+fn a_display_that_does_not_answer_can_be_given_up() {
+    let (world, display) = (World::new(), XServer::start());
+    let movie = Movie::new(&world, "red.mp4", 1, RED);
+    display.signal(Signal::STOP);
+    let child = play(&world, &display.name(), &[movie.file()]);
+    let tasks = format!("/proc/{}/task", child.id());
+    let is_waiting = || {
+        let tasks = fs::read_dir(&tasks).into_iter().flatten().flatten();
+        let mut names = tasks.flat_map(|task| fs::read_to_string(task.path().join("comm")));
+        names.any(|name| name == "window\n")
+    };
+    eventually("it waits", is_waiting, || "not yet".to_owned());
+    signal(child.id(), Signal::INT);
+    let output = end_of(child);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(output.stderr, b"hythe: interrupted\n", "{output:?}");
+    world.is_clean();
+}
+
+#[test]
 fn what_a_window_lacks_is_named_with_what_to_do() {
     let world = World::new();
     let movie = Movie::new(&world, "red.mp4", 1, RED);
