@@ -41,6 +41,8 @@ packages=(
     cpio                 # its initramfs
     xz-utils             # unpacks its kernel
     stress-ng            # uses System V segments hard, in a test of those that a core sees
+    xvfb                 # a display without a screen, for the player's window
+    libsdl2-2.0-0        # opens that window
     squashfs-tools       # images laid out in the order of a pack, in a test
 )
 

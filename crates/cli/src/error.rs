@@ -5,7 +5,6 @@
 
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use hythe::core::CoreError;
 use hythe::core::tasks::TaskError;
@@ -96,11 +95,11 @@ impl CliError {
     }
 
     /// With which code to exit.
-    pub(crate) fn exit_code(&self) -> ExitCode {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            error if error.is_closed_output() => ExitCode::SUCCESS,
-            error if error.is_wrong_use() => ExitCode::from(2),
-            _ => ExitCode::FAILURE,
+            error if error.is_closed_output() => 0,
+            error if error.is_wrong_use() => 2,
+            _ => 1,
         }
     }
 

@@ -57,8 +57,8 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => wrong_use(error),
     };
-    match run(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+    let code = match run(arguments) {
+        Ok(()) => 0,
         Err(error) => {
             if !error.is_closed_output() {
                 // Nobody may be left to read it: whoever started a detached agent.
@@ -66,7 +66,9 @@ fn main() -> ExitCode {
             }
             error.exit_code()
         }
-    }
+    };
+    hythe_screen::exit_if_stuck(code);
+    ExitCode::from(code)
 }
 
 /// Prints help, version, or what is wrong with the arguments, and ends: as clap does, but without

@@ -33,6 +33,12 @@ pub(crate) struct PlayArgs {
     /// Write the sound to this WAV file as it is heard.
     #[arg(long, value_name = "FILE.wav")]
     audio_out: Option<PathBuf>,
+    /// Show the movie in a window also where it is written to files, or no display is named.
+    #[arg(long, conflicts_with = "no_window")]
+    window: bool,
+    /// Show no window and play no sound; default: where no display is named, or with --video-out.
+    #[arg(long)]
+    no_window: bool,
     /// Send the movie as RTP, too: sound as L16 to this address, picture as H.264 to the port two
     /// behind; rtp://HOST:PORT?ttl=N&interface=NAME for a group
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_address)]
@@ -78,7 +84,9 @@ pub(crate) fn run(args: PlayArgs, globals: &Globals) -> Result<(), CliError> {
 }
 
 fn play(args: PlayArgs, stop: &Stop) -> Result<Played, CliError> {
+    let has_display = args.video_out.is_none() && hythe_screen::display().is_some();
     let player = Player::prepare(PlayOptions {
+        window: args.window || has_display && !args.no_window,
         file: args.file,
         board: args.board,
         video_out: args.video_out,
@@ -149,6 +157,10 @@ fn render(played: &Played) -> String {
             percentiles("decoding", played.decode_ns),
             percentiles("from file to shown", played.file_to_shown_ns),
         );
+    }
+    if let Some(at_ns) = played.closed_at_ns {
+        let at = at_ns as f64 / 1e9;
+        let _ = writeln!(text, "the window was closed at {at:.1} s");
     }
     if let Some(sound) = &played.sound {
         let _ = writeln!(

@@ -12,6 +12,7 @@ use hythe_demo::DemoError;
 use hythe_latency::{LatencyError, host};
 use hythe_play::PlayError;
 use hythe_preload::PreloadError;
+use hythe_screen::ScreenError;
 use hythe_terminal::escaped;
 
 pub(crate) fn of_pool(error: &PoolError) -> &'static str {
@@ -143,6 +144,12 @@ pub(crate) fn of_play(error: &PlayError) -> String {
         PlayError::Core(error) => of_core(error),
         PlayError::NotBuilt { .. } => {
             ": `make setup` (or `cargo xtask boards`) builds it".to_owned()
+        }
+        PlayError::Screen(ScreenError::NoLibrary { .. } | ScreenError::NoFunction { .. }) => {
+            ": apt-get install libsdl2-2.0-0, or --no-window".to_owned()
+        }
+        PlayError::Screen(ScreenError::NoWindow { .. } | ScreenError::Silent { .. }) => {
+            " (--no-window plays without)".to_owned()
         }
         _ => String::new(),
     }

@@ -9,10 +9,15 @@
 /// may be late without being heard, as in the buffer of a sound card.
 const GRACE_NS: i64 = 20_000_000;
 
+/// How far from what is heard it may be before it is set: half a second picture of film, and what
+/// a viewer does not see.
+const TOLERANCE_NS: i64 = 40_000_000;
+
 /// Where a movie is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     state: State,
+    is_paused: bool,
     /// How often it stood.
     pub(crate) stalls: u64,
 }
@@ -49,6 +54,9 @@ impl Clock {
         else {
             return None;
         };
+        if self.is_paused {
+            return Some(at_ns.min(limit_ns));
+        }
         let gone = i64::try_from(now_ns.saturating_sub(since_ns)).unwrap_or(i64::MAX);
         Some(at_ns.saturating_add(gone).min(limit_ns))
     }
@@ -75,6 +83,29 @@ impl Clock {
                 (*since_ns, *at_ns) = (now_ns, here_ns);
             }
             *limit_ns = end_ns.saturating_add(GRACE_NS);
+        }
+    }
+
+    /// The sound card is at `heard_ns`: sets the clock where it is further off than can be seen.
+    pub(crate) fn follow(&mut self, now_ns: u64, heard_ns: i64) {
+        let is_off = |at: i64| at.saturating_sub(heard_ns).abs() > TOLERANCE_NS;
+        if self.is_paused || self.is_free() || !self.at(now_ns).is_some_and(is_off) {
+            return;
+        }
+        self.set(now_ns, heard_ns);
+    }
+
+    /// Stands, or goes on from there.
+    pub(crate) fn pause(&mut self, now_ns: u64, is_paused: bool) {
+        if let Some(at_ns) = self.at(now_ns) {
+            self.set(now_ns, at_ns);
+        }
+        self.is_paused = is_paused;
+    }
+
+    fn set(&mut self, now: u64, at: i64) {
+        if let State::Going { now_ns, at_ns, .. } = &mut self.state {
+            (*now_ns, *at_ns) = (now, at);
         }
     }
 
@@ -121,6 +152,40 @@ mod tests {
         clock.extend(at(510), 300 * MS);
         assert_eq!(clock.stalls, 1, "it was in time");
         assert_eq!(clock.at(at(590)), Some(190 * MS + GRACE_NS));
+    }
+
+    #[test]
+    fn it_follows_a_sound_card_that_is_off() {
+        let mut clock = Clock::default();
+        clock.start(0);
+        clock.extend(0, 10_000 * MS);
+        let ms = |ms: u64| ms * 1_000_000;
+        clock.follow(ms(1000), 961 * MS);
+        assert_eq!(clock.at(ms(1000)), Some(1000 * MS), "nobody sees it");
+        clock.follow(ms(1000), 900 * MS);
+        assert_eq!(clock.at(ms(1100)), Some(1000 * MS), "it is slower");
+        clock.follow(ms(1100), 1100 * MS);
+        assert_eq!(clock.at(ms(1100)), Some(1100 * MS), "it is faster");
+        clock.let_go(ms(1100));
+        clock.follow(ms(1200), 0);
+        assert_eq!(clock.at(ms(1200)), Some(1200 * MS), "it plays silence");
+    }
+
+    #[test]
+    fn while_it_is_paused_it_stands_whatever_the_sound_does() {
+        let mut clock = Clock::default();
+        let ms = |ms: u64| ms * 1_000_000;
+        clock.start(0);
+        clock.extend(0, 200 * MS);
+        clock.pause(ms(100), true);
+        clock.extend(ms(150), 400 * MS);
+        clock.follow(ms(200), 0);
+        assert_eq!(clock.at(ms(5000)), Some(100 * MS));
+        clock.let_go(ms(6000));
+        assert_eq!(clock.at(ms(7000)), Some(100 * MS));
+        clock.pause(ms(8000), false);
+        assert_eq!(clock.at(ms(8100)), Some(200 * MS));
+        assert_eq!(clock.stalls, 0);
     }
 
     #[test]

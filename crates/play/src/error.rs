@@ -140,6 +140,9 @@ pub enum PlayError {
     /// The copying transfer's errors.
     #[error(transparent)]
     Vring(#[from] hythe_vring::VringError),
+    /// There is no window, or no more.
+    #[error(transparent)]
+    Screen(#[from] hythe_screen::ScreenError),
     /// The pool's errors.
     #[error(transparent)]
     Node(#[from] hythe::NodeError),

@@ -1,7 +1,8 @@
 //! The player: an RTOS core decodes sound and picture of a movie, and Linux keeps them in step.
 //!
 //! ```text
-//! file --feed--> h264, mp3 --> decoders --> picture, pcm --sound, show--> WAV, Y4M
+//! file --feed--> h264, mp3 --> decoders --> picture, pcm --sound, show--> WAV or sound card,
+//!                                                                        Y4M, window
 //! ```
 //!
 //! `hythe play` calls it. [`Player::prepare`] reads the movie's index and chooses a board.
@@ -31,6 +32,7 @@ mod show;
 mod sound;
 mod stage;
 mod summary;
+mod viewer;
 mod y4m;
 
 pub use error::PlayError;

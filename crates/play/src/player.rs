@@ -25,6 +25,7 @@ use crate::rtp::{RtpOptions, RtpSenders, SoundQueue};
 use crate::show::{PicturePlayer, Shown};
 use crate::sound::SoundPlayer;
 use crate::stage::Stage;
+use crate::viewer::Viewer;
 use crate::y4m::Y4m;
 
 /// The board that is used where it can be.
@@ -52,6 +53,8 @@ pub struct PlayOptions {
     /// Where sound and picture are sent as RTP; none: nowhere. From the slots of a core, so not
     /// with other methods than [`Method::Hythe`].
     pub rtp: Option<RtpOptions>,
+    /// Show the pictures in a window, and play the sound by a sound card unless it is written.
+    pub window: bool,
     /// Who decodes, and how bytes cross to the decoder.
     pub method: Method,
     /// How long sound or picture is waited for before the other goes on without it.
@@ -88,6 +91,7 @@ pub(crate) struct SentSamples {
 struct Run<'a> {
     decoders: &'a Decoders,
     stage: &'a Arc<Stage>,
+    viewer: &'a Viewer,
     sent: &'a SentSamples,
     caller: &'a Caller<'a>,
 }
@@ -97,6 +101,9 @@ pub(crate) struct Outcome {
     pub(crate) shown: Option<Shown>,
     pub(crate) sound: Option<Sound>,
     pub(crate) rtp: Vec<RtpStream>,
+    /// In the window.
+    pub(crate) seen: Option<hythe_screen::Shown>,
+    pub(crate) closed_at_ns: Option<i64>,
 }
 
 impl Player {
@@ -143,6 +150,7 @@ impl Player {
     /// [`PlayError::Interrupted`]; [`PlayError::CoreEnded`]; else what could not be started, read,
     /// decoded or written.
     pub fn run(&self, pool: &Pool, caller: &Caller<'_>) -> Result<Played, PlayError> {
+        let viewer = self.open_viewer(caller.is_stop_requested)?;
         let decoders = match &self.board {
             Some(board) => {
                 let method = self.options.method;
@@ -156,6 +164,7 @@ impl Player {
         let outcome = self.play(&Run {
             decoders: &decoders,
             stage: &stage,
+            viewer: &viewer,
             sent: &sent,
             caller,
         })?;
@@ -209,12 +218,32 @@ impl Player {
                     && streams.iter().all(ScopedJoinHandle::is_finished)
             };
             stage.run(|| self.watch(run, is_done));
+            let shown = pictures.and_then(Pair::join);
+            let sound = sounds.and_then(Pair::join);
             Ok(Outcome {
-                shown: pictures.and_then(Pair::join),
-                sound: sounds.and_then(Pair::join),
+                shown,
+                sound,
                 rtp: streams.into_iter().filter_map(joined).collect(),
+                // Now, so that no slot is held any more when they are counted.
+                seen: run.viewer.close(),
+                closed_at_ns: stage.is_closed().then(|| stage.at().unwrap_or(0)),
             })
         })
+    }
+
+    fn open_viewer(&self, gives_up: &dyn Fn() -> bool) -> Result<Viewer, PlayError> {
+        if !self.options.window {
+            return Ok(Viewer::default());
+        }
+        let name = self.options.file.file_name().unwrap_or_default();
+        let title = name.to_string_lossy();
+        let audio = self.movie.audio.as_ref();
+        let audio = audio.filter(|_| self.options.audio_out.is_none());
+        Viewer::open(
+            self.movie.video.as_ref().map(|_| &*title),
+            audio.map(|track| (track.header.samples_per_second(), track.header.channels())),
+            gives_up,
+        )
     }
 
     fn feeder<'a>(
@@ -247,6 +276,7 @@ impl Player {
             from_decoder: flow.from_decoder,
             sent: &run.sent.units,
             output: output.transpose()?,
+            screen: run.viewer.screen.as_ref(),
             stall: self.options.stall,
             start: self.start(),
             starts_clock: self.movie.audio.is_none(),
@@ -273,6 +303,7 @@ impl Player {
             from_decoder: flow.from_decoder,
             sent: &run.sent.frames,
             sink: sink.transpose()?,
+            speaker: run.viewer.speaker.as_ref(),
             stall: self.options.stall,
             start: self.start(),
             waits_for_picture: self.movie.video.is_some(),
@@ -292,6 +323,7 @@ impl Player {
             if (run.caller.is_stop_requested)() {
                 return Err(PlayError::Interrupted);
             }
+            run.viewer.look(run.stage)?;
             run.decoders.check()?;
             let waited = self.start();
             if run.stage.silence() > waited {

@@ -53,6 +53,8 @@ pub struct Played {
     pub hops: Vec<Hop>,
     /// Slots that somebody still holds when all is over.
     pub slots_leaked: u32,
+    /// Where the movie was when its window was closed; none: it was played to its end.
+    pub closed_at_ns: Option<i64>,
     /// Each picture.
     pub frames: Vec<Frame>,
 }
@@ -106,6 +108,9 @@ pub struct Sound {
     /// Blocks that were not sent as RTP, because those before them were not sent yet.
     #[serde(skip)]
     pub(crate) unsent: u64,
+    /// Blocks and bytes that a sound card was given.
+    #[serde(skip)]
+    pub(crate) queued: (u64, u64),
 }
 
 impl Sound {
@@ -120,6 +125,7 @@ impl Sound {
             bytes: 0,
             wakes: 0,
             unsent: 0,
+            queued: (0, 0),
         }
     }
 }
@@ -173,8 +179,9 @@ impl RtpStream {
 #[derive(Debug, Serialize)]
 pub struct Hop {
     /// `storage`: file to slot; `compressed`: Linux to core; `picture`, `samples`: core to Linux;
-    /// `video_out`, `audio_out`: slot to file; `media`: samples from slots to the network,
-    /// `media_picture`: access units from the file to the network.
+    /// `video_out`, `audio_out`: slot to file; `window`, `sound_card`: slot to SDL; `media`:
+    /// samples from slots to the network, `media_picture`: access units from the file to the
+    /// network.
     pub name: &'static str,
     /// Buffers that crossed.
     pub buffers: u64,

@@ -1,10 +1,11 @@
 //! Pictures: takes what the core decoded, and shows each when the clock says so.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hythe::media::source::mp4::movie::{PlacedSample, VideoTrack};
 use hythe::monotonic_ns;
+use hythe_screen::{Picture as _, Screen};
 
 use crate::error::PlayError;
 use crate::method::{Decoded, Receiver};
@@ -12,6 +13,7 @@ use crate::pair::TrackPlayer;
 use crate::ports::{LAST_NUMBER, PictureInfo, UnitTag};
 use crate::report::{Frame, Sent};
 use crate::stage::{LOOK, Stage, locked};
+use crate::viewer::Taken;
 use crate::y4m::Y4m;
 
 /// Shows the pictures of a movie.
@@ -21,6 +23,7 @@ pub(crate) struct PicturePlayer<'a> {
     pub(crate) from_decoder: Box<dyn Receiver>,
     pub(crate) sent: &'a Mutex<Vec<Sent>>,
     pub(crate) output: Option<Y4m>,
+    pub(crate) screen: Option<&'a Screen>,
     pub(crate) stall: Duration,
     pub(crate) start: Duration,
     /// Nobody else starts the clock.
@@ -58,9 +61,27 @@ impl TrackPlayer for PicturePlayer<'_> {
 
     fn play(&mut self) -> Result<Shown, PlayError> {
         let mut shown = Shown::default();
+        let done = self.show_all(&mut shown);
+        self.stage.unless_closed(done)?;
+        self.stage.end_pictures();
+        shown.wakes = self.from_decoder.wakes();
+        if let Some(output) = &mut self.output {
+            output.finish()?;
+        }
+        Ok(shown)
+    }
+
+    fn decoded(&mut self) -> &mut dyn Receiver {
+        &mut *self.from_decoder
+    }
+}
+
+impl PicturePlayer<'_> {
+    /// Shows the pictures to the end of the movie.
+    fn show_all(&mut self, shown: &mut Shown) -> Result<(), PlayError> {
         let mut arrivals = Arrivals::default();
         // Stands in for what is missing; and how many were missing before it.
-        let mut last: Option<(PictureInfo, Decoded)> = None;
+        let mut last: Option<Arc<Taken>> = None;
         let mut owed = 0;
         for (number, unit) in in_order(&self.track.units) {
             let turn = self.turn(number, unit, &mut arrivals)?;
@@ -76,20 +97,22 @@ impl TrackPlayer for PicturePlayer<'_> {
                 frame.file_to_shown_ns = self.read_ns(number).map(|read| now_ns - read);
                 shown.size = info.size;
                 shown.bytes += sample.len() as u64;
-                last = Some((info, sample));
+                let taken = Arc::new(Taken::new(info.size, sample));
+                if let Some(screen) = self.screen {
+                    screen.show(taken.clone());
+                }
+                last = Some(taken);
             }
             shown.frames.push(frame);
             owed += 1;
-            if let Some((info, sample)) = &last {
-                let picture = sample.bytes();
+            if let Some(taken) = &last {
                 for _ in 0..std::mem::take(&mut owed) {
                     if let Some(output) = &mut self.output {
-                        output.write(info.size, picture)?;
+                        output.write(taken.size(), taken.bytes())?;
                     }
                 }
             }
         }
-        shown.wakes = self.from_decoder.wakes();
         // With sound it was worth playing.
         if last.is_none() && self.starts_clock {
             return Err(PlayError::NothingDecoded {
@@ -97,19 +120,18 @@ impl TrackPlayer for PicturePlayer<'_> {
                 waited: self.start,
             });
         }
-        if let Some(output) = &mut self.output {
-            output.finish()?;
+        self.see_the_last()
+    }
+
+    /// The last picture of a window stays as long as it lasts.
+    fn see_the_last(&self) -> Result<(), PlayError> {
+        let end_ns = self.track.units.iter().map(PlacedSample::end_ns).max();
+        match (self.screen, end_ns) {
+            (Some(_), Some(end_ns)) => self.stage.wait_until(end_ns).map(drop),
+            _ => Ok(()),
         }
-        self.stage.end_pictures();
-        Ok(shown)
     }
 
-    fn decoded(&mut self) -> &mut dyn Receiver {
-        &mut *self.from_decoder
-    }
-}
-
-impl PicturePlayer<'_> {
     /// Waits for the picture of `number`, no longer than it is worth.
     fn turn(
         &mut self,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use hythe::media::sink::Sink;
 use hythe::media::source::mp4::movie::{AudioTrack, PlacedSample};
 use hythe::rtp::unit::Unit;
+use hythe_screen::Speaker;
 
 use crate::error::PlayError;
 use crate::method::{Decoded, Receiver};
@@ -14,6 +15,7 @@ use crate::ports::SoundInfo;
 use crate::report::{Sent, Sound};
 use crate::rtp::SoundQueue;
 use crate::stage::{LOOK, Stage, locked};
+use crate::viewer::{AHEAD_NS, queue};
 
 /// Bytes of a sample of a channel.
 const SAMPLE_BYTES: usize = 2;
@@ -25,6 +27,8 @@ pub(crate) struct SoundPlayer<'a> {
     pub(crate) from_decoder: Box<dyn Receiver>,
     pub(crate) sent: &'a Mutex<Vec<Sent>>,
     pub(crate) sink: Option<Box<dyn Sink + Send>>,
+    /// The sound card; none from when it fails.
+    pub(crate) speaker: Option<&'a Speaker>,
     pub(crate) stall: Duration,
     /// For the first block and picture, which the core decodes while it may still be starting.
     pub(crate) start: Duration,
@@ -38,28 +42,14 @@ impl TrackPlayer for SoundPlayer<'_> {
 
     fn play(&mut self) -> Result<Sound, PlayError> {
         let mut sound = Sound::new(self.track.header);
-        let first = self.take(self.start)?;
-        if first.is_none() && !self.waits_for_picture {
-            return Err(PlayError::NothingDecoded {
-                what: "sound",
-                waited: self.start,
-            });
-        }
-        self.start_clock()?;
-        let mut next = match first {
-            Some(block) => Some(block),
-            None => self.take_or_end(0)?,
-        };
-        while let Some((number, block)) = next {
-            let frame = self.frame(number)?;
-            self.play_block(&frame, block, &mut sound)?;
-            next = self.take_or_end(number + 1)?;
-        }
+        let mut reached = 0;
+        let done = self.play_all(&mut sound, &mut reached);
+        self.stage.unless_closed(done)?;
         self.stage.with_clock(|clock, now_ns| {
             clock.let_go(now_ns);
             sound.stalls = clock.stalls;
         });
-        sound.silent = self.track.frames.len() as u64 - sound.blocks - sound.late;
+        sound.silent = reached - sound.blocks - sound.late;
         if let Some(sink) = &mut self.sink {
             sink.finish()?;
         }
@@ -74,6 +64,44 @@ impl TrackPlayer for SoundPlayer<'_> {
 }
 
 impl SoundPlayer<'_> {
+    /// Plays the blocks to the end of the track; `reached` is how many frames that were, those of
+    /// which no block came included.
+    fn play_all(&mut self, sound: &mut Sound, reached: &mut u64) -> Result<(), PlayError> {
+        let first = self.take(self.start)?;
+        if first.is_none() && !self.waits_for_picture {
+            return Err(PlayError::NothingDecoded {
+                what: "sound",
+                waited: self.start,
+            });
+        }
+        self.start_clock()?;
+        let mut next = match first {
+            Some(block) => Some(block),
+            None => self.take_or_end(0)?,
+        };
+        while let Some((number, block)) = next {
+            let frame = self.frame(number)?;
+            self.play_block(&frame, block, sound)?;
+            *reached = u64::from(number) + 1;
+            next = self.take_or_end(number + 1)?;
+        }
+        *reached = self.track.frames.len() as u64;
+        self.hear_the_last()
+    }
+
+    /// The sound card plays what it has.
+    fn hear_the_last(&self) -> Result<(), PlayError> {
+        let begun = Instant::now();
+        let Some(speaker) = self.speaker else {
+            return Ok(());
+        };
+        while !speaker.is_drained() && begun.elapsed() < self.stall {
+            self.stage.go_on()?;
+            std::thread::sleep(LOOK / 10);
+        }
+        Ok(())
+    }
+
     /// Waits until there is a picture, too, as long as one may take.
     fn start_clock(&self) -> Result<(), PlayError> {
         let begun = Instant::now();
@@ -166,10 +194,11 @@ impl SoundPlayer<'_> {
         }
         self.stage
             .with_clock(|clock, now_ns| clock.extend(now_ns, end_ns));
-        self.stage.wait_until(frame.time_ns)?;
+        let ahead_ns = self.speaker.map_or(0, |_| AHEAD_NS);
+        self.stage.wait_until(frame.time_ns - ahead_ns)?;
         sound.blocks += 1;
         sound.bytes += block.len() as u64;
-        self.write(frame, &block)?;
+        self.write(frame, &block, sound)?;
         let (time, cut) = self.heard(frame);
         if let Some(queue) = &mut self.rtp
             && let Some(sample) = block.into_sample()
@@ -198,16 +227,30 @@ impl SoundPlayer<'_> {
         SAMPLE_BYTES * usize::from(self.track.header.channels())
     }
 
-    fn write(&mut self, frame: &PlacedSample, block: &Decoded) -> Result<(), PlayError> {
+    fn write(
+        &mut self,
+        frame: &PlacedSample,
+        block: &Decoded,
+        sound: &mut Sound,
+    ) -> Result<(), PlayError> {
         let (time, cut) = self.heard(frame);
         let sample_bytes = self.sample_bytes();
-        let Some(sink) = &mut self.sink else {
-            return Ok(());
-        };
         let heard = block.bytes().get(cut..).unwrap_or_default();
         if heard.is_empty() {
             return Ok(());
         }
+        if let Some(speaker) = self.speaker {
+            match queue(speaker, self.stage, heard, frame.end_ns()) {
+                true => {
+                    sound.queued.0 += 1;
+                    sound.queued.1 += heard.len() as u64;
+                }
+                false => self.speaker = None,
+            }
+        }
+        let Some(sink) = &mut self.sink else {
+            return Ok(());
+        };
         let unit = Unit {
             pieces: &[heard],
             time,

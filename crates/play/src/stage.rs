@@ -20,6 +20,8 @@ pub(crate) struct Stage {
     /// The clock has begun to go, or goes again.
     goes: Condvar,
     is_over: AtomicBool,
+    /// That is so because somebody has seen enough.
+    is_closed: AtomicBool,
     /// The first picture was taken: the movie may begin.
     has_picture: AtomicBool,
     /// Since when the core was sent something, or was to be, and has sent nothing; in nanoseconds
@@ -60,6 +62,8 @@ impl Stage {
                 std::mem::forget(end);
                 Some(done)
             }
+            // It ends in order, as the others do.
+            Err(PlayError::Interrupted) if self.is_closed() => None,
             Err(error) => {
                 locked(&self.failure).get_or_insert(error);
                 None
@@ -70,6 +74,25 @@ impl Stage {
     /// What ended it before its time.
     pub(crate) fn failure(&self) -> Option<PlayError> {
         locked(&self.failure).take()
+    }
+
+    /// Ends the movie where it is: what was played until then is reported.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    /// Has somebody seen enough?
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// What was begun is as good as done where somebody has seen enough.
+    pub(crate) fn unless_closed(&self, done: Result<(), PlayError>) -> Result<(), PlayError> {
+        match done {
+            Err(PlayError::Interrupted) if self.is_closed() => Ok(()),
+            done => done,
+        }
     }
 
     /// An error as soon as the threads are to end.

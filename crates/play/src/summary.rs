@@ -3,22 +3,23 @@
 use hythe::core::Board;
 
 use crate::player::{Outcome, Player, SentSamples};
-use crate::report::{Hop, Percentiles, Played, RtpStream, Sound};
-use crate::show::Shown;
+use crate::report::{Hop, Percentiles, Played, RtpStream};
 use crate::stage::locked;
 
 impl Player {
     /// What came of a run.
     pub(crate) fn report(&self, outcome: Outcome, sent: SentSamples, slots_leaked: u32) -> Played {
+        let mut hops = self.hops(&outcome, &sent);
         let Outcome {
             shown,
             sound,
             mut rtp,
+            closed_at_ns,
+            ..
         } = outcome;
         if let (Some(sound), Some(stream)) = (&sound, rtp.iter_mut().find(|sent| sent.is_sound())) {
             stream.dropped = sound.unsent;
         }
-        let mut hops = self.hops(shown.as_ref(), sound.as_ref(), &sent);
         hops.extend(rtp.iter().map(RtpStream::hop));
         let shown = shown.unwrap_or_default();
         let frames = &shown.frames;
@@ -46,6 +47,7 @@ impl Player {
             rtp,
             hops,
             slots_leaked,
+            closed_at_ns,
             frames: shown.frames,
         }
     }
@@ -53,8 +55,9 @@ impl Player {
     /// Copies are those of the code that runs: `pread` from the page cache into the slot or memory
     /// (one); to the decoder and back as the method has them; a picture is written from where it
     /// came to (one, the kernel's), samples are turned around for WAV, gathered, and written
-    /// (three).
-    fn hops(&self, shown: Option<&Shown>, sound: Option<&Sound>, sent: &SentSamples) -> Vec<Hop> {
+    /// (three); SDL copies once what it is to show or play.
+    fn hops(&self, outcome: &Outcome, sent: &SentSamples) -> Vec<Hop> {
+        let (shown, sound) = (outcome.shown.as_ref(), outcome.sound.as_ref());
         let hop = |name, buffers, bytes, cpu_copies, wakes| Hop {
             name,
             buffers,
@@ -85,6 +88,9 @@ impl Player {
                 hops.push(hop("video_out", buffers, shown.bytes, 1, 0));
             }
         }
+        if let Some(seen) = outcome.seen {
+            hops.push(hop("window", seen.pictures, seen.bytes, 1, 0));
+        }
         if let Some(sound) = sound {
             hops.push(hop(
                 "samples",
@@ -95,6 +101,9 @@ impl Player {
             ));
             if self.options.audio_out.is_some() {
                 hops.push(hop("audio_out", sound.blocks, sound.bytes, 3, 0));
+            }
+            if let (blocks @ 1.., bytes) = sound.queued {
+                hops.push(hop("sound_card", blocks, bytes, 1, 0));
             }
         }
         hops

@@ -29,6 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-demo", DEMO),
     ("hythe-play", PLAY),
     ("hythe-vring", &["hythe-abi", "hythe-memory", "hythe-node"]),
+    ("hythe-screen", &["hythe-terminal"]),
     ("hythe-testing", &[]),
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
@@ -76,7 +77,13 @@ const FACADE: &[&str] = &[
 const REPORT: &[&str] = &["hythe-sys", "hythe-terminal", "hythe-latency"];
 const DEMO: &[&str] = &["hythe", "hythe-sys", "hythe-terminal"];
 /// The player besides compares with copying.
-const PLAY: &[&str] = &["hythe", "hythe-vring", "hythe-sys", "hythe-terminal"];
+const PLAY: &[&str] = &[
+    "hythe",
+    "hythe-screen",
+    "hythe-vring",
+    "hythe-sys",
+    "hythe-terminal",
+];
 
 /// The command besides asks the kernel what this machine can do (`hythe doctor`).
 const COMMAND: &[&str] = &[
@@ -86,6 +93,7 @@ const COMMAND: &[&str] = &[
     "hythe-preload",
     "hythe-latency",
     "hythe-report",
+    "hythe-screen",
     "hythe-sys",
     "hythe-terminal",
 ];

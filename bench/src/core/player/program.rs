@@ -71,7 +71,13 @@ impl Film {
     /// Can this `hythe` play so at all?
     pub(super) fn has_method(&self, system: System) -> Result<bool, BenchError> {
         let mut command = Command::new(&self.program);
-        command.args(["play", "--method", &system.to_string(), "--help"]);
+        command.args([
+            "play",
+            "--method",
+            &system.to_string(),
+            "--no-window",
+            "--help",
+        ]);
         command.stdin(Stdio::null());
         Ok(command.output()?.status.success())
     }
@@ -79,7 +85,13 @@ impl Film {
     /// Plays it to its end. Each wait of a player has a bound of its own.
     pub(super) fn play(&self, system: System, lookout: &Lookout) -> Result<Played, BenchError> {
         let mut command = Command::new(&self.program);
-        command.args(["play", "--json", "--method", &system.to_string()]);
+        command.args([
+            "play",
+            "--json",
+            "--no-window",
+            "--method",
+            &system.to_string(),
+        ]);
         if system.has_core() {
             command.args(["--board", &self.board]);
         }

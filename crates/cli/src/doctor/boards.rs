@@ -1,4 +1,5 @@
-//! RTOS cores and other programs that commands start: emulators, compilers, built boards, ffmpeg.
+//! RTOS cores and other programs that commands start: emulators, compilers, built boards, ffmpeg,
+//! and the library of the player's window.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -72,7 +73,25 @@ const PROGRAMS: [Program; 9] = [
 pub(super) fn probe() -> Vec<Probe> {
     let mut probes = images();
     probes.extend(PROGRAMS.iter().map(program));
+    probes.push(window());
     probes
+}
+
+/// The library of the player's window, opened as the player does, and the display.
+fn window() -> Probe {
+    let (group, name) = (Group::Programs, "SDL2");
+    match hythe_screen::version() {
+        Ok(version) => {
+            let display = hythe_screen::display();
+            let display = display.unwrap_or_else(|| "no display is named".to_owned());
+            let detail = format!("{version} (the player's window; {})", escaped(&display));
+            Probe::works(group, name, detail)
+        }
+        Err(error) => {
+            let detail = format!("the player opens no window: {error}");
+            Probe::missing(group, name, detail).enable("apt-get install libsdl2-2.0-0")
+        }
+    }
 }
 
 fn program(program: &Program) -> Probe {

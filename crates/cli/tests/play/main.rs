@@ -12,8 +12,10 @@ mod rtp;
 #[path = "../support/mod.rs"]
 mod support;
 mod tasks;
+mod window;
 #[path = "../demo/world.rs"]
 mod world;
+mod x_server;
 
 use std::fs;
 
