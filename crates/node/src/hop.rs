@@ -12,7 +12,7 @@ use hythe_abi::{Descriptor, RegionIndex};
 use hythe_memory::{Access, Mapped};
 use hythe_pool::{
     ChannelInfo, ChannelKind, ChannelType, Control, CoreRegionPlan, Identity, LedgerSlot, Member,
-    MemberIndex, Regions,
+    MemberIndex, MemberKind, Regions,
 };
 
 use crate::buffer::Reference;
@@ -41,7 +41,22 @@ pub use crate::wait::WaitPlan;
 /// # Errors
 /// As [`Node::join`].
 pub fn join(pool: &Pool, name: &str, transports: &[Arc<dyn Transport>]) -> Result<Node, NodeError> {
-    Node::join_with(pool, name, transports)
+    Node::join_with(pool, MemberKind::Process, name, transports)
+}
+
+/// Joins a pool for another host, as participant `host NAME`. A process may do so for many hosts:
+/// each is a participant with a row, a journal and a watcher of its own. Ports of two participants
+/// of this kind make no connection with each other: what came from a host is not sent on to
+/// another, and never comes back.
+///
+/// # Errors
+/// As [`Node::join`].
+pub fn join_host(
+    pool: &Pool,
+    host: &str,
+    transports: &[Arc<dyn Transport>],
+) -> Result<Node, NodeError> {
+    Node::join_with(pool, MemberKind::Host, &format!("host {host}"), transports)
 }
 
 /// Wakes a participant if it sleeps. Call after making work for it visible.

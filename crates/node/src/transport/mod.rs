@@ -22,7 +22,8 @@ use std::time::Duration;
 use hythe_abi::request::Header;
 use hythe_abi::{Descriptor, RegionIndex};
 use hythe_pool::{
-    ChannelIndex, ChannelInfo, LedgerSlot, MemberIndex, PortIndex, PortInfo, PortKind, Taken,
+    ChannelIndex, ChannelInfo, LedgerSlot, MemberIndex, MemberKind, PortIndex, PortInfo, PortKind,
+    Taken,
 };
 
 use crate::NodeError;
@@ -371,6 +372,13 @@ impl Seeking<'_> {
     #[must_use]
     pub const fn is_opening(&self) -> bool {
         self.is_opening
+    }
+
+    /// Is a connection made with this port? Not between two hosts: what came from one is not sent
+    /// on to another.
+    pub(crate) fn may_meet(&self, other: &PortInfo) -> bool {
+        let tables = self.shared.pool().control().tables();
+        !self.shared.is_host() || tables.member_kind(other.member) != Some(MemberKind::Host)
     }
 
     /// The participant that has the port.
