@@ -15,7 +15,7 @@ use hythe_pool::{
     MemberIndex, MemberKind, Regions,
 };
 
-use crate::buffer::Reference;
+use crate::buffer::{Reference, Sample};
 use crate::contention::retry_on_contention;
 use crate::leasing;
 use crate::node::Node;
@@ -23,7 +23,7 @@ use crate::pool::Pool;
 use crate::pool::directory::open_file;
 use crate::port::open_channel;
 use crate::wait::ring;
-use crate::{NodeError, holders, joining, prefault};
+use crate::{NodeError, Publisher, Subscriber, holders, joining, prefault};
 
 pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
 pub use crate::participant::Participant;
@@ -109,6 +109,26 @@ impl Outgoing {
     pub fn moved(mut self) {
         self.0.moved();
     }
+}
+
+/// Takes the next sample of a subscriber if there is one, and says who sent it: a source has a
+/// number that none had before.
+///
+/// # Errors
+/// As [`Subscriber::try_take`].
+pub fn try_take_from(subscriber: &mut Subscriber) -> Result<Option<(Sample, Origin)>, NodeError> {
+    subscriber.try_take_with_origin()
+}
+
+/// Tells the subscribers to which a publisher is connected that so many messages are missing before
+/// the next one: each counts them as dropped, in their place among the messages. In a queue that
+/// evicts the oldest they may move up to the next message. Cores are not told. For 0 nobody is
+/// told. Never waits.
+///
+/// # Errors
+/// [`NodeError::ForkedCopy`], [`NodeError::PoolLost`].
+pub fn note_missed(publisher: &mut Publisher, messages: u32) -> Result<(), NodeError> {
+    publisher.note_missed(messages)
 }
 
 /// A pool, for a hop.

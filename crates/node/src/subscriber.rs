@@ -11,6 +11,7 @@ use crate::history;
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
 use crate::spinner::Spinner;
+use crate::transport::Origin;
 use crate::wait::{Awaited, WaitReport, wait_reporting};
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
@@ -190,6 +191,12 @@ impl Subscriber {
             Ok(_) => Ok(Some(Sample::new(Reference::own(shared, taken)))),
             Err(error) => self.give_back(taken, error),
         }
+    }
+
+    /// As [`Subscriber::try_take`], and says which publisher it came from.
+    pub(crate) fn try_take_with_origin(&mut self) -> Result<Option<(Sample, Origin)>, NodeError> {
+        let taken = self.try_take()?;
+        Ok(taken.zip(self.sources.last_origin()))
     }
 
     /// Takes at most `max` waiting samples, appends them to `into` and returns their number.

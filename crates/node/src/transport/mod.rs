@@ -174,6 +174,10 @@ pub trait Target: Any + Debug + Send + Sync {
     /// Why it was not delivered.
     fn send_waiting(&mut self, message: &mut Message<'_>) -> Result<bool, Box<NodeError>>;
 
+    /// So many messages are missing before the next one: the receiver is told so, if it is one that
+    /// counts them. Never waits.
+    fn note_missed(&mut self, _messages: u32) {}
+
     /// Wakes the receiver for what was sent; a full barrier stands before. Says how the target is.
     fn wake(&mut self) -> TargetState;
 
@@ -239,7 +243,7 @@ pub enum Polled {
     Nothing,
     /// A reference that is this participant's now.
     Taken(Taken),
-    /// The sender has dropped so many messages for this port since the last look.
+    /// So many messages of the sender did not come to this port since the last look.
     Missed(u32),
     /// What makes no sense, and is out of the way: counted.
     Nonsense,
