@@ -26,6 +26,7 @@ use crate::wait::ring;
 use crate::{NodeError, Publisher, Subscriber, holders, joining, prefault};
 
 pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
+pub use crate::ends::{ChannelEnds, End, ends, epoch};
 pub use crate::participant::Participant;
 pub use crate::pool::files::{PoolFiles, PoolStamp};
 pub use crate::sleep_word_guard::SleepWordGuard;

@@ -191,6 +191,17 @@ impl<'c, M: Memory> Tables<'c, M> {
             .filter_map(move |index| self.member(MemberIndex(index as u8)))
     }
 
+    /// The participants that stand for other hosts. Allocates nothing.
+    pub fn hosts(self) -> impl Iterator<Item = MemberIndex> {
+        let rows = (0..self.layout().limits().participants).map(|index| MemberIndex(index as u8));
+        rows.filter(move |&row| {
+            let at = self.layout().participant(row.0.into()) + participant::STATE;
+            let state = self.memory().load_cell(at, Ordering::Acquire);
+            MemberStatus::from_bits(state) == MemberStatus::Alive
+                && self.member_kind(row) == Some(MemberKind::Host)
+        })
+    }
+
     /// Does this participant still have this session?
     pub fn is_current(self, index: MemberIndex, session: u32) -> bool {
         if !self.has_row(index) {
