@@ -71,12 +71,22 @@ pub struct SessionStatus {
 }
 
 /// Credit at the other host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credit {
     /// What may be underway.
     pub window: Window,
     /// What is: sent and not acknowledged.
     pub used: Window,
+}
+
+impl Credit {
+    /// Of several channels together.
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            window: self.window.plus(other.window),
+            used: self.used.plus(other.used),
+        }
+    }
 }
 
 /// How often each payload byte is copied by the CPUs of this host.

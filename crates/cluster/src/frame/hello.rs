@@ -44,8 +44,7 @@ impl Preamble {
     }
 }
 
-/// The first message on a connection, from who dialled. On a control connection both sides send
-/// one, on a data connection an [`Answer`] follows.
+/// The first message on a connection, from who dialled; an [`Answer`] follows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Who sends this. The carrier has proven it; both must agree.
@@ -85,11 +84,16 @@ pub struct Opening {
     pub carries: CarriedType,
 }
 
-/// The answer to a [`Hello`] that opens a data connection.
+/// The answer to a [`Hello`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
-    /// Frames may come.
-    Accepted {
+    /// A session begins: that of who sends this has this number, chosen at random.
+    Session {
+        /// The number.
+        session: u64,
+    },
+    /// Frames of the stream may come.
+    Stream {
         /// How many.
         window: Window,
         /// The longest payload that fits a slot here.
@@ -97,7 +101,7 @@ pub enum Answer {
         /// The last frame of the stream that was taken; 0: none.
         taken: u64,
     },
-    /// None may.
+    /// Neither.
     Refused {
         /// Why.
         reason: String,
@@ -105,12 +109,22 @@ pub enum Answer {
 }
 
 /// How much may be sent and not acknowledged. A single frame may always be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// Frames.
     pub frames: u32,
     /// Bytes of their payload.
     pub bytes: u64,
+}
+
+impl Window {
+    /// Of several streams together.
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            frames: self.frames.saturating_add(other.frames),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
 }
 
 #[cfg(test)]

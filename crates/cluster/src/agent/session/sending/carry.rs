@@ -1,0 +1,386 @@
+//! The thread of a stream: connects, sends again what the last connection left open, and then takes
+//! and sends one message after another.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hythe_node::hop::{self, HopNode as _, Origin};
+use hythe_node::{Node, NodeError, Sample, Subscriber, SubscriberOptions, TrustPeers};
+
+use super::{Held, SendingStream, Session, Stop, lock};
+use crate::agent::link::{MessageReader, send_first};
+use crate::carrier::ConnectionSender;
+use crate::error::ClusterError;
+use crate::frame::{Answer, FrameKind, Header, Hello, Purpose};
+use crate::status::ChannelState;
+
+/// How long a connection may take to be made. Half a lease: the end of a session waits for it.
+const CONNECTING: Duration = Duration::from_secs(1);
+/// How long the other side may read nothing of a frame. Its subscribers may block for as long as
+/// they ask; whether the host lives, the control connection says.
+const SENDING: Duration = Duration::from_secs(30);
+/// Waits end by bells; this only bounds one that was lost.
+const NAP: Duration = Duration::from_secs(1);
+/// Between two attempts to connect.
+const PAUSES: [Duration; 4] = [
+    Duration::from_millis(10),
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+];
+
+/// What this thread has beside what others see.
+struct Carrying<'a> {
+    session: &'a Session,
+    stream: &'a SendingStream,
+    /// Opened when the other side has accepted the stream for the first time.
+    source: Option<Source>,
+    /// The longest payload that fits a slot there.
+    payload_bytes_max: u32,
+    /// Messages lost on this side, to be told with the next frame.
+    missed: u32,
+}
+
+/// Where messages come from.
+struct Source {
+    node: Node,
+    subscriber: Subscriber,
+    /// What its subscriber had missed when that was last looked at.
+    dropped: u64,
+    /// Taken, and there was no credit for it.
+    waiting: Option<(Sample, Origin)>,
+}
+
+/// What is to be done next.
+enum Step {
+    Send(Sample, Origin),
+    /// The publisher with this number has closed its port.
+    Closed(u32),
+    End,
+}
+
+/// Carries a stream until it ends, over as many connections as it takes.
+pub(super) fn run(session: &Arc<Session>, stream: &SendingStream) {
+    let mut carrying = Carrying {
+        session,
+        stream,
+        source: None,
+        payload_bytes_max: 0,
+        missed: session.record.take_unconfirmed(&stream.opening.channel),
+    };
+    let ended = carrying.carry();
+    stream.close();
+    carrying.settle();
+    drop(carrying);
+    let mut state = lock(&stream.state);
+    state.has_ended = true;
+    if let Err(error) = ended {
+        state.how = ChannelState::Refused;
+        state.reason = error.to_string();
+    }
+}
+
+impl Carrying<'_> {
+    fn carry(&mut self) -> Result<(), ClusterError> {
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let sent = self.carry_once();
+            self.stream.close();
+            let error = match sent {
+                Ok(()) => return Ok(()),
+                Err(_) if self.session.is_over() => return Err(ClusterError::Over),
+                Err(ClusterError::Broken(error)) => ClusterError::Broken(error),
+                Err(ClusterError::Closed) => ClusterError::Closed,
+                Err(error) => return Err(error),
+            };
+            // Only the connection broke: the stream goes on over another.
+            self.stream
+                .say(ChannelState::Connecting, &error.to_string());
+            if self.source.is_some() {
+                self.session.record.losses.reconnections.add(1);
+            }
+            let Some(pause) = pauses.next() else {
+                return Err(error);
+            };
+            hythe_sys::wait::sleep(pause);
+        }
+    }
+
+    /// Over one connection: until the stream ends, or the connection does.
+    fn carry_once(&mut self) -> Result<(), ClusterError> {
+        let mut sender = self.connect()?;
+        self.stream.say(ChannelState::Open, "");
+        loop {
+            let again = lock(&self.stream.outgoing).begin_again();
+            match again {
+                Some(ready) => self.send_begun(&mut *sender, ready.held)?,
+                None => break,
+            }
+        }
+        loop {
+            match self.next()? {
+                Step::Send(sample, origin) => self.send_message(&mut *sender, sample, origin)?,
+                Step::Closed(publisher) => {
+                    self.send(&mut *sender, FrameKind::PublisherClosed, publisher, None)?;
+                }
+                Step::End => {
+                    self.send(&mut *sender, FrameKind::End, 0, None)?;
+                    return self.finish();
+                }
+            }
+        }
+    }
+
+    /// Connects, and agrees with the other side on where the stream goes on.
+    fn connect(&mut self) -> Result<Box<dyn ConnectionSender>, ClusterError> {
+        let (session, stream) = (self.session, self.stream);
+        let (host, carrier) = (&session.record.name, &session.context.carrier);
+        let addresses = lock(&session.record.addresses).clone();
+        let connected = carrier.connect(host, &addresses, CONNECTING);
+        let mut connection = connected.map_err(|error| match error {
+            crate::CarrierError::Unreachable { source, .. } => ClusterError::Broken(source),
+            other => other.into(),
+        })?;
+        let hello = Hello {
+            host: session.context.options.host.clone(),
+            purpose: Purpose::Data {
+                session: session.their_number,
+                opening: stream.opening.clone(),
+            },
+        };
+        send_first(&mut *connection.sender, &hello, CONNECTING)?;
+        let mut reader = MessageReader::new(connection.receiver);
+        reader.preamble(CONNECTING)?;
+        // A reader of an earlier connection may have to finish first.
+        let answer = reader.message(session.context.options.lease)?;
+        let Answer::Stream {
+            window,
+            payload_bytes_max,
+            taken,
+        } = answer
+        else {
+            return Err(match answer {
+                Answer::Refused { reason } => ClusterError::Refused(reason),
+                other => ClusterError::Unexpected(format!("{other:?} to a stream")),
+            });
+        };
+        self.payload_bytes_max = payload_bytes_max;
+        lock(&stream.outgoing).resume(taken, window, drop)?;
+        self.open_source()?;
+        *lock(&stream.closer) = Some(reader.into_receiver());
+        if session.is_over() {
+            return Err(ClusterError::Over);
+        }
+        Ok(connection.sender)
+    }
+
+    /// Opens the port, the first time.
+    fn open_source(&mut self) -> Result<(), ClusterError> {
+        if self.source.is_none() {
+            let (node, want) = (self.session.node()?, &self.stream.want);
+            let options = SubscriberOptions::default()
+                .carries(self.stream.opening.carries.clone().into())
+                .depth(want.depth)
+                .policy(want.policy.into())
+                .history(want.history.min(want.depth));
+            let subscriber = node.subscriber(&want.channel, &options)?;
+            self.source = Some(Source {
+                node,
+                subscriber,
+                dropped: 0,
+                waiting: None,
+            });
+        }
+        Ok(())
+    }
+
+    /// Waits for the next thing to do.
+    fn next(&mut self) -> Result<Step, ClusterError> {
+        let (session, stream) = (self.session, self.stream);
+        let Some(source) = &mut self.source else {
+            return Err(ClusterError::Over);
+        };
+        let node = source.node.clone();
+        loop {
+            let step = node.wait_until(NAP, NAP, || {
+                if session.is_over() {
+                    // Said below.
+                    return Ok(Some(Step::End));
+                }
+                source.look(session, stream)
+            })?;
+            stream.waits_for_credit.store(false, Ordering::Relaxed);
+            if session.is_over() {
+                return Err(ClusterError::Over);
+            }
+            if let Some(step) = step {
+                return Ok(step);
+            }
+        }
+    }
+
+    fn send_message(
+        &mut self,
+        sender: &mut dyn ConnectionSender,
+        sample: Sample,
+        origin: Origin,
+    ) -> Result<(), ClusterError> {
+        self.count_dropped();
+        let number = lock(&self.stream.publishers).of(origin);
+        // Fits: a slot's size is 32 bits.
+        let length = sample.len() as u32;
+        let Some(publisher) = number.filter(|_| length <= self.payload_bytes_max) else {
+            let losses = &self.session.record.losses;
+            losses.too_long.add(1);
+            self.missed = self.missed.saturating_add(1);
+            let reason = format!(
+                "a message of {length} bytes was dropped: the largest slot there has {}",
+                self.payload_bytes_max
+            );
+            self.stream.say(ChannelState::Open, &reason);
+            return self.send(sender, FrameKind::Missed, number.unwrap_or(0), None);
+        };
+        self.send(sender, FrameKind::Message, publisher, Some(sample))?;
+        self.stream.messages.fetch_add(1, Ordering::Relaxed);
+        let bytes = u64::from(length);
+        self.stream
+            .payload_bytes
+            .fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// What publishers dropped for this host since the last look.
+    fn count_dropped(&mut self) {
+        if let Some(source) = &mut self.source {
+            let dropped = source.subscriber.statistics().dropped;
+            let more = dropped - source.dropped;
+            if more > 0 {
+                source.dropped = dropped;
+                self.session.record.losses.not_sent.add(more);
+                let more = u32::try_from(more).unwrap_or(u32::MAX);
+                self.missed = self.missed.saturating_add(more);
+            }
+        }
+    }
+
+    /// Sends a new frame; it is held until it is acknowledged.
+    fn send(
+        &mut self,
+        sender: &mut dyn ConnectionSender,
+        kind: FrameKind,
+        publisher: u32,
+        sample: Option<Sample>,
+    ) -> Result<(), ClusterError> {
+        let length = sample.as_ref().map_or(0, |sample| sample.len() as u32);
+        let sequence = lock(&self.stream.outgoing).begin(length);
+        let header = Header {
+            kind,
+            length,
+            sequence,
+            publisher,
+            missed: std::mem::take(&mut self.missed),
+            number: 0,
+        };
+        self.send_begun(sender, Held { header, sample })
+    }
+
+    /// Sends a frame that has its number, straight from its slot.
+    fn send_begun(
+        &self,
+        sender: &mut dyn ConnectionSender,
+        held: Held,
+    ) -> Result<(), ClusterError> {
+        let header = held.header.to_bytes();
+        let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+        let payload = held.sample.as_ref().map(|sample| sample.as_slice(trust));
+        let sent = match payload {
+            Some(payload) if !payload.is_empty() => sender.send(&[&header, payload], SENDING),
+            _ => sender.send(&[&header], SENDING),
+        };
+        let whole = held.sample.as_ref().map_or(Ok(()), Sample::check_whole);
+        let sequence = held.header.sequence;
+        drop(lock(&self.stream.outgoing).finish(sequence, held));
+        sent?;
+        Ok(whole?)
+    }
+
+    /// Waits until all is acknowledged.
+    fn finish(&mut self) -> Result<(), ClusterError> {
+        let (session, stream) = (self.session, self.stream);
+        let node = session.node()?;
+        stream.waits_for_credit.store(true, Ordering::Relaxed);
+        loop {
+            let settled = node.wait_until(NAP, NAP, || {
+                let is_settled = lock(&stream.outgoing).is_settled();
+                Ok((is_settled || session.is_over()).then_some(()))
+            })?;
+            if session.is_over() {
+                return Err(ClusterError::Over);
+            }
+            if settled.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gives back what is held; what of it may have arrived is told in the next session.
+    fn settle(&mut self) {
+        let outgoing = {
+            let mut outgoing = lock(&self.stream.outgoing);
+            let window = outgoing.window();
+            std::mem::replace(&mut *outgoing, crate::stream::Outgoing::new(window))
+        };
+        let missed = outgoing.end().map(|held| {
+            let message = u32::from(held.sample.is_some());
+            held.header.missed.saturating_add(message)
+        });
+        let missed = missed.fold(self.missed, u32::saturating_add);
+        if self.session.is_over() {
+            let channel = &self.stream.opening.channel;
+            self.session.record.note_unconfirmed(channel, missed);
+        }
+        self.source = None;
+    }
+}
+
+impl Source {
+    fn look(
+        &mut self,
+        session: &Session,
+        stream: &SendingStream,
+    ) -> Result<Option<Step>, NodeError> {
+        let stop = stream.stopping();
+        if stop >= Stop::Reopen {
+            return Ok(Some(Step::End));
+        }
+        stream.waits_for_credit.store(true, Ordering::Relaxed);
+        if !lock(&stream.outgoing).is_open() {
+            return Ok(None);
+        }
+        let next = match self.waiting.take() {
+            Some(waiting) => Some(waiting),
+            None => self.take_local(session)?,
+        };
+        let Some((sample, origin)) = next else {
+            let closed = lock(&stream.publishers).take_closed();
+            let is_over = stop == Stop::WhenEmpty && self.subscriber.publishers()? == 0;
+            return Ok(closed.map(Step::Closed).or(is_over.then_some(Step::End)));
+        };
+        if !lock(&stream.outgoing).is_open_for(sample.len() as u32) {
+            self.waiting = Some((sample, origin));
+            return Ok(None);
+        }
+        Ok(Some(Step::Send(sample, origin)))
+    }
+
+    /// What came from a host goes to no host.
+    fn take_local(&mut self, session: &Session) -> Result<Option<(Sample, Origin)>, NodeError> {
+        loop {
+            match hop::try_take_from(&mut self.subscriber)? {
+                Some((_, origin)) if session.context.is_host(origin.member) => {}
+                taken => return Ok(taken),
+            }
+        }
+    }
+}
