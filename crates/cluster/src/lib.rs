@@ -19,7 +19,7 @@ mod status;
 #[doc(hidden)]
 pub mod stream;
 
-pub use agent::{Agent, AgentOptions, Join};
+pub use agent::{Agent, AgentOptions};
 pub use carrier::{
     Carrier, CarrierError, Connection, ConnectionAbout, ConnectionReceiver, ConnectionSender,
     Received,

@@ -121,6 +121,12 @@ pub fn try_take_from(subscriber: &mut Subscriber) -> Result<Option<(Sample, Orig
     subscriber.try_take_with_origin()
 }
 
+/// Who sends to a subscriber, as of its last take. One that has closed its port stays until all
+/// that it sent is taken.
+pub fn origins(subscriber: &Subscriber) -> impl Iterator<Item = Origin> {
+    subscriber.origins()
+}
+
 /// Tells the subscribers to which a publisher is connected that so many messages are missing before
 /// the next one: each counts them as dropped, in their place among the messages. In a queue that
 /// evicts the oldest they may move up to the next message. Cores are not told. For 0 nobody is

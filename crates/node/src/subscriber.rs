@@ -11,7 +11,7 @@ use crate::history;
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
 use crate::spinner::Spinner;
-use crate::transport::Origin;
+use crate::transport::{Origin, Source};
 use crate::wait::{Awaited, WaitReport, wait_reporting};
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
@@ -238,6 +238,11 @@ impl Subscriber {
     #[must_use]
     pub const fn sleeps(&self) -> u64 {
         self.sleeps
+    }
+
+    /// Who sends to it, as far as it has been looked at.
+    pub(crate) fn origins(&self) -> impl Iterator<Item = Origin> {
+        self.sources.iter().map(Source::origin)
     }
 
     /// What was taken is not what the channel carries.

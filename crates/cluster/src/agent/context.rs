@@ -1,13 +1,11 @@
 //! What all threads of an agent share: its options, the rights, and the signal that something has
 //! changed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
-
-use hythe_node::{MemberIndex, Node};
 
 use super::options::AgentOptions;
 use crate::{Carrier, HostName, Losses, Refusal, Right, Rights};
@@ -18,8 +16,6 @@ pub(crate) struct Context {
     pub(crate) options: AgentOptions,
     pub(crate) carrier: Arc<dyn Carrier>,
     rights: RwLock<Rights>,
-    /// The participants that stand for other hosts.
-    hosts: Mutex<BTreeSet<MemberIndex>>,
     stops: AtomicBool,
     /// The ends or the wants of a session have changed.
     pub(crate) changes: Signal,
@@ -33,7 +29,6 @@ impl Context {
             rights: RwLock::new(options.rights.clone()),
             options,
             carrier,
-            hosts: Mutex::default(),
             stops: AtomicBool::new(false),
             changes: Signal::default(),
             refused: AtomicU64::new(0),
@@ -54,24 +49,6 @@ impl Context {
     pub(crate) fn set_rights(&self, rights: Rights) {
         *self.rights.write().unwrap_or_else(PoisonError::into_inner) = rights;
         self.changes.raise();
-    }
-
-    /// A participant that stands for another host joins the pool.
-    pub(crate) fn join(&self, host: &HostName) -> Result<Node, hythe_node::NodeError> {
-        let node = (self.options.join)(&self.options.pool, &format!("host {host}"))?;
-        lock(&self.hosts).insert(node.index());
-        Ok(node)
-    }
-
-    /// It leaves.
-    pub(crate) fn leave(&self, node: Node) {
-        lock(&self.hosts).remove(&node.index());
-        drop(node);
-    }
-
-    /// Does this participant stand for another host? What it sends is not sent to a host.
-    pub(crate) fn is_host(&self, member: MemberIndex) -> bool {
-        lock(&self.hosts).contains(&member)
     }
 
     pub(crate) fn stop(&self) {

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use self::context::{Context, Group};
 use self::hosts::Hosts;
-pub use self::options::{AgentOptions, Join};
+pub use self::options::AgentOptions;
 use crate::{Carrier, ClusterError, Directory, Rights, Status};
 
 /// How often the thread of the directory looks whether it is to stop.

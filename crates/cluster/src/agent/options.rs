@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hythe_node::{Node, NodeError, Pool};
+use hythe_node::Pool;
+use hythe_node::hop::Transport;
 
 use crate::{HostName, Rights};
 
@@ -12,15 +13,12 @@ const LEASE: Duration = Duration::from_secs(2);
 /// Keep-alives in each lease: three may be late or lost.
 const KEEP_ALIVES: u32 = 4;
 
-/// Joins a pool under a name, as a node that knows the transports of all hops.
-pub type Join = Arc<dyn Fn(&Pool, &str) -> Result<Node, NodeError> + Send + Sync>;
-
 /// What an agent is started with.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct AgentOptions {
     pub(crate) host: HostName,
     pub(crate) pool: Pool,
-    pub(crate) join: Join,
+    pub(crate) transports: Vec<Arc<dyn Transport>>,
     pub(crate) rights: Rights,
     pub(crate) lease: Duration,
 }
@@ -32,16 +30,17 @@ impl AgentOptions {
         Self {
             host,
             pool,
-            join: Arc::new(Node::join),
+            transports: Vec::new(),
             rights: Rights::default(),
             lease: LEASE,
         }
     }
 
-    /// How the agent joins its pool: a program that knows other hops joins with their transports.
+    /// The transports of other hops, with which the agent joins its pool: a channel of a core
+    /// reaches other hosts then.
     #[must_use]
-    pub fn join(mut self, join: Join) -> Self {
-        self.join = join;
+    pub fn transports(mut self, transports: Vec<Arc<dyn Transport>>) -> Self {
+        self.transports = transports;
         self
     }
 
@@ -63,13 +62,5 @@ impl AgentOptions {
     /// How often an agent says that it lives.
     pub(crate) fn keep_alive(&self) -> Duration {
         self.lease / KEEP_ALIVES
-    }
-}
-
-impl std::fmt::Debug for AgentOptions {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut fields = formatter.debug_struct("AgentOptions");
-        fields.field("host", &self.host).field("lease", &self.lease);
-        fields.finish_non_exhaustive()
     }
 }

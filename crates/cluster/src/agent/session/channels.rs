@@ -112,7 +112,7 @@ impl Channels {
             match (self.theirs.get(key), local.sends.get(key)) {
                 (None, _) => sending.stream.stop(sending::Stop::Now),
                 (Some(_), None) => sending.stream.stop(sending::Stop::WhenEmpty),
-                (Some(_), Some(send)) => sending.stream.set_publishers(&send.ports),
+                (Some(_), Some(_)) => sending.stream.go_on(),
             }
         }
     }
@@ -141,12 +141,12 @@ impl Channels {
             .context
             .judge(&session.record.name, &key.channel, Right::Read);
         let judged = judged.map_err(|refusal| refusal.to_string());
-        let send = local.sends.get(&key);
-        let fits = judged.and_then(|()| match send {
-            Some(send) if send.carries != want.carries => Err(format!(
+        let carries = local.sends.get(&key);
+        let fits = judged.and_then(|()| match carries {
+            Some(carries) if *carries != want.carries => Err(format!(
                 "channel {} carries {} on host {}, and {} on host {}",
                 key.channel,
-                hythe_node::ChannelType::from(send.carries.clone()),
+                hythe_node::ChannelType::from(carries.clone()),
                 session.context.options.host,
                 hythe_node::ChannelType::from(want.carries.clone()),
                 session.record.name,
@@ -160,7 +160,7 @@ impl Channels {
             return self.refuse(session, key, reason);
         }
         self.refused.remove(&key);
-        let Some(send) = send else {
+        let Some(carries) = carries else {
             return Ok(());
         };
         if let Entry::Vacant(vacant) = self.sending.entry(key) {
@@ -169,10 +169,9 @@ impl Channels {
                 stream: self.last_stream,
                 kind: want.kind,
                 channel: want.channel.clone(),
-                carries: send.carries.clone(),
+                carries: carries.clone(),
             };
             let stream = SendingStream::start(session, opening, &want)?;
-            stream.set_publishers(&send.ports);
             vacant.insert(Sending {
                 stream,
                 want,

@@ -73,7 +73,8 @@ impl Session {
         numbers: Numbers,
         about: ConnectionAbout,
     ) -> Result<Arc<Self>, NodeError> {
-        let node = context.join(&record.name)?;
+        let options = &context.options;
+        let node = hop::join_host(&options.pool, record.name.as_str(), &options.transports)?;
         Ok(Arc::new(Self {
             context: Arc::clone(context),
             record: Arc::clone(record),
@@ -98,18 +99,14 @@ impl Session {
         let error = control::run(self, connection);
         self.end(&error.to_string());
         self.threads.wait_until_empty();
-        if let Some(node) = lock(&self.node).take() {
-            self.context.leave(node);
-        }
+        drop(lock(&self.node).take());
         lock(&self.reason).clone()
     }
 
     /// Another session was quicker: this one was never begun.
     pub(crate) fn abandon(&self) {
         self.end("another session was quicker");
-        if let Some(node) = lock(&self.node).take() {
-            self.context.leave(node);
-        }
+        drop(lock(&self.node).take());
     }
 
     /// Ends it, from whatever thread. The first reason counts.

@@ -85,7 +85,7 @@ impl Reading<'_> {
                     most: PUBLISHERS_MAX,
                 });
             }
-            self.count_missed(header.missed);
+            self.note_missed(header.publisher, header.missed)?;
             match header.kind {
                 FrameKind::Message => self.message(&header)?,
                 FrameKind::PublisherClosed => lock(&self.stream.publishers).close(header.publisher),
@@ -137,13 +137,10 @@ impl Reading<'_> {
         let leased = lock(&self.stream.publishers).lease(header.publisher, header.length);
         let mut lease = match leased {
             Ok(lease) => lease,
-            Err(error @ (NodeError::PoolLost { .. } | NodeError::ForkedCopy { .. })) => {
-                return Err(error.into());
-            }
             Err(error) => {
-                tracing::warn!(channel = self.stream.opening.channel, %error, "no slot");
+                survive(error)?;
                 self.session.record.losses.no_slot.add(1);
-                self.count_missed(1);
+                self.note_missed(header.publisher, 1)?;
                 None
             }
         };
@@ -157,11 +154,8 @@ impl Reading<'_> {
         match published {
             Ok(0) => {}
             Ok(missed) => self.session.record.losses.not_delivered.add(missed.into()),
-            Err(error @ (NodeError::PoolLost { .. } | NodeError::ForkedCopy { .. })) => {
-                return Err(error.into());
-            }
             Err(error) => {
-                tracing::debug!(channel = self.stream.opening.channel, %error, "not delivered");
+                survive(error)?;
                 self.session.record.losses.not_delivered.add(1);
             }
         }
@@ -194,6 +188,23 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// So many messages will never come.
-    fn count_missed(&self, _missed: u32) {}
+    /// So many messages of a publisher will never come: its subscribers count them.
+    fn note_missed(&self, publisher: u32, messages: u32) -> Result<(), ClusterError> {
+        if messages == 0 {
+            return Ok(());
+        }
+        let noted = lock(&self.stream.publishers).note_missed(publisher, messages);
+        noted.or_else(survive)
+    }
+}
+
+/// What is wrong with one message is no end of the stream; a pool that is gone is.
+fn survive(error: NodeError) -> Result<(), ClusterError> {
+    match error {
+        NodeError::PoolLost { .. } | NodeError::ForkedCopy { .. } => Err(error.into()),
+        error => {
+            tracing::warn!(%error, "a message from another host is not delivered");
+            Ok(())
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hythe_node::hop;
 use hythe_node::{HISTORY_MAX, Lease, Node, NodeError, Publisher, PublisherOptions};
 
 use crate::frame::Opening;
@@ -67,6 +68,18 @@ impl Publishers {
                 Ok(published.dropped + published.evicted)
             }
             None => Ok(0),
+        }
+    }
+
+    /// The subscribers count so many messages as missing.
+    pub(super) fn note_missed(&mut self, number: u32, messages: u32) -> Result<(), NodeError> {
+        match self.get(number)? {
+            Some(publisher) => {
+                // Those who are not connected yet would not hear of it.
+                publisher.subscribers()?;
+                hop::note_missed(publisher, messages)
+            }
+            None => Ok(()),
         }
     }
 

@@ -208,7 +208,7 @@ impl Carrying<'_> {
                     // Said below.
                     return Ok(Some(Step::End));
                 }
-                source.look(session, stream)
+                source.look(stream)
             })?;
             stream.waits_for_credit.store(false, Ordering::Relaxed);
             if session.is_over() {
@@ -345,11 +345,7 @@ impl Carrying<'_> {
 }
 
 impl Source {
-    fn look(
-        &mut self,
-        session: &Session,
-        stream: &SendingStream,
-    ) -> Result<Option<Step>, NodeError> {
+    fn look(&mut self, stream: &SendingStream) -> Result<Option<Step>, NodeError> {
         let stop = stream.stopping();
         if stop >= Stop::Reopen {
             return Ok(Some(Step::End));
@@ -360,10 +356,10 @@ impl Source {
         }
         let next = match self.waiting.take() {
             Some(waiting) => Some(waiting),
-            None => self.take_local(session)?,
+            None => hop::try_take_from(&mut self.subscriber)?,
         };
         let Some((sample, origin)) = next else {
-            let closed = lock(&stream.publishers).take_closed();
+            let closed = lock(&stream.publishers).take_closed(&self.subscriber);
             let is_over = stop == Stop::WhenEmpty && self.subscriber.publishers()? == 0;
             return Ok(closed.map(Step::Closed).or(is_over.then_some(Step::End)));
         };
@@ -372,15 +368,5 @@ impl Source {
             return Ok(None);
         }
         Ok(Some(Step::Send(sample, origin)))
-    }
-
-    /// What came from a host goes to no host.
-    fn take_local(&mut self, session: &Session) -> Result<Option<(Sample, Origin)>, NodeError> {
-        loop {
-            match hop::try_take_from(&mut self.subscriber)? {
-                Some((_, origin)) if session.context.is_host(origin.member) => {}
-                taken => return Ok(taken),
-            }
-        }
     }
 }

@@ -10,7 +10,7 @@ mod publishers;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use hythe_node::{MemberIndex, PortIndex, Sample};
+use hythe_node::Sample;
 
 use self::publishers::PublisherNumbers;
 use super::{Session, lock};
@@ -132,13 +132,12 @@ impl SendingStream {
         }
     }
 
-    /// These send on the channel now, and the stream goes on.
-    pub(super) fn set_publishers(&self, ports: &[(MemberIndex, Option<PortIndex>)]) {
+    /// Somebody sends on the channel: a stream that was to end when all is sent goes on.
+    pub(super) fn go_on(&self) {
         let (when_empty, no) = (Stop::WhenEmpty as u8, Stop::No as u8);
         // Whoever ends it otherwise meanwhile wins.
         let (new, seen) = (Ordering::AcqRel, Ordering::Acquire);
         let _ = self.stop.compare_exchange(when_empty, no, new, seen);
-        lock(&self.publishers).set_open(ports);
     }
 
     /// Closes its connection, from whatever thread.
