@@ -202,6 +202,10 @@ impl Host {
             current.session = Some(Arc::clone(&session));
             current.reason.clear();
         }
+        if self.context.stops() {
+            // Whoever stops the agent may have looked before there was a session.
+            session.end("the agent stops");
+        }
         self.sessions.fetch_add(1, Ordering::Relaxed);
         let reason = session.run(connection);
         tracing::info!(host = %self.record.name, reason, "the session has ended");

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,8 @@ pub(crate) struct TcpCarrier {
     name: HostName,
     listener: TcpListener,
     pub(crate) sent_bytes: Arc<AtomicU64>,
+    /// Nothing arrives and nothing is sent any more, and nobody is told: a cable is cut.
+    is_cut: Arc<AtomicBool>,
     /// All connections, dialled and accepted.
     connections: Mutex<Vec<Arc<TcpStream>>>,
 }
@@ -35,12 +37,17 @@ impl TcpCarrier {
             name: name.clone(),
             listener,
             sent_bytes: Arc::default(),
+            is_cut: Arc::default(),
             connections: Mutex::default(),
         })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.listener.local_addr().expect("bound")
+    }
+
+    pub(crate) fn cut(&self, is_cut: bool) {
+        self.is_cut.store(is_cut, Ordering::SeqCst);
     }
 
     /// Breaks all connections but the first `but`, as a network does: without a word.
@@ -69,9 +76,11 @@ impl TcpCarrier {
             sender: Box::new(Sender {
                 stream: Arc::clone(&stream),
                 sent_bytes: Arc::clone(&self.sent_bytes),
+                is_cut: Arc::clone(&self.is_cut),
             }),
             receiver: Box::new(Receiver {
                 stream,
+                is_cut: Arc::clone(&self.is_cut),
                 buffer: vec![0; BUFFER_BYTES],
                 start: 0,
                 end: 0,
@@ -104,7 +113,9 @@ impl Carrier for TcpCarrier {
             address: format!("{addresses:?}"),
             source,
         };
-        let Some(address) = addresses.first() else {
+        let address = addresses.first();
+        let address = address.filter(|_| !self.is_cut.load(Ordering::SeqCst));
+        let Some(address) = address else {
             return Err(unreachable(io::ErrorKind::AddrNotAvailable.into()));
         };
         let stream = dial(self.name.as_str(), *address).map_err(unreachable)?;
@@ -118,6 +129,9 @@ impl Carrier for TcpCarrier {
         let Ok((mut stream, _)) = self.listener.accept() else {
             return Ok(None);
         };
+        if self.is_cut.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
         stream.set_nonblocking(false).expect("set");
         stream.set_read_timeout(Some(NAMES)).expect("set");
         let mut length = [0];
@@ -138,10 +152,14 @@ impl Carrier for TcpCarrier {
 struct Sender {
     stream: Arc<TcpStream>,
     sent_bytes: Arc<AtomicU64>,
+    is_cut: Arc<AtomicBool>,
 }
 
 impl ConnectionSender for Sender {
     fn send(&mut self, parts: &[&[u8]], timeout: Duration) -> io::Result<()> {
+        if self.is_cut.load(Ordering::SeqCst) {
+            return Ok(());
+        }
         let start = Instant::now();
         for part in parts {
             let mut left = *part;
@@ -180,6 +198,7 @@ impl Drop for Sender {
 #[derive(Debug)]
 struct Receiver {
     stream: Arc<TcpStream>,
+    is_cut: Arc<AtomicBool>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -187,6 +206,10 @@ struct Receiver {
 
 impl ConnectionReceiver for Receiver {
     fn receive(&mut self, timeout: Duration) -> io::Result<Received<'_>> {
+        if self.is_cut.load(Ordering::SeqCst) {
+            std::thread::sleep(timeout.min(Duration::from_millis(10)));
+            return Ok(Received::Nothing);
+        }
         if self.start == self.end {
             if !wait_for(&*self.stream, PollFlags::IN, timeout) {
                 return Ok(Received::Nothing);

@@ -83,33 +83,34 @@ pub(super) fn run(session: &Arc<Session>, stream: &SendingStream) {
 
 impl Carrying<'_> {
     fn carry(&mut self) -> Result<(), ClusterError> {
-        let mut pauses = PAUSES.into_iter();
+        let mut failures = 0;
         loop {
-            let sent = self.carry_once();
+            let sent = self.carry_once(&mut failures);
             self.stream.close();
             let error = match sent {
                 Ok(()) => return Ok(()),
                 Err(_) if self.session.is_over() => return Err(ClusterError::Over),
-                Err(ClusterError::Broken(error)) => ClusterError::Broken(error),
-                Err(ClusterError::Closed) => ClusterError::Closed,
+                Err(error @ (ClusterError::Broken(_) | ClusterError::Closed)) => error,
                 Err(error) => return Err(error),
             };
-            // Only the connection broke: the stream goes on over another.
+            if self.stream.stopping() >= Stop::Reopen {
+                return Ok(());
+            }
+            // Only the connection broke: the stream goes on over another, as long as the host lives.
             self.stream
                 .say(ChannelState::Connecting, &error.to_string());
-            if self.source.is_some() {
-                self.session.record.losses.reconnections.add(1);
-            }
-            let Some(pause) = pauses.next() else {
-                return Err(error);
-            };
-            hythe_sys::wait::sleep(pause);
+            hythe_sys::wait::sleep(PAUSES[failures.min(PAUSES.len() - 1)]);
+            failures += 1;
         }
     }
 
     /// Over one connection: until the stream ends, or the connection does.
-    fn carry_once(&mut self) -> Result<(), ClusterError> {
+    fn carry_once(&mut self, failures: &mut usize) -> Result<(), ClusterError> {
+        if self.source.is_some() {
+            self.session.record.losses.reconnections.add(1);
+        }
         let mut sender = self.connect()?;
+        *failures = 0;
         self.stream.say(ChannelState::Open, "");
         loop {
             let again = lock(&self.stream.outgoing).begin_again();
@@ -336,7 +337,7 @@ impl Carrying<'_> {
             held.header.missed.saturating_add(message)
         });
         let missed = missed.fold(self.missed, u32::saturating_add);
-        if self.session.is_over() {
+        if self.stream.stopping() != Stop::Now {
             let channel = &self.stream.opening.channel;
             self.session.record.note_unconfirmed(channel, missed);
         }
