@@ -53,8 +53,8 @@ impl Member {
         }
     }
 
-    /// Says in a queue that so many messages are missing at this place. Moves no reference, so there
-    /// is nothing to be noted or recovered.
+    /// Says in a queue that so many messages are missing at this place. Moves no reference, so
+    /// there is nothing to be noted or recovered.
     ///
     /// # Errors
     /// As [`Member::send`].
