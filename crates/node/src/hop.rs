@@ -15,7 +15,7 @@ use hythe_pool::{
     MemberIndex, MemberKind, Regions,
 };
 
-use crate::buffer::{Reference, Sample};
+use crate::buffer::{Lease, Reference, Sample};
 use crate::contention::retry_on_contention;
 use crate::leasing;
 use crate::node::Node;
@@ -23,7 +23,9 @@ use crate::pool::Pool;
 use crate::pool::directory::open_file;
 use crate::port::open_channel;
 use crate::wait::ring;
-use crate::{NodeError, Publisher, Subscriber, holders, joining, prefault};
+use crate::{
+    Client, NodeError, PendingReply, Publisher, Responder, Subscriber, holders, joining, prefault,
+};
 
 pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
 pub use crate::ends::{ChannelEnds, End, ends, epoch};
@@ -136,6 +138,28 @@ pub fn origins(subscriber: &Subscriber) -> impl Iterator<Item = Origin> {
 /// [`NodeError::ForkedCopy`], [`NodeError::PoolLost`].
 pub fn note_missed(publisher: &mut Publisher, messages: u32) -> Result<(), NodeError> {
     publisher.note_missed(messages)
+}
+
+/// As [`Client::request`], without waiting: the lease comes back where no server takes it now, or
+/// too many requests are open. The bell rings when a server has taken one, or changes.
+///
+/// # Errors
+/// What cannot be tried again: a damaged or lost pool.
+///
+/// # Panics
+/// As [`Client::request`].
+pub fn try_request(
+    client: &mut Client,
+    lease: Lease,
+    bytes: usize,
+) -> Result<Result<PendingReply, Lease>, NodeError> {
+    client.try_request(lease, bytes)
+}
+
+/// Ends the obligation to reply because who should have answered for this server is gone: its
+/// client is told [`NodeError::ServerLost`].
+pub fn lose(responder: Responder) {
+    responder.lose();
 }
 
 /// A pool, for a hop.

@@ -7,10 +7,10 @@ mod support;
 
 use std::time::Duration;
 
-use hythe_node::hop::{HopPool as _, join_host};
+use hythe_node::hop::{self, HopPool as _, join_host};
 use hythe_node::{
     ClientOptions, EventId, MemberInfo, MemberKind, Node, NodeError, Pool, PublisherOptions,
-    ServerOptions, SubscriberOptions,
+    ServerLoss, ServerOptions, SubscriberOptions,
 };
 use support::player::{Player, own_part, say, until_told};
 use support::{BOUND, Root, eventually};
@@ -171,4 +171,74 @@ fn a_host_leaves_alone_and_its_process_stays_the_others() {
     assert_eq!(names, ["host c"]);
     assert!(other.lease(8).is_ok());
     drop(node);
+}
+
+#[test]
+fn a_request_whose_server_is_lost_elsewhere_ends_as_if_the_host_had_gone() {
+    let root = Root::new();
+    let pool = root.pool();
+    let [host, _] = hosts(&pool);
+    let local = Node::join(&pool, "local").expect("joins");
+    let mut server = host
+        .server("sums", &ServerOptions::default())
+        .expect("opens");
+    let mut client = local
+        .client("sums", &ClientOptions::default().send_timeout(BOUND))
+        .expect("opens");
+    let pending = client
+        .request(local.lease(8).expect("free"), 8)
+        .expect("asked");
+    let request = server.take(BOUND).expect("sound").expect("asked");
+    let (sample, responder) = request.into_parts();
+    hop::lose(responder);
+    drop(sample);
+    match client.wait(pending, BOUND) {
+        Err(NodeError::ServerLost { server, reason, .. }) => {
+            assert!(server.starts_with("host b (pid "), "{server}");
+            assert_eq!(reason, ServerLoss::Went);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(client.statistics().violations, 0);
+    let again = client
+        .request(local.lease(8).expect("free"), 8)
+        .expect("asked");
+    let request = server.take(BOUND).expect("sound").expect("asked");
+    assert!(request.reply_in_kind().expect("alone with it"));
+    assert!(client.wait(again, BOUND).expect("sound").is_some());
+    let audit = pool.snapshot().audit;
+    assert_eq!(audit.mismatches, []);
+}
+
+#[test]
+fn a_request_that_no_server_takes_now_gives_its_buffer_back() {
+    let root = Root::new();
+    let pool = root.pool();
+    let [host, _] = hosts(&pool);
+    let local = Node::join(&pool, "local").expect("joins");
+    let options = ClientOptions::default().outstanding(2);
+    let mut client = host.client("sums", &options).expect("opens");
+    let lease = client.lease(8).expect("free");
+    let lease = hop::try_request(&mut client, lease, 8).expect("sound");
+    let lease = lease.expect_err("there is no server");
+
+    let mut server = local
+        .server("sums", &ServerOptions::default())
+        .expect("opens");
+    let first = hop::try_request(&mut client, lease, 8).expect("sound");
+    let first = first.expect("it has room");
+    let lease = client.lease(8).expect("free");
+    let second = hop::try_request(&mut client, lease, 8).expect("sound");
+    let _second = second.expect("it has room");
+    let lease = client.lease(8).expect("free");
+    let lease = hop::try_request(&mut client, lease, 8).expect("sound");
+    let lease = lease.expect_err("two are open");
+
+    let request = server.take(BOUND).expect("sound").expect("asked");
+    assert!(request.reply_in_kind().expect("alone with it"));
+    assert!(client.wait(first, BOUND).expect("sound").is_some());
+    let third = hop::try_request(&mut client, lease, 8).expect("sound");
+    assert!(third.is_ok());
+    assert_eq!(client.statistics().messages, 3);
+    assert_eq!(client.statistics().dropped, 0);
 }
