@@ -18,7 +18,8 @@ pub(crate) struct ChannelKey {
 /// The ends on this host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LocalEnds {
-    /// Receiving ends: subscribers, servers, listeners, taken together for each channel.
+    /// Receiving ends: subscribers, servers, listeners, taken together for each channel. A client
+    /// wants replies.
     pub(crate) wants: BTreeMap<ChannelKey, LocalWant>,
     /// Sending ends, and what the channel carries.
     pub(crate) sends: BTreeMap<ChannelKey, CarriedType>,
@@ -42,25 +43,39 @@ impl LocalEnds {
         } in hop::ends(pool)
         {
             for end in here {
+                let key = ChannelKey::of(&channel);
+                let back = ChannelKey {
+                    kind: EndKind::Reply,
+                    channel: channel.name.clone(),
+                };
+                let is_request = key.kind == EndKind::Request;
                 if end.receives() {
-                    let want = ends.add_want(&channel);
+                    let want = ends.add_want(key, &channel);
                     want.want.strengthen(&end);
                     want.ends.push(end);
+                    if is_request {
+                        ends.add_send(back, &channel);
+                    }
                 } else {
-                    let carries = channel.carries.clone().into();
-                    ends.sends
-                        .entry(ChannelKey::of(&channel))
-                        .or_insert(carries);
+                    ends.add_send(key, &channel);
+                    if is_request {
+                        ends.add_want(back, &channel);
+                    }
                 }
             }
         }
         ends
     }
 
-    fn add_want(&mut self, channel: &ChannelInfo) -> &mut LocalWant {
-        let made = || LocalWant {
+    fn add_send(&mut self, key: ChannelKey, channel: &ChannelInfo) {
+        let carries = || channel.carries.clone().into();
+        self.sends.entry(key).or_insert_with(carries);
+    }
+
+    fn add_want(&mut self, key: ChannelKey, channel: &ChannelInfo) -> &mut LocalWant {
+        let made = |key: &ChannelKey| LocalWant {
             want: Want {
-                kind: channel.kind.into(),
+                kind: key.kind,
                 channel: channel.name.clone(),
                 carries: channel.carries.clone().into(),
                 policy: Policy::DropNewest,
@@ -69,9 +84,7 @@ impl LocalEnds {
             },
             ends: Vec::new(),
         };
-        self.wants
-            .entry(ChannelKey::of(channel))
-            .or_insert_with(made)
+        self.wants.entry(key).or_insert_with_key(made)
     }
 }
 

@@ -41,6 +41,13 @@ pub enum Control {
         /// Why.
         reason: String,
     },
+    /// Notifiers of the sender raised events there since the last such message.
+    Raise {
+        /// On which channel.
+        channel: String,
+        /// Event n as bit n.
+        events: u64,
+    },
     /// The sender ends the session.
     Bye {
         /// Why.
@@ -70,8 +77,10 @@ pub struct Want {
 pub enum EndKind {
     /// Publishers and subscribers.
     Publish,
-    /// Clients and servers.
+    /// Clients and servers: requests.
     Request,
+    /// Servers and clients: what becomes of the requests. It goes the other way.
+    Reply,
     /// Notifiers and listeners.
     Event,
 }
@@ -90,7 +99,7 @@ impl From<EndKind> for ChannelKind {
     fn from(kind: EndKind) -> Self {
         match kind {
             EndKind::Publish => Self::PublishSubscribe,
-            EndKind::Request => Self::RequestReply,
+            EndKind::Request | EndKind::Reply => Self::RequestReply,
             EndKind::Event => Self::Event,
         }
     }

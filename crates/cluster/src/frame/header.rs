@@ -6,7 +6,7 @@ use super::FrameError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrameKind {
-    /// A message of a publisher. Its payload follows.
+    /// A message of a publisher, a request, or a reply. Its payload follows.
     Message,
     /// Only a number of missed messages.
     Missed,
@@ -14,14 +14,20 @@ pub enum FrameKind {
     PublisherClosed,
     /// Nothing more comes on this stream.
     End,
+    /// There will be no reply to the request with this number.
+    GivenUp,
+    /// Who should have replied to the request with this number is gone.
+    Lost,
 }
 
 impl FrameKind {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 6] = [
         Self::Message,
         Self::Missed,
         Self::PublisherClosed,
         Self::End,
+        Self::GivenUp,
+        Self::Lost,
     ];
 
     const fn to_number(self) -> u32 {
@@ -30,6 +36,8 @@ impl FrameKind {
             Self::Missed => 2,
             Self::PublisherClosed => 3,
             Self::End => 4,
+            Self::GivenUp => 5,
+            Self::Lost => 6,
         }
     }
 
@@ -59,7 +67,7 @@ pub struct Header {
     pub publisher: u32,
     /// Messages of this publisher that were lost on the way to this one.
     pub missed: u32,
-    /// Number of a request, for the frames that have one; else 0.
+    /// Number of a request, for frames of the streams of request/reply channels; else 0.
     pub number: u64,
 }
 

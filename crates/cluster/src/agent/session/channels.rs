@@ -8,15 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::events::Events;
 use super::receiving::ReceivingStream;
 use super::sending::{self, SendingStream};
 use super::{Session, lock};
-use crate::Right;
 use crate::agent::local::{ChannelKey, LocalEnds, LocalWant};
 use crate::error::ClusterError;
 use crate::frame::{Control, EndKind, Opening, Want};
 use crate::status::{ChannelState, ChannelStatus, Direction};
 use crate::stream::Violation;
+use crate::{Refusal, Right};
 
 /// The most channels that a host may want, and the most that may be refused.
 const CHANNELS_MAX: usize = 4096;
@@ -36,6 +37,8 @@ pub(super) struct Channels {
     refused_there: BTreeMap<ChannelKey, String>,
     sending: BTreeMap<ChannelKey, Sending>,
     receiving: BTreeMap<ChannelKey, Arc<ReceivingStream>>,
+    /// Channels whose events go to the other side.
+    events: BTreeSet<String>,
     last_stream: u32,
 }
 
@@ -54,11 +57,35 @@ pub(super) fn update(session: &Arc<Session>, local: &LocalEnds) -> Result<(), Cl
     channels.tell_wants(session, local)?;
     channels.close_unwanted(local);
     channels.forget_ended();
+    channels.events.clear();
     let theirs: Vec<Want> = channels.theirs.values().cloned().collect();
     for want in theirs {
         channels.open(session, local, want)?;
     }
-    Ok(())
+    let is_event = |key: &&ChannelKey| key.kind == EndKind::Event;
+    let wanted = channels.told.keys().filter(is_event);
+    let wanted = wanted.map(|key| key.channel.clone()).collect();
+    Events::set(session, channels.events.clone(), wanted)
+}
+
+/// May the other side have what is sent here? What is asked is answered: that takes both rights.
+fn may_send(session: &Session, key: &ChannelKey) -> Result<(), Refusal> {
+    let (context, host) = (&session.context, &session.record.name);
+    context.judge(host, &key.channel, Right::Read)?;
+    match key.kind {
+        EndKind::Publish | EndKind::Event => Ok(()),
+        EndKind::Request | EndKind::Reply => context.judge(host, &key.channel, Right::Write),
+    }
+}
+
+/// May the other side send what is wanted here?
+fn may_receive(session: &Session, key: &ChannelKey) -> Result<(), Refusal> {
+    let (context, host) = (&session.context, &session.record.name);
+    context.judge(host, &key.channel, Right::Write)?;
+    match key.kind {
+        EndKind::Publish | EndKind::Event => Ok(()),
+        EndKind::Request | EndKind::Reply => context.judge(host, &key.channel, Right::Read),
+    }
 }
 
 impl Channels {
@@ -67,11 +94,7 @@ impl Channels {
         session: &Arc<Session>,
         local: &LocalEnds,
     ) -> Result<(), ClusterError> {
-        let host = &session.record.name;
-        let permitted = |key: &ChannelKey| {
-            let judged = session.context.judge(host, &key.channel, Right::Write);
-            key.kind == EndKind::Publish && judged.is_ok()
-        };
+        let permitted = |key: &ChannelKey| may_receive(session, key).is_ok();
         let wants: BTreeMap<_, _> = local
             .wants
             .iter()
@@ -137,10 +160,7 @@ impl Channels {
         want: Want,
     ) -> Result<(), ClusterError> {
         let key = want.key();
-        let judged = session
-            .context
-            .judge(&session.record.name, &key.channel, Right::Read);
-        let judged = judged.map_err(|refusal| refusal.to_string());
+        let judged = may_send(session, &key).map_err(|refusal| refusal.to_string());
         let carries = local.sends.get(&key);
         let fits = judged.and_then(|()| match carries {
             Some(carries) if *carries != want.carries => Err(format!(
@@ -163,6 +183,11 @@ impl Channels {
         let Some(carries) = carries else {
             return Ok(());
         };
+        if key.kind == EndKind::Event {
+            // Over the control connection.
+            self.events.insert(key.channel);
+            return Ok(());
+        }
         if let Entry::Vacant(vacant) = self.sending.entry(key) {
             self.last_stream += 1;
             let opening = Opening {
@@ -209,40 +234,59 @@ impl Channels {
         }
     }
 
-    pub(super) fn status(&self) -> Vec<ChannelStatus> {
+    pub(super) fn status(&self, events: &Events) -> Vec<ChannelStatus> {
         let mut shown: Vec<ChannelStatus> = Vec::new();
-        let state = |key: &ChannelKey, direction, state, reason: &str| ChannelStatus {
-            channel: key.channel.clone(),
-            kind: key.kind,
-            direction,
-            state,
-            reason: reason.to_owned(),
-            messages: 0,
-            payload_bytes: 0,
-            credit: None,
-        };
         shown.extend(self.sending.values().map(|sending| sending.stream.status()));
         shown.extend(self.receiving.values().map(|stream| stream.status()));
-        let open: BTreeSet<_> = self.sending.keys().cloned().collect();
-        for key in self.theirs.keys().filter(|key| !open.contains(key)) {
-            let (how, reason) = match self.refused.get(key) {
+        let theirs = self.theirs.keys();
+        for key in theirs.filter(|key| !self.sending.contains_key(key)) {
+            let (state, reason) = match self.refused.get(key) {
                 Some(reason) => (ChannelState::Refused, reason.as_str()),
+                None if key.kind == EndKind::Event && self.events.contains(&key.channel) => {
+                    (ChannelState::Open, "")
+                }
                 None => (ChannelState::Waiting, "nobody sends here"),
             };
-            shown.push(state(key, Direction::Sending, how, reason));
+            let messages = events.counts(&key.channel).sent;
+            shown.push(without_stream(key, Direction::Sending, state, reason).counted(messages));
         }
-        for key in self
-            .told
-            .keys()
-            .filter(|key| !self.receiving.contains_key(key))
-        {
-            let (how, reason) = match self.refused_there.get(key) {
+        let told = self.told.keys();
+        for key in told.filter(|key| !self.receiving.contains_key(key)) {
+            let messages = events.counts(&key.channel).raised;
+            let (state, reason) = match self.refused_there.get(key) {
                 Some(reason) => (ChannelState::Refused, reason.as_str()),
+                // Whether anybody there notifies is not told.
+                None if key.kind == EndKind::Event => (ChannelState::Open, ""),
                 None => (ChannelState::Waiting, "nobody sends there"),
             };
-            shown.push(state(key, Direction::Receiving, how, reason));
+            shown.push(without_stream(key, Direction::Receiving, state, reason).counted(messages));
         }
         shown
+    }
+}
+
+fn without_stream(
+    key: &ChannelKey,
+    direction: Direction,
+    state: ChannelState,
+    reason: &str,
+) -> ChannelStatus {
+    ChannelStatus {
+        channel: key.channel.clone(),
+        kind: key.kind,
+        direction,
+        state,
+        reason: reason.to_owned(),
+        messages: 0,
+        payload_bytes: 0,
+        credit: None,
+    }
+}
+
+impl ChannelStatus {
+    const fn counted(mut self, messages: u64) -> Self {
+        self.messages = messages;
+        self
     }
 }
 
@@ -252,12 +296,38 @@ pub(super) fn wanted(session: &Session, want: Want) -> Result<(), ClusterError> 
     let key = want.key();
     check_count(&channels.theirs, &key, "channels that it wants")?;
     if let Some(sending) = channels.sending.get(&key)
-        && sending.want != want
+        && is_other(&sending.want, &want)
     {
         sending.stream.stop(sending::Stop::Reopen);
     }
     channels.theirs.insert(key, want);
     session.context.changes.raise();
+    Ok(())
+}
+
+/// Does a stream for one not do for the other? The queue of a server is not opened anew for others
+/// there: what is open would be lost.
+fn is_other(one: &Want, other: &Want) -> bool {
+    match one.kind {
+        EndKind::Publish | EndKind::Event => one != other,
+        EndKind::Request | EndKind::Reply => one.carries != other.carries,
+    }
+}
+
+/// Notifiers of the other side raised events.
+pub(super) fn raised(
+    session: &Arc<Session>,
+    channel: &str,
+    events: u64,
+) -> Result<(), ClusterError> {
+    let key = ChannelKey {
+        kind: EndKind::Event,
+        channel: channel.to_owned(),
+    };
+    // Where the right went, so does the want; the word of that crosses with events.
+    if may_receive(session, &key).is_ok() {
+        Events::came(session, channel, events);
+    }
     Ok(())
 }
 
@@ -326,13 +396,13 @@ pub(super) fn opened(
         kind: opening.kind,
         channel: opening.channel.clone(),
     };
-    let host = &session.record.name;
-    session.context.judge(host, &key.channel, Right::Write)?;
+    may_receive(session, &key)?;
     let mut channels = lock(&session.channels);
     if session.is_over() {
         return Err(ClusterError::Over);
     }
-    let Some(told) = channels.told.get(&key) else {
+    let told = channels.told.get(&key);
+    let Some(told) = told.filter(|_| key.kind != EndKind::Event) else {
         let here = &session.context.options.host;
         let what = format!("nobody on host {here} wants channel {}", opening.channel);
         return Err(ClusterError::Unexpected(what));

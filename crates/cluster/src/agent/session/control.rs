@@ -59,6 +59,7 @@ fn act(session: &Arc<Session>, message: Control) -> Result<(), ClusterError> {
             channel,
             reason,
         } => channels::refused(session, kind, channel, reason)?,
+        Control::Raise { channel, events } => channels::raised(session, &channel, events)?,
         Control::Bye { reason } => return Err(ClusterError::Bye(reason)),
     }
     Ok(())

@@ -6,8 +6,10 @@
 
 mod channels;
 mod control;
+mod events;
 mod outbox;
 mod receiving;
+mod requests;
 mod sending;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +19,9 @@ use std::time::{Duration, Instant};
 use hythe_node::{Node, NodeError, hop};
 
 use self::channels::Channels;
+use self::events::Events;
 use self::outbox::Outbox;
+use self::requests::Requests;
 use super::context::{Context, Group, HostRecord, Member, lock};
 use super::link::send_first;
 use super::local::LocalEnds;
@@ -50,6 +54,8 @@ pub(crate) struct Session {
     reason: Mutex<String>,
     outbox: Outbox,
     channels: Mutex<Channels>,
+    requests: Requests,
+    events: Events,
     round_trip_ns: AtomicU64,
     /// The threads of its streams and connections.
     threads: Arc<Group>,
@@ -87,6 +93,8 @@ impl Session {
             reason: Mutex::default(),
             outbox: Outbox::default(),
             channels: Mutex::default(),
+            requests: Requests::default(),
+            events: Events::default(),
             round_trip_ns: AtomicU64::new(NONE),
             threads: Arc::default(),
         }))
@@ -172,7 +180,7 @@ impl Session {
 
     pub(crate) fn status(&self) -> SessionStatus {
         let round_trip = self.round_trip_ns.load(Ordering::Relaxed);
-        let channels = lock(&self.channels).status();
+        let channels = lock(&self.channels).status(&self.events);
         let credits = channels.iter().filter_map(|channel| channel.credit);
         SessionStatus {
             number: format!("{:016x}", self.number),

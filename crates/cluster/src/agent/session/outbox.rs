@@ -1,6 +1,6 @@
 //! What waits to be sent over a control connection. Many threads put something in, one sends.
 //!
-//! Acknowledgements of a stream replace each other, so a slow connection keeps no thread waiting
+//! Acknowledgements of a stream replace each other, and events of a channel join, so a slow connection keeps no thread waiting
 //! and costs no memory. Never sends itself.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -26,6 +26,8 @@ struct Waiting {
     /// By stream: up to where.
     acknowledgements: BTreeMap<u32, u64>,
     echo: Option<u64>,
+    /// By channel.
+    events: BTreeMap<String, u64>,
     messages: VecDeque<Control>,
     is_closed: bool,
 }
@@ -40,6 +42,17 @@ impl Outbox {
     /// The other side's keep-alive goes back.
     pub(crate) fn echo(&self, number: u64) {
         lock(&self.waiting).echo = Some(number);
+        self.condition.notify_one();
+    }
+
+    /// Events were raised on a channel. They join those that wait.
+    pub(crate) fn raise(&self, channel: &str, events: u64) {
+        let mut waiting = lock(&self.waiting);
+        match waiting.events.get_mut(channel) {
+            Some(known) => *known |= events,
+            None => drop(waiting.events.insert(channel.to_owned(), events)),
+        }
+        drop(waiting);
         self.condition.notify_one();
     }
 
@@ -72,7 +85,8 @@ impl Outbox {
             .wait_timeout_while(waiting, timeout, |waiting| {
                 let is_empty = waiting.acknowledgements.is_empty()
                     && waiting.messages.is_empty()
-                    && waiting.echo.is_none();
+                    && waiting.echo.is_none()
+                    && waiting.events.is_empty();
                 is_empty && !waiting.is_closed
             });
         let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -80,6 +94,9 @@ impl Outbox {
             into.push(Control::Acknowledge { stream, through });
         }
         into.extend(waiting.echo.take().map(|number| Control::Echo { number }));
+        while let Some((channel, events)) = waiting.events.pop_first() {
+            into.push(Control::Raise { channel, events });
+        }
         into.extend(waiting.messages.drain(..));
         !waiting.is_closed
     }

@@ -12,7 +12,7 @@ use crate::agent::link::send_first;
 use crate::agent::session::PUBLISHERS_MAX;
 use crate::carrier::{ConnectionReceiver, Received};
 use crate::error::ClusterError;
-use crate::frame::{Answer, FrameKind, Header};
+use crate::frame::{Answer, EndKind, FrameKind, Header};
 use crate::stream::Incoming;
 
 /// How long the answer may take.
@@ -20,7 +20,7 @@ const ANSWERING: Duration = Duration::from_secs(1);
 /// Where nothing came for so long, what is taken is acknowledged.
 const IDLE: Duration = Duration::from_millis(1);
 /// How long a wait for bytes lasts at most before it looks whether the session is over.
-const NAP: Duration = Duration::from_secs(1);
+pub(super) const NAP: Duration = Duration::from_secs(1);
 
 /// Carries a data connection of the other side until it ends.
 pub(in crate::agent::session) fn run(
@@ -67,9 +67,9 @@ pub(in crate::agent::session) fn run(
     session.context.changes.raise();
 }
 
-struct Reading<'a> {
-    session: &'a Session,
-    stream: &'a ReceivingStream,
+pub(super) struct Reading<'a> {
+    pub(super) session: &'a Session,
+    pub(super) stream: &'a ReceivingStream,
     incoming: &'a mut Incoming,
     receiver: Box<dyn ConnectionReceiver>,
 }
@@ -85,12 +85,7 @@ impl Reading<'_> {
                     most: PUBLISHERS_MAX,
                 });
             }
-            self.note_missed(header.publisher, header.missed)?;
-            match header.kind {
-                FrameKind::Message => self.message(&header)?,
-                FrameKind::PublisherClosed => lock(&self.stream.publishers).close(header.publisher),
-                FrameKind::Missed | FrameKind::End => {}
-            }
+            self.act(&header)?;
             self.incoming.taken(header.length);
             let is_end = header.kind == FrameKind::End;
             self.acknowledge(is_end);
@@ -98,6 +93,28 @@ impl Reading<'_> {
                 return Ok(());
             }
         }
+    }
+
+    fn act(&mut self, header: &Header) -> Result<(), ClusterError> {
+        let kind = self.stream.opening.kind;
+        if kind == EndKind::Publish {
+            self.note_missed(header.publisher, header.missed)?;
+        }
+        match (kind, header.kind) {
+            (_, FrameKind::End) | (EndKind::Publish, FrameKind::Missed) => {}
+            (EndKind::Publish, FrameKind::Message) => self.message(header)?,
+            (EndKind::Publish, FrameKind::PublisherClosed) => {
+                lock(&self.stream.publishers).close(header.publisher);
+            }
+            (EndKind::Request, FrameKind::Message) => self.request(header)?,
+            (EndKind::Reply, FrameKind::Message) => self.reply(header)?,
+            (EndKind::Reply, FrameKind::GivenUp | FrameKind::Lost) => self.end_request(header),
+            (kind, frame) => {
+                let what = format!("a frame of kind {frame:?} on a stream of kind {kind:?}");
+                return Err(ClusterError::Unexpected(what));
+            }
+        }
+        Ok(())
     }
 
     /// The next header. Until it comes, what is taken is acknowledged.
@@ -123,7 +140,7 @@ impl Reading<'_> {
         Ok(Header::from_bytes(&bytes)?)
     }
 
-    fn acknowledge(&mut self, is_idle: bool) {
+    pub(super) fn acknowledge(&mut self, is_idle: bool) {
         if let Some(through) = self.incoming.acknowledgement(is_idle) {
             self.session
                 .outbox
@@ -159,16 +176,22 @@ impl Reading<'_> {
                 self.session.record.losses.not_delivered.add(1);
             }
         }
-        self.stream.messages.fetch_add(1, Ordering::Relaxed);
-        let bytes = u64::from(header.length);
-        self.stream
-            .payload_bytes
-            .fetch_add(bytes, Ordering::Relaxed);
+        self.count(header.length);
         Ok(())
     }
 
+    pub(super) fn count(&self, length: u32) {
+        let (stream, bytes) = (self.stream, u64::from(length));
+        stream.messages.fetch_add(1, Ordering::Relaxed);
+        stream.payload_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Reads payload straight into the slot: the one copy on this side.
-    fn payload(&mut self, length: u32, lease: &mut Option<Lease>) -> Result<(), ClusterError> {
+    pub(super) fn payload(
+        &mut self,
+        length: u32,
+        lease: &mut Option<Lease>,
+    ) -> Result<(), ClusterError> {
         let (length, mut read) = (length as usize, 0);
         while read < length {
             match self.receiver.receive(NAP)? {
@@ -199,7 +222,7 @@ impl Reading<'_> {
 }
 
 /// What is wrong with one message is no end of the stream; a pool that is gone is.
-fn survive(error: NodeError) -> Result<(), ClusterError> {
+pub(super) fn survive(error: NodeError) -> Result<(), ClusterError> {
     match error {
         NodeError::PoolLost { .. } | NodeError::ForkedCopy { .. } => Err(error.into()),
         error => {

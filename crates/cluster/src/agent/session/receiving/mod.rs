@@ -5,6 +5,7 @@
 
 mod carry;
 mod publishers;
+mod requests;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,6 +15,7 @@ use hythe_node::hop::HopPool as _;
 
 pub(super) use self::carry::run;
 use self::publishers::Publishers;
+use super::requests::RemoteClient;
 use super::{Session, lock};
 use crate::carrier::ConnectionSender;
 use crate::error::ClusterError;
@@ -35,6 +37,8 @@ pub(super) struct ReceivingStream {
     /// Of whoever reads its connection, as long as it does.
     incoming: Mutex<Incoming>,
     publishers: Mutex<Publishers>,
+    /// Of a stream of requests, once one has come.
+    client: Mutex<Option<Arc<RemoteClient>>>,
     /// Dropped, it closes the connection.
     closer: Mutex<Option<Box<dyn ConnectionSender>>>,
     /// The one on this channel before it, if its reader has to finish first.
@@ -57,6 +61,7 @@ impl ReceivingStream {
             opening: opening.clone(),
             incoming: Mutex::new(Incoming::new(window, payload_bytes_max)),
             publishers: Mutex::new(Publishers::new(node, opening, want.history)),
+            client: Mutex::default(),
             closer: Mutex::default(),
             earlier: Mutex::new(earlier),
             has_ended: AtomicBool::new(false),
@@ -90,6 +95,7 @@ impl ReceivingStream {
 
     fn end(&self) {
         lock(&self.publishers).close_all();
+        drop(lock(&self.client).take());
         self.has_ended.store(true, Ordering::Release);
     }
 

@@ -6,13 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hythe_node::hop::{self, HopNode as _, Origin};
-use hythe_node::{Node, NodeError, Sample, Subscriber, SubscriberOptions, TrustPeers};
+use hythe_node::{NodeError, Sample, Subscriber, SubscriberOptions, TrustPeers};
 
+use super::requests::{Replies, Requests};
 use super::{Held, SendingStream, Session, Stop, lock};
 use crate::agent::link::{MessageReader, send_first};
+use crate::agent::session::requests::Answered;
 use crate::carrier::ConnectionSender;
 use crate::error::ClusterError;
-use crate::frame::{Answer, FrameKind, Header, Hello, Purpose};
+use crate::frame::{Answer, EndKind, FrameKind, Header, Hello, Purpose};
 use crate::status::ChannelState;
 
 /// How long a connection may take to be made. Half a lease: the end of a session waits for it.
@@ -35,16 +37,34 @@ struct Carrying<'a> {
     session: &'a Session,
     stream: &'a SendingStream,
     /// Opened when the other side has accepted the stream for the first time.
-    source: Option<Source>,
+    source: Option<Box<dyn Source + 'a>>,
     /// The longest payload that fits a slot there.
     payload_bytes_max: u32,
     /// Messages lost on this side, to be told with the next frame.
     missed: u32,
 }
 
-/// Where messages come from.
-struct Source {
-    node: Node,
+/// Where the frames of a stream come from: a port of this pool, as the participant of the host.
+pub(super) trait Source {
+    /// The next thing to do, if there is one and the credit for it. Never waits.
+    fn look(&mut self, stream: &SendingStream) -> Result<Option<Step>, NodeError>;
+
+    /// What was dropped here for the other host since this was last asked.
+    fn take_dropped(&mut self) -> u64 {
+        0
+    }
+
+    /// The frame with this number fits no slot there: what is sent in its place.
+    fn too_long(&mut self, _number: u64) -> Option<Frame> {
+        None
+    }
+
+    /// The stream ends, and it is not known whether the frame with this number has arrived.
+    fn unconfirmed(&mut self, _number: u64) {}
+}
+
+/// Messages of publishers.
+struct Messages {
     subscriber: Subscriber,
     /// What its subscriber had missed when that was last looked at.
     dropped: u64,
@@ -53,11 +73,42 @@ struct Source {
 }
 
 /// What is to be done next.
-enum Step {
+pub(super) enum Step {
     Send(Sample, Origin),
+    Frame(Frame),
     /// The publisher with this number has closed its port.
     Closed(u32),
     End,
+}
+
+/// A frame that has no sequence number yet.
+pub(super) struct Frame {
+    kind: FrameKind,
+    publisher: u32,
+    /// Of a request.
+    number: u64,
+    sample: Option<Sample>,
+}
+
+impl Frame {
+    const fn without_payload(kind: FrameKind, publisher: u32) -> Self {
+        Self {
+            kind,
+            publisher,
+            number: 0,
+            sample: None,
+        }
+    }
+
+    /// A request, or its end.
+    pub(super) fn of_request(answered: Answered) -> Self {
+        Self {
+            kind: answered.kind,
+            publisher: 0,
+            number: answered.number,
+            sample: answered.reply,
+        }
+    }
 }
 
 /// Carries a stream until it ends, over as many connections as it takes.
@@ -67,7 +118,10 @@ pub(super) fn run(session: &Arc<Session>, stream: &SendingStream) {
         stream,
         source: None,
         payload_bytes_max: 0,
-        missed: session.record.take_unconfirmed(&stream.opening.channel),
+        missed: match stream.opening.kind {
+            EndKind::Publish => session.record.take_unconfirmed(&stream.opening.channel),
+            _ => 0,
+        },
     };
     let ended = carrying.carry();
     stream.close();
@@ -123,10 +177,13 @@ impl Carrying<'_> {
             match self.next()? {
                 Step::Send(sample, origin) => self.send_message(&mut *sender, sample, origin)?,
                 Step::Closed(publisher) => {
-                    self.send(&mut *sender, FrameKind::PublisherClosed, publisher, None)?;
+                    let frame = Frame::without_payload(FrameKind::PublisherClosed, publisher);
+                    self.send(&mut *sender, frame)?;
                 }
+                Step::Frame(frame) => self.send_of_request(&mut *sender, frame)?,
                 Step::End => {
-                    self.send(&mut *sender, FrameKind::End, 0, None)?;
+                    let frame = Frame::without_payload(FrameKind::End, 0);
+                    self.send(&mut *sender, frame)?;
                     return self.finish();
                 }
             }
@@ -179,18 +236,11 @@ impl Carrying<'_> {
     /// Opens the port, the first time.
     fn open_source(&mut self) -> Result<(), ClusterError> {
         if self.source.is_none() {
-            let (node, want) = (self.session.node()?, &self.stream.want);
-            let options = SubscriberOptions::default()
-                .carries(self.stream.opening.carries.clone().into())
-                .depth(want.depth)
-                .policy(want.policy.into())
-                .history(want.history.min(want.depth));
-            let subscriber = node.subscriber(&want.channel, &options)?;
-            self.source = Some(Source {
-                node,
-                subscriber,
-                dropped: 0,
-                waiting: None,
+            let (session, stream) = (self.session, self.stream);
+            self.source = Some(match stream.opening.kind {
+                EndKind::Request => Box::new(Requests::new(session, stream)?),
+                EndKind::Reply => Box::new(Replies::new(session, stream)?),
+                EndKind::Publish | EndKind::Event => Box::new(Messages::new(session, stream)?),
             });
         }
         Ok(())
@@ -202,7 +252,7 @@ impl Carrying<'_> {
         let Some(source) = &mut self.source else {
             return Err(ClusterError::Over);
         };
-        let node = source.node.clone();
+        let node = session.node()?;
         loop {
             let step = node.wait_until(NAP, NAP, || {
                 if session.is_over() {
@@ -240,24 +290,55 @@ impl Carrying<'_> {
                 self.payload_bytes_max
             );
             self.stream.say(ChannelState::Open, &reason);
-            return self.send(sender, FrameKind::Missed, number.unwrap_or(0), None);
+            let frame = Frame::without_payload(FrameKind::Missed, number.unwrap_or(0));
+            return self.send(sender, frame);
         };
-        self.send(sender, FrameKind::Message, publisher, Some(sample))?;
-        self.stream.messages.fetch_add(1, Ordering::Relaxed);
-        let bytes = u64::from(length);
-        self.stream
-            .payload_bytes
-            .fetch_add(bytes, Ordering::Relaxed);
-        Ok(())
+        self.count(length);
+        let frame = Frame {
+            kind: FrameKind::Message,
+            publisher,
+            number: 0,
+            sample: Some(sample),
+        };
+        self.send(sender, frame)
+    }
+
+    /// Sends a request, or what became of one.
+    fn send_of_request(
+        &mut self,
+        sender: &mut dyn ConnectionSender,
+        frame: Frame,
+    ) -> Result<(), ClusterError> {
+        // Fits: a slot's size is 32 bits.
+        let length = frame
+            .sample
+            .as_ref()
+            .map_or(0, |sample| sample.len() as u32);
+        if length > self.payload_bytes_max {
+            self.session.record.losses.too_long.add(1);
+            let source = self.source.as_mut();
+            return match source.and_then(|source| source.too_long(frame.number)) {
+                Some(instead) => self.send(sender, instead),
+                None => Ok(()),
+            };
+        }
+        if frame.kind == FrameKind::Message {
+            self.count(length);
+        }
+        self.send(sender, frame)
+    }
+
+    fn count(&self, length: u32) {
+        let (stream, bytes) = (self.stream, u64::from(length));
+        stream.messages.fetch_add(1, Ordering::Relaxed);
+        stream.payload_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// What publishers dropped for this host since the last look.
     fn count_dropped(&mut self) {
         if let Some(source) = &mut self.source {
-            let dropped = source.subscriber.statistics().dropped;
-            let more = dropped - source.dropped;
+            let more = source.take_dropped();
             if more > 0 {
-                source.dropped = dropped;
                 self.session.record.losses.not_sent.add(more);
                 let more = u32::try_from(more).unwrap_or(u32::MAX);
                 self.missed = self.missed.saturating_add(more);
@@ -269,10 +350,14 @@ impl Carrying<'_> {
     fn send(
         &mut self,
         sender: &mut dyn ConnectionSender,
-        kind: FrameKind,
-        publisher: u32,
-        sample: Option<Sample>,
+        frame: Frame,
     ) -> Result<(), ClusterError> {
+        let Frame {
+            kind,
+            publisher,
+            number,
+            sample,
+        } = frame;
         let length = sample.as_ref().map_or(0, |sample| sample.len() as u32);
         let sequence = lock(&self.stream.outgoing).begin(length);
         let header = Header {
@@ -281,7 +366,7 @@ impl Carrying<'_> {
             sequence,
             publisher,
             missed: std::mem::take(&mut self.missed),
-            number: 0,
+            number,
         };
         self.send_begun(sender, Held { header, sample })
     }
@@ -333,6 +418,10 @@ impl Carrying<'_> {
             std::mem::replace(&mut *outgoing, crate::stream::Outgoing::new(window))
         };
         let missed = outgoing.end().map(|held| {
+            if let Some(source) = self.source.as_mut().filter(|_| held.header.number > 0) {
+                source.unconfirmed(held.header.number);
+                return 0;
+            }
             let message = u32::from(held.sample.is_some());
             held.header.missed.saturating_add(message)
         });
@@ -345,7 +434,23 @@ impl Carrying<'_> {
     }
 }
 
-impl Source {
+impl Messages {
+    fn new(session: &Session, stream: &SendingStream) -> Result<Self, ClusterError> {
+        let want = &stream.want;
+        let options = SubscriberOptions::default()
+            .carries(stream.opening.carries.clone().into())
+            .depth(want.depth)
+            .policy(want.policy.into())
+            .history(want.history.min(want.depth));
+        Ok(Self {
+            subscriber: session.node()?.subscriber(&want.channel, &options)?,
+            dropped: 0,
+            waiting: None,
+        })
+    }
+}
+
+impl Source for Messages {
     fn look(&mut self, stream: &SendingStream) -> Result<Option<Step>, NodeError> {
         let stop = stream.stopping();
         if stop >= Stop::Reopen {
@@ -369,5 +474,10 @@ impl Source {
             return Ok(None);
         }
         Ok(Some(Step::Send(sample, origin)))
+    }
+
+    fn take_dropped(&mut self) -> u64 {
+        let dropped = self.subscriber.statistics().dropped;
+        dropped - std::mem::replace(&mut self.dropped, dropped)
     }
 }

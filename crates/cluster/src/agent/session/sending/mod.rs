@@ -6,6 +6,7 @@
 
 mod carry;
 mod publishers;
+mod requests;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
