@@ -4,6 +4,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use hythe_node::rpc::{Call, Caller};
 use hythe_node::{Client, ClientOptions, Node, NodeError, Server, ServerLoss, ServerOptions};
 use support::host::{TestHost, pair};
 use support::{BOUND, eventually};
@@ -335,5 +336,47 @@ fn a_typed_channel_of_another_type_is_not_asked() {
     );
     assert!(server.try_take().expect("sound").is_none());
     drop((client, server, asking, serving));
+    end([a, b]);
+}
+
+#[test]
+fn calls_and_typed_requests_cross_as_they_are() {
+    let (a, b) = pair();
+    let (asking, serving) = (a.join("asking"), b.join("serving"));
+    let mut methods = server(&serving, "methods");
+    let mut client = client(&asking, "methods");
+    let mut caller = Caller::new(&mut client);
+    for round in 0..5_u8 {
+        let pending = caller.begin(7, &[round; 100], BOUND).expect("begun");
+        let call = Call::take(&mut methods, BOUND)
+            .expect("sound")
+            .expect("called");
+        assert_eq!(call.method(), 7);
+        let argument = call.argument().to_vec();
+        assert!(call.reply(&argument[..10]).expect("sound"));
+        let result = caller.wait(pending, BOUND).expect("answered");
+        assert_eq!(result.expect("over").to_vec(), [round; 10]);
+    }
+    let pending = caller.begin(8, b"", BOUND).expect("begun");
+    let call = Call::take(&mut methods, BOUND).expect("sound");
+    assert!(call.expect("called").refuse_method().expect("sound"));
+    let refused = caller.wait(pending, BOUND);
+    assert!(refused.is_err(), "{refused:?}");
+
+    let options = ServerOptions::default();
+    let mut server = serving
+        .typed_server::<u64, u32>("double", &options)
+        .expect("opened");
+    let options = ClientOptions::default().send_timeout(BOUND);
+    let mut typed = asking
+        .typed_client::<u64, u32>("double", &options)
+        .expect("opened");
+    let pending = typed.request(&21).expect("asked");
+    let request = server.take(BOUND).expect("sound").expect("in time");
+    let twice = request.question.read() as u32 * 2;
+    assert!(request.reply(&twice).expect("sound"));
+    let answer = typed.wait(pending, BOUND).expect("answered");
+    assert_eq!(answer.expect("in time").read(), 42);
+    drop((typed, server, client, methods, asking, serving));
     end([a, b]);
 }

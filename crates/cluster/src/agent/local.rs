@@ -8,6 +8,9 @@ use hythe_node::{ChannelInfo, Pool};
 
 use crate::frame::{CarriedType, EndKind, Policy, Want};
 
+/// What a core asks its agent over, and what the agent tells it.
+const OF_ONE_CORE: [&str; 3] = ["core/services", "core/messages", "core/control"];
+
 /// Kind and name of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ChannelKey {
@@ -42,6 +45,9 @@ impl LocalEnds {
             ends: here,
         } in hop::ends(pool)
         {
+            if is_of_one_core(&channel.name) {
+                continue;
+            }
             for end in here {
                 let key = ChannelKey::of(&channel);
                 let back = ChannelKey {
@@ -88,6 +94,17 @@ impl LocalEnds {
     }
 }
 
+/// Do a core and its agent meet there, who are of one host (`spec/services.md`)? Another host has
+/// channels of the same names, for other cores.
+fn is_of_one_core(channel: &str) -> bool {
+    let mut names = OF_ONE_CORE.iter();
+    names.any(|name| {
+        channel
+            .strip_suffix(name)
+            .is_some_and(|front| front.is_empty() || front.ends_with('/'))
+    })
+}
+
 impl ChannelKey {
     fn of(channel: &ChannelInfo) -> Self {
         Self {
@@ -110,6 +127,21 @@ impl Want {
         ChannelKey {
             kind: self.kind,
             channel: self.channel.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_asks_the_agent_of_its_own_host() {
+        for own in ["core/services", "left/core/messages", "core/control"] {
+            assert!(is_of_one_core(own), "{own}");
+        }
+        for shared in ["core/calls", "score/services", "core/services/x", "pcm"] {
+            assert!(!is_of_one_core(shared), "{shared}");
         }
     }
 }

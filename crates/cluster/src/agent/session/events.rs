@@ -4,6 +4,7 @@
 //! One thread for each session, once there is something to do: it waits on the listeners that stand
 //! for the other host, and raises what has come. Never queues: an event that waits is one bit.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -143,10 +144,12 @@ impl Ports {
         self.notifiers.retain(|channel, _| wanted.contains(channel));
         self.tried.clone_from(&sent);
         for channel in sent {
-            if !self.listeners.contains_key(&channel) {
-                match node.listener(&channel) {
-                    Ok(listener) => drop(self.listeners.insert(channel, listener)),
-                    Err(error) => tracing::warn!(channel, %error, "its events are not heard"),
+            if let Entry::Vacant(vacant) = self.listeners.entry(channel) {
+                match node.listener(vacant.key()) {
+                    Ok(listener) => drop(vacant.insert(listener)),
+                    Err(error) => {
+                        tracing::warn!(channel = vacant.key(), %error, "its events are not heard");
+                    }
                 }
             }
         }

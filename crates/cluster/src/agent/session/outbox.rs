@@ -1,7 +1,7 @@
 //! What waits to be sent over a control connection. Many threads put something in, one sends.
 //!
-//! Acknowledgements of a stream replace each other, and events of a channel join, so a slow connection keeps no thread waiting
-//! and costs no memory. Never sends itself.
+//! Acknowledgements of a stream replace each other, and events of a channel join, so a slow
+//! connection keeps no thread waiting and costs no memory. Never sends itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, PoisonError};

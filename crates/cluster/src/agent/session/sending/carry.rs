@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hythe_node::hop::{self, HopNode as _, Origin};
-use hythe_node::{NodeError, Sample, Subscriber, SubscriberOptions, TrustPeers};
+use hythe_node::hop::{HopNode as _, Origin};
+use hythe_node::{Sample, TrustPeers};
 
+use super::messages::Messages;
 use super::requests::{Replies, Requests};
+use super::source::{Frame, Source, Step};
 use super::{Held, SendingStream, Session, Stop, lock};
 use crate::agent::link::{MessageReader, send_first};
-use crate::agent::session::requests::Answered;
 use crate::carrier::ConnectionSender;
 use crate::error::ClusterError;
 use crate::frame::{Answer, EndKind, FrameKind, Header, Hello, Purpose};
@@ -42,73 +43,6 @@ struct Carrying<'a> {
     payload_bytes_max: u32,
     /// Messages lost on this side, to be told with the next frame.
     missed: u32,
-}
-
-/// Where the frames of a stream come from: a port of this pool, as the participant of the host.
-pub(super) trait Source {
-    /// The next thing to do, if there is one and the credit for it. Never waits.
-    fn look(&mut self, stream: &SendingStream) -> Result<Option<Step>, NodeError>;
-
-    /// What was dropped here for the other host since this was last asked.
-    fn take_dropped(&mut self) -> u64 {
-        0
-    }
-
-    /// The frame with this number fits no slot there: what is sent in its place.
-    fn too_long(&mut self, _number: u64) -> Option<Frame> {
-        None
-    }
-
-    /// The stream ends, and it is not known whether the frame with this number has arrived.
-    fn unconfirmed(&mut self, _number: u64) {}
-}
-
-/// Messages of publishers.
-struct Messages {
-    subscriber: Subscriber,
-    /// What its subscriber had missed when that was last looked at.
-    dropped: u64,
-    /// Taken, and there was no credit for it.
-    waiting: Option<(Sample, Origin)>,
-}
-
-/// What is to be done next.
-pub(super) enum Step {
-    Send(Sample, Origin),
-    Frame(Frame),
-    /// The publisher with this number has closed its port.
-    Closed(u32),
-    End,
-}
-
-/// A frame that has no sequence number yet.
-pub(super) struct Frame {
-    kind: FrameKind,
-    publisher: u32,
-    /// Of a request.
-    number: u64,
-    sample: Option<Sample>,
-}
-
-impl Frame {
-    const fn without_payload(kind: FrameKind, publisher: u32) -> Self {
-        Self {
-            kind,
-            publisher,
-            number: 0,
-            sample: None,
-        }
-    }
-
-    /// A request, or its end.
-    pub(super) fn of_request(answered: Answered) -> Self {
-        Self {
-            kind: answered.kind,
-            publisher: 0,
-            number: answered.number,
-            sample: answered.reply,
-        }
-    }
 }
 
 /// Carries a stream until it ends, over as many connections as it takes.
@@ -431,53 +365,5 @@ impl Carrying<'_> {
             self.session.record.note_unconfirmed(channel, missed);
         }
         self.source = None;
-    }
-}
-
-impl Messages {
-    fn new(session: &Session, stream: &SendingStream) -> Result<Self, ClusterError> {
-        let want = &stream.want;
-        let options = SubscriberOptions::default()
-            .carries(stream.opening.carries.clone().into())
-            .depth(want.depth)
-            .policy(want.policy.into())
-            .history(want.history.min(want.depth));
-        Ok(Self {
-            subscriber: session.node()?.subscriber(&want.channel, &options)?,
-            dropped: 0,
-            waiting: None,
-        })
-    }
-}
-
-impl Source for Messages {
-    fn look(&mut self, stream: &SendingStream) -> Result<Option<Step>, NodeError> {
-        let stop = stream.stopping();
-        if stop >= Stop::Reopen {
-            return Ok(Some(Step::End));
-        }
-        stream.waits_for_credit.store(true, Ordering::Relaxed);
-        if !lock(&stream.outgoing).is_open() {
-            return Ok(None);
-        }
-        let next = match self.waiting.take() {
-            Some(waiting) => Some(waiting),
-            None => hop::try_take_from(&mut self.subscriber)?,
-        };
-        let Some((sample, origin)) = next else {
-            let closed = lock(&stream.publishers).take_closed(&self.subscriber);
-            let is_over = stop == Stop::WhenEmpty && self.subscriber.publishers()? == 0;
-            return Ok(closed.map(Step::Closed).or(is_over.then_some(Step::End)));
-        };
-        if !lock(&stream.outgoing).is_open_for(sample.len() as u32) {
-            self.waiting = Some((sample, origin));
-            return Ok(None);
-        }
-        Ok(Some(Step::Send(sample, origin)))
-    }
-
-    fn take_dropped(&mut self) -> u64 {
-        let dropped = self.subscriber.statistics().dropped;
-        dropped - std::mem::replace(&mut self.dropped, dropped)
     }
 }

@@ -5,8 +5,10 @@
 //! connection. Never copies payload, never holds more than the window.
 
 mod carry;
+mod messages;
 mod publishers;
 mod requests;
+mod source;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

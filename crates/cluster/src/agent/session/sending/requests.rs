@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use hythe_node::{NodeError, Responder, Sample, Server, ServerOptions};
 
-use super::carry::{Frame, Source, Step};
+use super::source::{Frame, Source, Step};
 use super::{SendingStream, Session, Stop, lock};
 use crate::agent::session::requests::{Answered, OpenRequests, REQUESTS_MAX, RemoteClient};
 use crate::error::ClusterError;
