@@ -15,6 +15,9 @@ pub enum MessageKind {
     Reply,
     /// From a server to the client that asked: there will be no reply.
     GivenUp,
+    /// From a server to the client that asked: who should have answered for it is gone. Whether it
+    /// acted on the request is not known.
+    Lost,
 }
 
 /// The header.
@@ -35,6 +38,7 @@ impl Header {
             MessageKind::Request => 1,
             MessageKind::Reply => 2,
             MessageKind::GivenUp => 3,
+            MessageKind::Lost => 4,
         };
         let mut bytes = [0; BYTES];
         bytes[..4].copy_from_slice(&kind.to_le_bytes());
@@ -50,6 +54,7 @@ impl Header {
             1 => MessageKind::Request,
             2 => MessageKind::Reply,
             3 => MessageKind::GivenUp,
+            4 => MessageKind::Lost,
             _ => return None,
         };
         match u64::from_le_bytes(number) {

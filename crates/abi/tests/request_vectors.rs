@@ -30,12 +30,13 @@ fn headers_are_those_of_the_page() {
     let (good, bad): (Vec<_>, Vec<_>) = groups()
         .into_iter()
         .partition(|(name, _)| name.starts_with("header."));
-    assert_eq!((good.len(), bad.len()), (3, 3));
+    assert_eq!((good.len(), bad.len()), (4, 3));
     for (name, group) in good {
         let kind = match group["kind"] {
             "1" => MessageKind::Request,
             "2" => MessageKind::Reply,
-            _ => MessageKind::GivenUp,
+            "3" => MessageKind::GivenUp,
+            _ => MessageKind::Lost,
         };
         let number = group["number"].parse().expect("a number");
         let header = Header { kind, number };

@@ -97,6 +97,7 @@ fn participants(pool: &Pool, snapshot: &Snapshot) -> Vec<ParticipantDocument> {
                 MemberKind::Process => "process",
                 MemberKind::CoreEndpoint => "core endpoint",
                 MemberKind::MessageStore => "messages",
+                MemberKind::Host => "host",
             },
             pid: member.identity.pid,
             uid: member.identity.uid,

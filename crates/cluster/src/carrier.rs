@@ -5,6 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::HostName;
 
 /// Makes connections to the agents of other hosts, and takes theirs.
@@ -31,16 +33,37 @@ pub trait Carrier: Debug + Send + Sync {
     fn accept(&self, timeout: Duration) -> Result<Option<Connection>, CarrierError>;
 }
 
-/// A connection with a host whose name is proven. The halves may be used by two threads; dropping
-/// one closes the connection.
+/// A connection with a host whose name is proven. The halves may be used by two threads. Dropping
+/// one closes the connection in both directions, and wakes whoever waits in the other half: its
+/// call returns an error or [`Received::Closed`] soon.
 #[derive(Debug)]
 pub struct Connection {
     /// Who is at the other end.
     pub peer: HostName,
+    /// What is known of it, for a status.
+    pub about: ConnectionAbout,
     /// The way there.
     pub sender: Box<dyn ConnectionSender>,
     /// The way back.
     pub receiver: Box<dyn ConnectionReceiver>,
+}
+
+/// What `hythe host status` says of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionAbout {
+    /// What carries it: `tls`, `zenoh`.
+    pub carrier: String,
+    /// Why nothing better does; empty: it is the best.
+    pub why_not_better: String,
+    /// By what the other end has proven its name: a certificate's fingerprint, for instance.
+    pub identity: String,
+    /// Where the other end is.
+    pub address: String,
+    /// How often each byte is copied by this host's CPUs between the memory that
+    /// [`ConnectionSender::send`] is given and the network card.
+    pub copies_sending: u32,
+    /// The same between the card and what [`ConnectionReceiver::receive`] returns.
+    pub copies_receiving: u32,
 }
 
 /// The sending half of a connection.

@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest name, as in DNS.
-const NAME_BYTES_MAX: usize = 63;
+/// The longest name: `host NAME` is the name of a participant, of at most 64 bytes.
+const NAME_BYTES_MAX: usize = 59;
 
-/// The name of a host of a realm: 1 to 63 lower-case letters, digits, `-` and `.`; the first and
+/// The name of a host of a realm: 1 to 59 lower-case letters, digits, `-` and `.`; the first and
 /// the last are a letter or a digit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -17,7 +17,7 @@ pub struct HostName(String);
 /// A text that is no host's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{} is no name of a host: use 1 to 63 lower-case letters, digits, - and ., with a letter or \
+    "{} is no name of a host: use 1 to 59 lower-case letters, digits, - and ., with a letter or \
      digit at both ends",
     hythe_terminal::escaped(.0)
 )]
@@ -72,10 +72,10 @@ mod tests {
 
     #[test]
     fn names_are_those_of_dns_in_lower_case() {
-        for good in ["a", "7", "cam-1", "cam-1.lan", &"a".repeat(63)] {
+        for good in ["a", "7", "cam-1", "cam-1.lan", &"a".repeat(59)] {
             assert_eq!(good.parse::<HostName>().map(String::from), Ok(good.into()));
         }
-        for bad in ["", "A", "-a", "a.", "a b", "a/b", "ä", &"a".repeat(64)] {
+        for bad in ["", "A", "-a", "a.", "a b", "a/b", "ä", &"a".repeat(60)] {
             assert!(bad.parse::<HostName>().is_err(), "{bad}");
         }
     }

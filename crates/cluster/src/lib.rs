@@ -6,12 +6,29 @@
 //!
 //! Never encrypts, never decides who exists, never trusts a peer's word.
 
+mod agent;
 mod carrier;
+pub mod command;
 mod directory;
+mod error;
+#[doc(hidden)]
+pub mod frame;
 mod host_name;
+mod rights;
+mod status;
+#[doc(hidden)]
+pub mod stream;
 
+pub use agent::{Agent, AgentOptions};
 pub use carrier::{
-    Carrier, CarrierError, Connection, ConnectionReceiver, ConnectionSender, Received,
+    Carrier, CarrierError, Connection, ConnectionAbout, ConnectionReceiver, ConnectionSender,
+    Received,
 };
 pub use directory::{Directory, DirectoryEvent};
+pub use error::ClusterError;
 pub use host_name::{BadHostName, HostName};
+pub use rights::{BadRule, RULES_MAX, Refusal, Right, Rights, Rule};
+pub use status::{
+    ChannelState, ChannelStatus, Copies, Credit, Direction, HostState, HostStatus, Losses,
+    SessionStatus, Status,
+};

@@ -12,10 +12,10 @@ use hythe_abi::{Descriptor, RegionIndex};
 use hythe_memory::{Access, Mapped};
 use hythe_pool::{
     ChannelInfo, ChannelKind, ChannelType, Control, CoreRegionPlan, Identity, LedgerSlot, Member,
-    MemberIndex, Regions,
+    MemberIndex, MemberKind, Regions,
 };
 
-use crate::buffer::Reference;
+use crate::buffer::{Lease, Reference, Sample};
 use crate::contention::retry_on_contention;
 use crate::leasing;
 use crate::node::Node;
@@ -23,9 +23,12 @@ use crate::pool::Pool;
 use crate::pool::directory::open_file;
 use crate::port::open_channel;
 use crate::wait::ring;
-use crate::{NodeError, holders, joining, prefault};
+use crate::{
+    Client, NodeError, PendingReply, Publisher, Responder, Subscriber, holders, joining, prefault,
+};
 
 pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
+pub use crate::ends::{ChannelEnds, End, ends, epoch};
 pub use crate::participant::Participant;
 pub use crate::pool::files::{PoolFiles, PoolStamp};
 pub use crate::sleep_word_guard::SleepWordGuard;
@@ -41,7 +44,22 @@ pub use crate::wait::WaitPlan;
 /// # Errors
 /// As [`Node::join`].
 pub fn join(pool: &Pool, name: &str, transports: &[Arc<dyn Transport>]) -> Result<Node, NodeError> {
-    Node::join_with(pool, name, transports)
+    Node::join_with(pool, MemberKind::Process, name, transports)
+}
+
+/// Joins a pool for another host, as participant `host NAME`. A process may do so for many hosts:
+/// each is a participant with a row, a journal and a watcher of its own. Ports of two participants
+/// of this kind make no connection with each other: what came from a host is not sent on to
+/// another, and never comes back.
+///
+/// # Errors
+/// As [`Node::join`].
+pub fn join_host(
+    pool: &Pool,
+    host: &str,
+    transports: &[Arc<dyn Transport>],
+) -> Result<Node, NodeError> {
+    Node::join_with(pool, MemberKind::Host, &format!("host {host}"), transports)
 }
 
 /// Wakes a participant if it sleeps. Call after making work for it visible.
@@ -94,6 +112,54 @@ impl Outgoing {
     pub fn moved(mut self) {
         self.0.moved();
     }
+}
+
+/// Takes the next sample of a subscriber if there is one, and says who sent it: a source has a
+/// number that none had before.
+///
+/// # Errors
+/// As [`Subscriber::try_take`].
+pub fn try_take_from(subscriber: &mut Subscriber) -> Result<Option<(Sample, Origin)>, NodeError> {
+    subscriber.try_take_with_origin()
+}
+
+/// Who sends to a subscriber, as of its last take. One that has closed its port stays until all
+/// that it sent is taken.
+pub fn origins(subscriber: &Subscriber) -> impl Iterator<Item = Origin> {
+    subscriber.origins()
+}
+
+/// Tells the subscribers to which a publisher is connected that so many messages are missing before
+/// the next one: each counts them as dropped, in their place among the messages. In a queue that
+/// evicts the oldest they may move up to the next message. Cores are not told. For 0 nobody is
+/// told. Never waits.
+///
+/// # Errors
+/// [`NodeError::ForkedCopy`], [`NodeError::PoolLost`].
+pub fn note_missed(publisher: &mut Publisher, messages: u32) -> Result<(), NodeError> {
+    publisher.note_missed(messages)
+}
+
+/// As [`Client::request`], without waiting: the lease comes back where no server takes it now, or
+/// too many requests are open. The bell rings when a server has taken one, or changes.
+///
+/// # Errors
+/// What cannot be tried again: a damaged or lost pool.
+///
+/// # Panics
+/// As [`Client::request`].
+pub fn try_request(
+    client: &mut Client,
+    lease: Lease,
+    bytes: usize,
+) -> Result<Result<PendingReply, Lease>, NodeError> {
+    client.try_request(lease, bytes)
+}
+
+/// Ends the obligation to reply because who should have answered for this server is gone: its
+/// client is told [`NodeError::ServerLost`].
+pub fn lose(responder: Responder) {
+    responder.lose();
 }
 
 /// A pool, for a hop.

@@ -10,16 +10,14 @@ use crate::pool::process::own_identity;
 use crate::{NodeError, clock, holders};
 
 /// Takes a record, recovering dead participants if there is no free one.
-pub(crate) fn join(pool: &Pool, name: &str) -> Result<(Member, LivenessSocket), NodeError> {
+pub(crate) fn join(
+    pool: &Pool,
+    kind: MemberKind,
+    name: &str,
+) -> Result<(Member, LivenessSocket), NodeError> {
     let liveness_socket = LivenessSocket::announce(pool)?;
     liveness_socket::sweep(pool);
-    let joined = take_record(
-        pool,
-        MemberKind::Process,
-        own_identity(),
-        name,
-        &liveness_socket,
-    );
+    let joined = take_record(pool, kind, own_identity(), name, &liveness_socket);
     match joined {
         Ok(member) => Ok((member, liveness_socket)),
         Err(error) => {

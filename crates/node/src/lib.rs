@@ -42,6 +42,7 @@ mod clock;
 mod contention;
 mod delivery;
 mod doorbell;
+mod ends;
 mod error;
 mod event;
 mod evicting;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hythe_abi::RegionIndex;
-use hythe_pool::{MemberIndex, RegionKind};
+use hythe_pool::{MemberIndex, MemberKind, RegionKind};
 
 use crate::buffer::Lease;
 use crate::event::{Listener, Notifier};
@@ -39,12 +39,13 @@ impl Node {
     /// [`hythe_pool::PoolError::BadName`]; [`NodeError::NotLocked`] if its maker asks for locked
     /// memory and the limit is lower; no permission.
     pub fn join(pool: &Pool, name: &str) -> Result<Self, NodeError> {
-        Self::join_with(pool, name, &[])
+        Self::join_with(pool, MemberKind::Process, name, &[])
     }
 
-    /// The same, with other transports than that between processes.
+    /// The same, as itself or for another host, with other transports than that between processes.
     pub(crate) fn join_with(
         pool: &Pool,
+        kind: MemberKind,
         name: &str,
         transports: &[Arc<dyn Transport>],
     ) -> Result<Self, NodeError> {
@@ -52,7 +53,7 @@ impl Node {
         let transports = std::iter::once(&processes).chain(transports);
         Ok(Self {
             opener: Arc::new(Opener {
-                shared: Participant::join(pool, name)?,
+                shared: Participant::join(pool, kind, name)?,
                 transports: transports.cloned().collect(),
             }),
         })

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
-use hythe_pool::{Cursors, LedgerSlot, Member, MemberIndex, PoolError};
+use hythe_pool::{Cursors, LedgerSlot, Member, MemberIndex, MemberKind, PoolError};
 use hythe_sys::fork::ForkMark;
 
 use crate::clock::CoarseTime;
@@ -36,6 +36,7 @@ const OBJECT_PATIENCE: Duration = Duration::from_secs(2);
 pub struct Participant {
     pool: Pool,
     index: MemberIndex,
+    kind: MemberKind,
     session: u32,
     mark: Arc<ForkMark>,
     process: u32,
@@ -64,18 +65,18 @@ pub(crate) struct Acting {
 }
 
 impl Participant {
-    /// Joins a pool under a name.
+    /// Joins a pool under a name, as itself or for another host.
     ///
     /// # Errors
     /// As [`crate::Node::join`].
-    pub(crate) fn join(pool: &Pool, name: &str) -> Result<Arc<Self>, NodeError> {
+    pub(crate) fn join(pool: &Pool, kind: MemberKind, name: &str) -> Result<Arc<Self>, NodeError> {
         let mark = ForkMark::new()
             .map(Arc::new)
             .map_err(crate::error::file("map a page for", pool.path()))?;
         hythe_sys::wait::check_futex()
             .map_err(crate::error::file("wait on futexes of", pool.path()))?;
         pool.prefault()?;
-        let joined = crate::joining::join(pool, name);
+        let joined = crate::joining::join(pool, kind, name);
         let (member, liveness_socket) = joined.map_err(|error| holders::named(pool, error))?;
         let time = Arc::new(CoarseTime::now());
         let spin_gate = Arc::new(SpinGate::new(pool.spin_limit()));
@@ -97,6 +98,7 @@ impl Participant {
         let joined = Arc::new(Self {
             pool: pool.clone(),
             index,
+            kind,
             session: member.session(),
             mark: Arc::clone(&mark),
             process: std::process::id(),
@@ -135,6 +137,11 @@ impl Participant {
     #[inline]
     pub const fn index(&self) -> MemberIndex {
         self.index
+    }
+
+    /// Does it stand for another host?
+    pub(crate) fn is_host(&self) -> bool {
+        self.kind == MemberKind::Host
     }
 
     pub(crate) const fn session(&self) -> u32 {

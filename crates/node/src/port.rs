@@ -13,6 +13,7 @@ use hythe_pool::{
 
 use crate::NodeError;
 use crate::contention::retry_on_contention;
+use crate::ends::ring_hosts;
 use crate::participant::Participant;
 use crate::transport::{
     EventSource, EventTarget, FindSources, FindTargets, FirstMessages, Seeking, StoredSource,
@@ -89,6 +90,7 @@ impl Port {
         plan: PortPlan,
     ) -> Result<Self, NodeError> {
         let (channel, index) = open_port(&opener.shared, name, carries, plan)?;
+        ring_hosts(opener.shared.pool().control());
         Ok(Self {
             shared: Arc::clone(&opener.shared),
             channel,
@@ -242,6 +244,7 @@ impl Drop for Port {
             member.free_port(control, self.index);
             member.retire_channel(control, self.channel.index);
         });
+        ring_hosts(control);
     }
 }
 

@@ -309,6 +309,16 @@ impl Publisher {
         Ok(())
     }
 
+    /// Tells the subscribers that are connected that so many messages are missing before the next.
+    pub(crate) fn note_missed(&mut self, messages: u32) -> Result<(), NodeError> {
+        self.shared().check_original()?;
+        for target in &mut self.targets {
+            target.note_missed(messages);
+        }
+        let finished = self.finish().map_err(|error| *error);
+        self.shared().pool().unless_lost(finished)
+    }
+
     /// The counters of this port.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {

@@ -8,7 +8,7 @@ use hythe_pool::{PortStatistics, Taken};
 
 use crate::NodeError;
 use crate::port::Port;
-use crate::transport::{PendingServer, Polled, Source, SourceState, StoredSource};
+use crate::transport::{Origin, PendingServer, Polled, Source, SourceState, StoredSource};
 use crate::wait::WaitPlan;
 
 /// The sources of a port.
@@ -126,6 +126,12 @@ impl Sources {
             }
         }
         Ok(None)
+    }
+
+    /// Where the source leads to that something was last taken from, until the list changes.
+    pub(crate) fn last_origin(&self) -> Option<Origin> {
+        let last = self.list.get(self.next.checked_sub(1)?)?;
+        Some(last.origin())
     }
 
     /// The source that something was just taken from.

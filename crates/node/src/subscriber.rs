@@ -11,6 +11,7 @@ use crate::history;
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
 use crate::spinner::Spinner;
+use crate::transport::{Origin, Source};
 use crate::wait::{Awaited, WaitReport, wait_reporting};
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
@@ -192,6 +193,12 @@ impl Subscriber {
         }
     }
 
+    /// As [`Subscriber::try_take`], and says which publisher it came from.
+    pub(crate) fn try_take_with_origin(&mut self) -> Result<Option<(Sample, Origin)>, NodeError> {
+        let taken = self.try_take()?;
+        Ok(taken.zip(self.sources.last_origin()))
+    }
+
     /// Takes at most `max` waiting samples, appends them to `into` and returns their number.
     ///
     /// # Errors
@@ -231,6 +238,11 @@ impl Subscriber {
     #[must_use]
     pub const fn sleeps(&self) -> u64 {
         self.sleeps
+    }
+
+    /// Who sends to it, as far as it has been looked at.
+    pub(crate) fn origins(&self) -> impl Iterator<Item = Origin> {
+        self.sources.iter().map(Source::origin)
     }
 
     /// What was taken is not what the channel carries.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hythe_pool::{MemberIndex, MemberInfo, MemberKind, MemberStatus, Recoverer};
+use hythe_pool::{MemberIndex, MemberInfo, MemberStatus, Recoverer};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::clock::{self, CoarseTime};
@@ -276,9 +276,10 @@ impl Watch {
             return;
         }
         let control = self.pool.control();
-        let first = control.tables().members().find(|member| {
-            member.status == MemberStatus::Alive && member.kind == MemberKind::Process
-        });
+        let first = control
+            .tables()
+            .members()
+            .find(|member| member.status == MemberStatus::Alive && member.kind.is_process());
         if first.is_some_and(|first| first.index == self.me) {
             control.note_slots(self.pool.regions());
         }
@@ -297,7 +298,7 @@ mod tests {
     use super::*;
     use crate::PoolOptions;
     use crate::pool::liveness_socket::LivenessSocket;
-    use hythe_pool::{Identity, Member};
+    use hythe_pool::{Identity, Member, MemberKind};
 
     /// A participant as if of another container, with the socket that proves its life.
     fn foreigner(pool: &Pool) -> (Member, LivenessSocket) {

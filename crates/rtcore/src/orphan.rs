@@ -93,7 +93,7 @@ fn tell(pool: &Pool, (core, board): (&MemberInfo, &str), signal: Signal) -> Resu
 fn is_core_process(pool: &Pool, board: &str, pid: u32) -> bool {
     let mut members = pool.control().tables().members();
     let is_participant =
-        members.any(|member| member.kind == MemberKind::Process && member.identity.pid == pid);
+        members.any(|member| member.kind.is_process() && member.identity.pid == pid);
     let Some(region) = region_of(pool, board).filter(|_| !is_participant) else {
         return false;
     };

@@ -164,7 +164,7 @@ impl Peers {
     /// A peer of a process that has no connection to it: each time another.
     pub(crate) fn without_connection(&self, turn: usize) -> Option<Arc<Peer>> {
         let mut peers = self.all();
-        peers.retain(|peer| peer.kind == MemberKind::Process && peer.connection().is_none());
+        peers.retain(|peer| peer.kind.is_process() && peer.connection().is_none());
         let count = peers.len();
         (count > 0).then(|| peers.swap_remove(turn % count))
     }

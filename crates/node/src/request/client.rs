@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_abi::RegionIndex;
-use hythe_abi::request::{Header, MessageKind};
+use hythe_abi::request::{BYTES, Header, MessageKind};
 use hythe_pool::{PortKind, PortPolicy, PortStatistics};
 
 use super::intake::{self, Arrived};
@@ -19,7 +19,7 @@ use crate::sources::Sources;
 use crate::wait::Awaited;
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
-use crate::{NodeError, holders};
+use crate::{NodeError, ServerLoss, holders};
 
 /// A request that was sent: the number by which its client knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -328,6 +328,43 @@ impl Client {
         sent
     }
 
+    /// As [`Client::request`], without waiting: the lease comes back where no server takes it now,
+    /// or too many requests are open.
+    pub(crate) fn try_request(
+        &mut self,
+        mut lease: Lease,
+        bytes: usize,
+    ) -> Result<Result<PendingReply, Lease>, NodeError> {
+        self.poll()?;
+        let Some(number) = self.table.next_number() else {
+            return Ok(Err(lease));
+        };
+        let Self { port, servers, .. } = self;
+        let reference = lease.as_payload(bytes);
+        reference.write_headroom(&request_header(number))?;
+        let Some(sent) = servers.send(&port.shared, port.name(), reference, number)? else {
+            return Ok(Err(lease));
+        };
+        reference.moved();
+        self.statistics.messages += 1;
+        self.statistics.payload_bytes += bytes as u64;
+        self.show_statistics();
+        self.opened(number, sent)?;
+        Ok(Ok(PendingReply(number)))
+    }
+
+    /// The request with this number was sent.
+    fn opened(&mut self, number: u64, sent: Sent) -> Result<(), NodeError> {
+        self.table.open(number);
+        if sent == Sent::ToOneThatGoes {
+            // It crossed with the server's closing: whoever leaves last releases it, so leave now,
+            // not when somebody next asks.
+            self.epoch = None;
+            self.poll()?;
+        }
+        Ok(())
+    }
+
     fn try_send(&mut self, mut reference: Reference) -> Result<PendingReply, NodeError> {
         self.port.shared.check_original()?;
         if self.refused.is_some() {
@@ -347,11 +384,7 @@ impl Client {
                 channel: self.port.name().to_owned(),
                 limit: self.table.limit(),
             })?;
-        let header = Header {
-            kind: MessageKind::Request,
-            number,
-        };
-        reference.write_headroom(&header.to_bytes())?;
+        reference.write_headroom(&request_header(number))?;
         let sent = self.wait_until(self.send_timeout, |client| {
             let Self { port, servers, .. } = client;
             servers.send(&port.shared, port.name(), &reference, number)
@@ -363,13 +396,7 @@ impl Client {
                 .unwrap_or_else(|| self.nobody_takes_it()));
         };
         reference.moved();
-        self.table.open(number);
-        if sent == Sent::ToOneThatGoes {
-            // It crossed with the server's closing: whoever leaves last releases it, so leave now,
-            // not when somebody next asks.
-            self.epoch = None;
-            self.poll()?;
-        }
+        self.opened(number, sent)?;
         Ok(PendingReply(number))
     }
 
@@ -459,6 +486,10 @@ impl Client {
                 (Some(server), MessageKind::GivenUp) => Outcome::GivenUp {
                     server: server.to_owned(),
                 },
+                (Some(server), MessageKind::Lost) => Outcome::Lost {
+                    server: server.to_owned(),
+                    reason: ServerLoss::Went,
+                },
                 // It answers what it was not asked.
                 _ => {
                     statistics.violations += 1;
@@ -539,6 +570,11 @@ impl Drop for Client {
             tracing::error!(%error, "could not leave a channel");
         }
     }
+}
+
+fn request_header(number: u64) -> [u8; BYTES] {
+    let kind = MessageKind::Request;
+    Header { kind, number }.to_bytes()
 }
 
 fn milliseconds(time: Duration) -> u64 {

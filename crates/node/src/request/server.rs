@@ -307,7 +307,7 @@ impl Drop for Request {
     fn drop(&mut self) {
         if let Some(responder) = &mut self.responder {
             // In its own buffer: this needs no free one.
-            responder.give_up(self.sample.take());
+            responder.end(MessageKind::GivenUp, self.sample.take());
         }
     }
 }
@@ -409,8 +409,14 @@ impl Responder {
         }
     }
 
+    /// Ends it because who should have answered is gone: to the client it is as if this server had
+    /// gone with the request.
+    pub(crate) fn lose(mut self) {
+        self.end(MessageKind::Lost, None);
+    }
+
     /// Tells the client that no reply comes, in this buffer or in one leased for it.
-    fn give_up(&mut self, sample: Option<Sample>) {
+    fn end(&mut self, kind: MessageKind, sample: Option<Sample>) {
         if !std::mem::take(&mut self.owes) || self.shared.is_a_copy() {
             return;
         }
@@ -422,7 +428,7 @@ impl Responder {
             },
             Ok,
         );
-        let header = self.header(MessageKind::GivenUp);
+        let header = self.header(kind);
         let told = reference.and_then(|reference| {
             self.outlets
                 .send(&self.shared, self.origin, reference, header)
@@ -437,6 +443,6 @@ impl Responder {
 
 impl Drop for Responder {
     fn drop(&mut self) {
-        self.give_up(None);
+        self.end(MessageKind::GivenUp, None);
     }
 }

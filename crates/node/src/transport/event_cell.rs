@@ -22,7 +22,8 @@ pub(super) fn find(seeking: &Seeking<'_>, found: &mut Vec<Box<dyn EventTarget>>)
     let channel = seeking.channel.index;
     let listeners = tables
         .ports()
-        .filter(|port| port.kind == PortKind::Listener && port.channel == channel);
+        .filter(|port| port.kind == PortKind::Listener && port.channel == channel)
+        .filter(|port| seeking.may_meet(port));
     for listener in listeners {
         let cell = tables.events(listener.index);
         // The second look: the cell is that of the port seen before, or of the same listener's

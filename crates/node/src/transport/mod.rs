@@ -22,7 +22,8 @@ use std::time::Duration;
 use hythe_abi::request::Header;
 use hythe_abi::{Descriptor, RegionIndex};
 use hythe_pool::{
-    ChannelIndex, ChannelInfo, LedgerSlot, MemberIndex, PortIndex, PortInfo, PortKind, Taken,
+    ChannelIndex, ChannelInfo, LedgerSlot, MemberIndex, MemberKind, PortIndex, PortInfo, PortKind,
+    Taken,
 };
 
 use crate::NodeError;
@@ -173,6 +174,10 @@ pub trait Target: Any + Debug + Send + Sync {
     /// Why it was not delivered.
     fn send_waiting(&mut self, message: &mut Message<'_>) -> Result<bool, Box<NodeError>>;
 
+    /// So many messages are missing before the next one: the receiver is told so, if it is one that
+    /// counts them. Never waits.
+    fn note_missed(&mut self, _messages: u32) {}
+
     /// Wakes the receiver for what was sent; a full barrier stands before. Says how the target is.
     fn wake(&mut self) -> TargetState;
 
@@ -238,7 +243,7 @@ pub enum Polled {
     Nothing,
     /// A reference that is this participant's now.
     Taken(Taken),
-    /// The sender has dropped so many messages for this port since the last look.
+    /// So many messages of the sender did not come to this port since the last look.
     Missed(u32),
     /// What makes no sense, and is out of the way: counted.
     Nonsense,
@@ -371,6 +376,13 @@ impl Seeking<'_> {
     #[must_use]
     pub const fn is_opening(&self) -> bool {
         self.is_opening
+    }
+
+    /// Is a connection made with this port? Not between two hosts: what came from one is not sent
+    /// on to another.
+    pub(crate) fn may_meet(&self, other: &PortInfo) -> bool {
+        let tables = self.shared.pool().control().tables();
+        !self.shared.is_host() || tables.member_kind(other.member) != Some(MemberKind::Host)
     }
 
     /// The participant that has the port.

@@ -37,7 +37,7 @@ impl Transport for ProcessQueues {
             .tables()
             .ports()
             .filter(|other| other.kind == find.wanted && other.channel == channel)
-            .filter(|other| !known.contains(&other.index))
+            .filter(|other| !known.contains(&other.index) && find.seeking.may_meet(other))
             .collect();
         if !receivers.is_empty() {
             // Whom this node may spin for now: before the watcher looks, which may take as long as

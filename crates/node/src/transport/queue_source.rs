@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hythe_abi::RegionIndex;
+use hythe_abi::{Descriptor, DescriptorMark, RegionIndex};
 use hythe_memory::Memory;
 use hythe_pool::{
     ConnectionEnd, ConnectionInfo, PoolError, PortIndex, PortKind, Side, expect_take,
@@ -73,7 +73,7 @@ impl Source for QueueSource {
                 }
                 Polled::Taken(taken)
             }
-            Err(PoolError::BadDescriptor { .. }) => Polled::Nonsense,
+            Err(PoolError::BadDescriptor { descriptor, .. }) => not_a_message(descriptor),
             // Counters that fitted a moment ago, when we looked whether something waits.
             Err(_) => Polled::Broken,
         }
@@ -146,6 +146,15 @@ impl Source for QueueSource {
         let outstanding = Outstanding::for_quota(&Quota::default());
         let target = connect(&self.shared, from, client, outstanding)?;
         Ok(target.map(|target| Box::new(target) as Box<dyn Target>))
+    }
+}
+
+/// What a descriptor says that names no payload.
+#[cold]
+fn not_a_message(descriptor: Descriptor) -> Polled {
+    match descriptor.mark() {
+        Some(DescriptorMark::Missed) => Polled::Missed(descriptor.offset),
+        _ => Polled::Nonsense,
     }
 }
 

@@ -27,11 +27,20 @@ pub(crate) struct QueueTarget {
     pub(crate) end: ConnectionEnd<Producer>,
     pub(crate) receiver: PortInfo,
     pub(crate) outstanding: Outstanding,
-    /// Its counter is impossible: it is left behind the message that found that out.
-    is_broken: bool,
+    /// Nearly always nothing: one look for every message.
+    aside: Option<Aside>,
     /// How much it had taken when it was last waited for in vain: it is not waited for again until
     /// it has taken more. One that is stopped costs one wait, not one for each message.
     stalled_at: Option<u32>,
+}
+
+/// What comes before any message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aside {
+    /// The receiver's counter is impossible: it is left behind the message that found that out.
+    Broken,
+    /// The receiver is to be told that so many messages are missing.
+    Missed(u32),
 }
 
 /// What came of one attempt.
@@ -68,7 +77,7 @@ impl QueueTarget {
             end,
             receiver,
             outstanding,
-            is_broken: false,
+            aside: None,
             stalled_at: None,
         }
     }
@@ -115,10 +124,54 @@ impl QueueTarget {
                     .free_capacity(&mut self.end)
                     .is_err() =>
             {
-                self.is_broken = true;
+                self.aside = Some(Aside::Broken);
                 Attempt::Broken
             }
             Err(SendError::Pool(error)) => Attempt::Failed(error),
+        }
+    }
+
+    fn add_missed(&mut self, messages: u32) {
+        match self.aside {
+            Some(Aside::Broken) => {}
+            Some(Aside::Missed(before)) => {
+                self.aside = Some(Aside::Missed(before.saturating_add(messages)));
+            }
+            None => self.aside = (messages > 0).then_some(Aside::Missed(messages)),
+        }
+    }
+
+    /// Tells what comes before any message, if there is anything.
+    fn tell_aside(&mut self, shared: &Participant) -> Attempt {
+        match self.aside {
+            None => Attempt::Sent,
+            Some(Aside::Broken) => Attempt::Broken,
+            Some(Aside::Missed(messages)) => {
+                let (control, end) = (shared.pool().control(), &mut self.end);
+                let sent = shared.act(|member| member.send_missed(control, end, messages));
+                let told = self.judge(shared, sent);
+                if matches!(told, Attempt::Sent) {
+                    self.aside = None;
+                }
+                told
+            }
+        }
+    }
+
+    /// As [`attempt`](Self::attempt), where something comes before.
+    #[cold]
+    fn attempt_behind_aside(&mut self, message: &Message<'_>) -> Attempt {
+        match self.tell_aside(message.shared) {
+            Attempt::Sent => self.attempt(message),
+            other => other,
+        }
+    }
+
+    /// As [`push`](Self::push), where something may come before.
+    fn push_behind_aside(&mut self, message: &Message<'_>, parcel: &Parcel) -> Attempt {
+        match self.tell_aside(message.shared) {
+            Attempt::Sent => self.push(message.shared, parcel, message.descriptor),
+            other => other,
         }
     }
 
@@ -158,6 +211,10 @@ impl QueueTarget {
                     message.evicted += 1;
                     false
                 }
+                Ok(Evicted::Missed(messages)) => {
+                    self.add_missed(messages);
+                    false
+                }
                 Ok(Evicted::None) => true,
                 Err(error) => {
                     let failed = self.judge(shared, Err(error.into()));
@@ -166,7 +223,7 @@ impl QueueTarget {
             };
             let parcel = &message.parcel.anew();
             if self.outstanding.look(quota, control, &info, parcel)
-                && let Some(sent) = self.push(shared, parcel, message.descriptor).outcome()?
+                && let Some(sent) = self.push_behind_aside(message, parcel).outcome()?
             {
                 return Ok(sent);
             }
@@ -198,7 +255,7 @@ impl QueueTarget {
             if !admitted {
                 return Ok(None);
             }
-            self.push(shared, parcel, message.descriptor).outcome()
+            self.push_behind_aside(message, parcel).outcome()
         })
     }
 }
@@ -206,10 +263,11 @@ impl QueueTarget {
 impl Target for QueueTarget {
     #[inline(always)]
     fn send(&mut self, message: &mut Message<'_>) -> Sent {
-        if self.is_broken {
-            return Sent::Dropped;
-        }
-        match self.attempt(message) {
+        let attempt = match self.aside {
+            None => self.attempt(message),
+            Some(_) => self.attempt_behind_aside(message),
+        };
+        match attempt {
             Attempt::Sent => Sent::Delivered,
             other => self.go_on(other, message),
         }
@@ -238,6 +296,12 @@ impl Target for QueueTarget {
         sent.ok_or_else(|| blocked(message, info.consumer, timeout))
     }
 
+    fn note_missed(&mut self, messages: u32) {
+        self.add_missed(messages);
+        // What finds no place now comes before the next message.
+        let _ = self.tell_aside(&Arc::clone(&self.shared));
+    }
+
     #[inline(always)]
     fn wake(&mut self) -> TargetState {
         let info = &self.end.info;
@@ -257,7 +321,7 @@ impl Target for QueueTarget {
 
     #[inline(always)]
     fn state(&self) -> TargetState {
-        if self.is_broken {
+        if self.aside == Some(Aside::Broken) {
             TargetState::Broken
         } else if is_gone(&self.shared, &self.end.info, &self.receiver) {
             TargetState::Closed
@@ -267,13 +331,10 @@ impl Target for QueueTarget {
     }
 
     fn examine(&mut self) -> TargetState {
-        self.is_broken |= self
-            .shared
-            .pool()
-            .control()
-            .tables()
-            .free_capacity(&mut self.end)
-            .is_err();
+        let control = self.shared.pool().control();
+        if control.tables().free_capacity(&mut self.end).is_err() {
+            self.aside = Some(Aside::Broken);
+        }
         self.state()
     }
 

@@ -86,12 +86,7 @@ impl Member {
             identity.pid_namespace,
             Ordering::Relaxed,
         );
-        let kind_word = match kind {
-            MemberKind::Process => 0,
-            MemberKind::CoreEndpoint => 1,
-            MemberKind::MessageStore => 2,
-        };
-        memory.store(at + participant::KIND, kind_word, Ordering::Relaxed);
+        memory.store(at + participant::KIND, kind.to_word(), Ordering::Relaxed);
         memory.store(at + participant::UID, identity.uid, Ordering::Relaxed);
         memory.store(at + participant::BELL_SLEEPERS, 0, Ordering::Relaxed);
         if kind == MemberKind::CoreEndpoint {

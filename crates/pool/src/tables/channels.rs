@@ -281,6 +281,15 @@ impl<'c, M: Memory> Tables<'c, M> {
         self.memory().load(at, Ordering::Acquire)
     }
 
+    /// The sum, wrapping, of the epochs of all records of channels: changes when the ports of any
+    /// channel change. An epoch only rises, by one, whatever becomes of its record.
+    pub fn all_channel_epochs(self) -> u32 {
+        let epochs = self
+            .channel_indices()
+            .map(|index| self.channel_epoch(index));
+        epochs.fold(0, u32::wrapping_add)
+    }
+
     pub(crate) fn note_ports_changed(self, index: ChannelIndex) {
         let at = self.layout().channel(index.0 as usize) + channel::EPOCH;
         self.memory().add(at, 1, Ordering::Release);

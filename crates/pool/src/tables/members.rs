@@ -20,6 +20,36 @@ pub enum MemberKind {
     CoreEndpoint,
     /// What holds the messages of queues. It is no process, and never ends.
     MessageStore,
+    /// Another host, for which a process of this one acts: the agent, which joins once for each.
+    /// Two of these make no connection with each other: what came from a host is not sent on to
+    /// another.
+    Host,
+}
+
+impl MemberKind {
+    pub(crate) const fn to_word(self) -> u32 {
+        match self {
+            Self::Process => 0,
+            Self::CoreEndpoint => 1,
+            Self::MessageStore => 2,
+            Self::Host => 3,
+        }
+    }
+
+    const fn from_word(word: u32) -> Self {
+        match word {
+            1 => Self::CoreEndpoint,
+            2 => Self::MessageStore,
+            3 => Self::Host,
+            _ => Self::Process,
+        }
+    }
+
+    /// Does a process act as it, which has a liveness socket and answers for its record?
+    #[must_use]
+    pub const fn is_process(self) -> bool {
+        matches!(self, Self::Process | Self::Host)
+    }
 }
 
 /// Where a participant is in its life.
@@ -79,7 +109,7 @@ pub struct MemberInfo {
     pub session: u32,
     /// Where it is in its life.
     pub status: MemberStatus,
-    /// Process or core endpoint.
+    /// What it is.
     pub kind: MemberKind,
     /// Its process.
     pub identity: Identity,
@@ -117,14 +147,21 @@ impl<'c, M: Memory> Tables<'c, M> {
             index,
             session: (state >> 40) as u32,
             status,
-            kind: match memory.load(at + participant::KIND, Ordering::Relaxed) {
-                1 => MemberKind::CoreEndpoint,
-                2 => MemberKind::MessageStore,
-                _ => MemberKind::Process,
-            },
+            kind: MemberKind::from_word(memory.load(at + participant::KIND, Ordering::Relaxed)),
             identity: self.identity(at, state as u32, status),
             name: read_name(memory, at + participant::NAME, NAME_BYTES),
         })
+    }
+
+    /// What kind of participant has, or last had, this record.
+    pub fn member_kind(self, index: MemberIndex) -> Option<MemberKind> {
+        if !self.has_row(index) {
+            return None;
+        }
+        let at = self.layout().participant(index.0.into()) + participant::KIND;
+        // Relaxed: whoever found a port of it saw what it wrote before it was alive.
+        let word = self.memory().load(at, Ordering::Relaxed);
+        Some(MemberKind::from_word(word))
     }
 
     /// While a participant joins, its record still holds start time and namespace of an earlier
@@ -152,6 +189,17 @@ impl<'c, M: Memory> Tables<'c, M> {
     pub fn members(self) -> impl Iterator<Item = MemberInfo> {
         (0..self.layout().limits().participants)
             .filter_map(move |index| self.member(MemberIndex(index as u8)))
+    }
+
+    /// The participants that stand for other hosts. Allocates nothing.
+    pub fn hosts(self) -> impl Iterator<Item = MemberIndex> {
+        let rows = (0..self.layout().limits().participants).map(|index| MemberIndex(index as u8));
+        rows.filter(move |&row| {
+            let at = self.layout().participant(row.0.into()) + participant::STATE;
+            let state = self.memory().load_cell(at, Ordering::Acquire);
+            MemberStatus::from_bits(state) == MemberStatus::Alive
+                && self.member_kind(row) == Some(MemberKind::Host)
+        })
     }
 
     /// Does this participant still have this session?

@@ -13,7 +13,7 @@ use super::stage::{Act, Actor, Case, Stage, binding, core_classes};
 use super::{Dying, SMALL_BYTES, identity, oldest, until_death};
 
 /// Those that need nothing before.
-const PLAIN: [(&str, Act); 26] = [
+const PLAIN: [(&str, Act); 27] = [
     ("join", join),
     ("lease", |a, c, _| assert!(a.me_leases(c))),
     ("lease any", lease_any),
@@ -22,6 +22,7 @@ const PLAIN: [(&str, Act); 26] = [
     ("release all", |a, c, _| assert!(!a.me_releases(c, 3))),
     ("release last", release_last),
     ("send", |a, c, _| a.me_sends(c)),
+    ("send missed", |a, c, _| a.me_sends_missed(c)),
     ("take", |a, c, r| a.me_takes(c, r)),
     ("forward", forward),
     ("give", give),
@@ -120,6 +121,12 @@ impl Actor {
         member
             .send(control, way, held.slot, held.descriptor)
             .expect("send");
+    }
+
+    fn me_sends_missed<M: Memory>(&mut self, control: &Control<M>) {
+        let (way, member) = (&mut self.out.producer, self.member.as_mut());
+        let sent = member.expect("a member").send_missed(control, way, 7);
+        sent.expect("room");
     }
 
     fn me_takes<M: Memory>(&mut self, control: &Control<M>, regions: &Regions) {

@@ -1,0 +1,124 @@
+//! Takes the connections that other hosts make: a thread for each, that reads what it is for and
+//! then carries it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::context::{Context, Group, Member};
+use super::host::Host;
+use super::hosts::Hosts;
+use super::link::{MessageReader, send_first};
+use crate::error::ClusterError;
+use crate::frame::{Answer, Hello, Purpose};
+use crate::{Connection, HostName};
+
+/// How often the thread looks whether it is to stop.
+const NAP: Duration = Duration::from_millis(200);
+/// Connections of one host that have not said what they are for.
+const GREETING_MAX: usize = 16;
+/// Threads of connections of all hosts.
+const CONNECTIONS_MAX: usize = 4096;
+/// How long a host may take to say what a connection is for.
+const GREETING: Duration = Duration::from_secs(2);
+
+/// Takes connections until the agent stops.
+pub(super) fn run(context: &Arc<Context>, hosts: &Arc<Hosts>, threads: &Arc<Group>) {
+    while !context.stops() {
+        match context.carrier.accept(NAP) {
+            Ok(None) => {}
+            Ok(Some(connection)) => {
+                let peer = connection.peer.clone();
+                if let Err(error) = start(context, hosts, threads, connection) {
+                    context.refused.fetch_add(1, Ordering::Relaxed);
+                    tracing::warn!(host = %peer, %error, "a connection is refused");
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "no more connections are taken");
+                return;
+            }
+        }
+    }
+}
+
+fn start(
+    context: &Arc<Context>,
+    hosts: &Arc<Hosts>,
+    threads: &Arc<Group>,
+    connection: Connection,
+) -> Result<(), ClusterError> {
+    let Some(host) = hosts.get(context, &connection.peer) else {
+        return Err(ClusterError::Unexpected("a host too many".to_owned()));
+    };
+    let (thread, greeting) = (threads.enter(), host.greeting.enter());
+    for (count, what, most) in [
+        (threads.count(), "connections", CONNECTIONS_MAX),
+        (
+            host.greeting.count(),
+            "new connections at once",
+            GREETING_MAX,
+        ),
+    ] {
+        if count > most {
+            return Err(ClusterError::TooMany { what, most });
+        }
+    }
+    let context = Arc::clone(context);
+    hythe_sys::wait::spawn("hythe-host-take", move || {
+        if let Err(error) = carry(&host, connection, greeting) {
+            context.refused.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(host = %host.record.name, %error, "a connection is refused");
+        }
+        drop(thread);
+    })?;
+    Ok(())
+}
+
+/// Reads what a connection is for, and carries it. `greeting` ends when that has begun.
+fn carry(
+    host: &Arc<Host>,
+    mut connection: Connection,
+    greeting: Member,
+) -> Result<(), ClusterError> {
+    let mut reader = MessageReader::new(connection.receiver);
+    let hello = hello(&mut reader, &connection.peer);
+    connection.receiver = reader.into_receiver();
+    let opened = hello.map(|hello| match hello.purpose {
+        Purpose::Control { session } => (session, None),
+        Purpose::Data { session, opening } => (session, Some(opening)),
+    });
+    match opened {
+        Ok((session, None)) => host.accept(connection, session, greeting),
+        Ok((number, Some(opening))) => match host.session() {
+            Some(session) if session.number == number => {
+                session.receive(connection, opening, greeting);
+                Ok(())
+            }
+            _ => Err(refuse(connection, ClusterError::Over)),
+        },
+        Err(error) => Err(refuse(connection, error)),
+    }
+}
+
+fn hello(reader: &mut MessageReader, peer: &HostName) -> Result<Hello, ClusterError> {
+    reader.preamble(GREETING)?;
+    let hello: Hello = reader.message(GREETING)?;
+    if hello.host != *peer {
+        let what = format!("host {peer} calls itself {}", hello.host);
+        return Err(ClusterError::Unexpected(what));
+    }
+    Ok(hello)
+}
+
+/// Tells the other side why. It has proven its name; a stranger gets no answer.
+fn refuse(mut connection: Connection, error: ClusterError) -> ClusterError {
+    let reason = error.to_string();
+    // Who is refused and gone does not need the answer.
+    let _ = send_first(
+        &mut *connection.sender,
+        &Answer::Refused { reason },
+        GREETING,
+    );
+    error
+}

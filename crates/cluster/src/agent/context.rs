@@ -1,0 +1,202 @@
+//! What all threads of an agent share: its options, the rights, and the signal that something has
+//! changed.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use super::options::AgentOptions;
+use crate::{Carrier, HostName, Losses, Refusal, Right, Rights};
+
+/// What all threads of an agent share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) options: AgentOptions,
+    pub(crate) carrier: Arc<dyn Carrier>,
+    rights: RwLock<Rights>,
+    stops: AtomicBool,
+    /// The ends or the wants of a session have changed.
+    pub(crate) changes: Signal,
+    /// Connections that were refused.
+    pub(crate) refused: AtomicU64,
+}
+
+impl Context {
+    pub(crate) fn new(options: AgentOptions, carrier: Arc<dyn Carrier>) -> Self {
+        Self {
+            rights: RwLock::new(options.rights.clone()),
+            options,
+            carrier,
+            stops: AtomicBool::new(false),
+            changes: Signal::default(),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    /// May this host do that here?
+    pub(crate) fn judge(
+        &self,
+        host: &HostName,
+        channel: &str,
+        right: Right,
+    ) -> Result<(), Refusal> {
+        let rights = self.rights.read().unwrap_or_else(PoisonError::into_inner);
+        rights.judge(&self.options.host, host, channel, right)
+    }
+
+    pub(crate) fn set_rights(&self, rights: Rights) {
+        *self.rights.write().unwrap_or_else(PoisonError::into_inner) = rights;
+        self.changes.raise();
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stops.store(true, Ordering::Release);
+        self.changes.raise();
+    }
+
+    /// Is the agent to stop?
+    pub(crate) fn stops(&self) -> bool {
+        self.stops.load(Ordering::Acquire)
+    }
+}
+
+/// What outlives the sessions with a host.
+#[derive(Debug)]
+pub(crate) struct HostRecord {
+    pub(crate) name: HostName,
+    pub(crate) addresses: Mutex<Vec<SocketAddr>>,
+    pub(crate) losses: LossCounts,
+    /// Messages of channels that were sent in a session that ended before they were acknowledged:
+    /// the next session tells their subscribers.
+    unconfirmed: Mutex<BTreeMap<String, u32>>,
+}
+
+impl HostRecord {
+    pub(crate) fn new(name: HostName) -> Self {
+        Self {
+            name,
+            addresses: Mutex::default(),
+            losses: LossCounts::default(),
+            unconfirmed: Mutex::default(),
+        }
+    }
+
+    /// So many messages of a channel may or may not have arrived.
+    pub(crate) fn note_unconfirmed(&self, channel: &str, messages: u32) {
+        if messages > 0 {
+            self.losses.unconfirmed.add(messages.into());
+            let mut unconfirmed = lock(&self.unconfirmed);
+            let count = unconfirmed.entry(channel.to_owned()).or_default();
+            *count = count.saturating_add(messages);
+        }
+    }
+
+    pub(crate) fn take_unconfirmed(&self, channel: &str) -> u32 {
+        lock(&self.unconfirmed).remove(channel).unwrap_or(0)
+    }
+}
+
+/// Counts that many threads add to.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// As [`Losses`].
+#[derive(Debug, Default)]
+pub(crate) struct LossCounts {
+    pub(crate) not_sent: Count,
+    pub(crate) unconfirmed: Count,
+    pub(crate) no_slot: Count,
+    pub(crate) too_long: Count,
+    pub(crate) not_delivered: Count,
+    pub(crate) reconnections: Count,
+}
+
+impl LossCounts {
+    pub(crate) fn now(&self) -> Losses {
+        Losses {
+            not_sent: self.not_sent.now(),
+            unconfirmed: self.unconfirmed.now(),
+            no_slot: self.no_slot.now(),
+            too_long: self.too_long.now(),
+            not_delivered: self.not_delivered.now(),
+            reconnections: self.reconnections.now(),
+        }
+    }
+}
+
+/// Wakes a thread that waits for changes; what is raised while it does not wait is not lost.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    raised: Mutex<bool>,
+    condition: Condvar,
+}
+
+impl Signal {
+    pub(crate) fn raise(&self) {
+        *lock(&self.raised) = true;
+        self.condition.notify_all();
+    }
+
+    /// Waits until it is raised, or `timeout` has passed. True: it was raised.
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+        let raised = lock(&self.raised);
+        let waited = self
+            .condition
+            .wait_timeout_while(raised, timeout, |raised| !*raised);
+        let (mut raised, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *raised)
+    }
+}
+
+/// Counts threads that are still at work.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    count: Mutex<usize>,
+    condition: Condvar,
+}
+
+/// One of a group, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Member(Arc<Group>);
+
+impl Group {
+    pub(crate) fn enter(self: &Arc<Self>) -> Member {
+        *lock(&self.count) += 1;
+        Member(Arc::clone(self))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        *lock(&self.count)
+    }
+
+    /// Waits until nobody is in it.
+    pub(crate) fn wait_until_empty(&self) {
+        let count = lock(&self.count);
+        let empty = self.condition.wait_while(count, |count| *count > 0);
+        drop(empty);
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        *lock(&self.0.count) -= 1;
+        self.0.condition.notify_all();
+    }
+}
+
+/// A panic in between leaves what is in there whole: each change of it is one call.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

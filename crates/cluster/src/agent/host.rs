@@ -1,0 +1,251 @@
+//! Another host: its sessions, one after the other, and the thread that dials it.
+//!
+//! Of two hosts the one whose name is less dials; the other waits for its connection.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::context::{Context, Group, HostRecord, Member, Signal, lock};
+use super::link::{MessageReader, send_first};
+use super::session::{Numbers, Session};
+use crate::Connection;
+use crate::HostName;
+use crate::error::ClusterError;
+use crate::frame::{Answer, Hello, Purpose};
+use crate::status::{HostState, HostStatus};
+
+/// Between two attempts to dial: what fails at once is not tried without end.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+/// The longest such pause; a host that the directory shows anew is dialled at once.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Another host.
+#[derive(Debug)]
+pub(crate) struct Host {
+    context: Arc<Context>,
+    pub(crate) record: Arc<HostRecord>,
+    current: Mutex<Current>,
+    /// A session has ended.
+    ended: Condvar,
+    /// It is to be dialled at once.
+    dial: Signal,
+    is_seen: AtomicBool,
+    is_dialled: AtomicBool,
+    sessions: AtomicU64,
+    /// Connections that it makes and that have not said what for.
+    pub(crate) greeting: Arc<Group>,
+}
+
+#[derive(Debug, Default)]
+struct Current {
+    session: Option<Arc<Session>>,
+    /// What ended the last one, or why there is none.
+    reason: String,
+}
+
+impl Host {
+    pub(crate) fn new(context: &Arc<Context>, name: HostName) -> Self {
+        Self {
+            context: Arc::clone(context),
+            record: Arc::new(HostRecord::new(name)),
+            current: Mutex::default(),
+            ended: Condvar::new(),
+            dial: Signal::default(),
+            is_seen: AtomicBool::new(false),
+            is_dialled: AtomicBool::new(false),
+            sessions: AtomicU64::new(0),
+            greeting: Arc::default(),
+        }
+    }
+
+    pub(crate) fn session(&self) -> Option<Arc<Session>> {
+        lock(&self.current).session.clone()
+    }
+
+    /// The directory shows it there. Its thread counts to `carrying`.
+    pub(crate) fn seen(
+        self: &Arc<Self>,
+        addresses: Vec<std::net::SocketAddr>,
+        carrying: &Arc<Group>,
+    ) {
+        *lock(&self.record.addresses) = addresses;
+        self.is_seen.store(true, Ordering::Release);
+        let dials = self.context.options.host < self.record.name;
+        if dials && !self.is_dialled.swap(true, Ordering::AcqRel) {
+            let (host, member) = (Arc::clone(self), carrying.enter());
+            let started = hythe_sys::wait::spawn("hythe-host-dial", move || {
+                host.dial_always();
+                drop(member);
+            });
+            if let Err(error) = started {
+                tracing::error!(host = %self.record.name, %error, "cannot start its thread");
+                self.is_dialled.store(false, Ordering::Release);
+            }
+        }
+        self.dial.raise();
+    }
+
+    /// The directory does not show it any more. Whether its session goes on, its lease says.
+    pub(crate) fn gone(&self) {
+        self.is_seen.store(false, Ordering::Release);
+    }
+
+    /// Ends its session and its thread.
+    pub(crate) fn stop(&self) {
+        if let Some(session) = self.session() {
+            session.end("the agent stops");
+        }
+        self.dial.raise();
+    }
+
+    fn dial_always(self: Arc<Self>) {
+        let mut pause = PAUSE_MIN;
+        while !self.context.stops() {
+            if !self.is_seen.load(Ordering::Acquire) {
+                self.dial.wait(PAUSE_MAX);
+                continue;
+            }
+            match self.dial_once() {
+                Ok((connection, numbers)) => {
+                    pause = PAUSE_MIN;
+                    self.run_session(connection, numbers);
+                }
+                Err(error) => {
+                    lock(&self.current).reason = error.to_string();
+                    tracing::debug!(host = %self.record.name, %error, "not connected");
+                }
+            }
+            self.dial.wait(pause);
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    fn dial_once(&self) -> Result<(Connection, Numbers), ClusterError> {
+        let timeout = self.context.options.lease;
+        let addresses = lock(&self.record.addresses).clone();
+        let carrier = &self.context.carrier;
+        let mut connection = carrier.connect(&self.record.name, &addresses, timeout)?;
+        let ours = random()?;
+        let hello = Hello {
+            host: self.context.options.host.clone(),
+            purpose: Purpose::Control { session: ours },
+        };
+        send_first(&mut *connection.sender, &hello, timeout)?;
+        let mut reader = MessageReader::new(connection.receiver);
+        reader.preamble(timeout)?;
+        let theirs = match reader.message(timeout)? {
+            Answer::Session { session } => session,
+            Answer::Refused { reason } => return Err(ClusterError::Refused(reason)),
+            other => return Err(ClusterError::Unexpected(format!("{other:?} to a hello"))),
+        };
+        connection.receiver = reader.into_receiver();
+        Ok((connection, Numbers { ours, theirs }))
+    }
+
+    /// Takes a control connection of the other side: ends the session before it, answers, and
+    /// carries the new one.
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        mut connection: Connection,
+        theirs: u64,
+        greeting: Member,
+    ) -> Result<(), ClusterError> {
+        if self.context.options.host < self.record.name {
+            return Err(ClusterError::Unexpected(format!(
+                "host {} dials host {}, because its name is less; not the other way",
+                self.context.options.host, self.record.name
+            )));
+        }
+        let ours = random()?;
+        self.end_earlier();
+        drop(greeting);
+        let answer = Answer::Session { session: ours };
+        let timeout = self.context.options.lease;
+        send_first(&mut *connection.sender, &answer, timeout)?;
+        self.run_session(connection, Numbers { ours, theirs });
+        Ok(())
+    }
+
+    /// Nothing of the old session may arrive in the new one: waits until it is cleaned up.
+    fn end_earlier(&self) {
+        if let Some(earlier) = self.session() {
+            earlier.end("the other host began a new session");
+        }
+        let current = lock(&self.current);
+        let waited = self
+            .ended
+            .wait_while(current, |current| current.session.is_some());
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn run_session(&self, connection: Connection, numbers: Numbers) {
+        let about = connection.about.clone();
+        let session = Session::begin(&self.context, &self.record, numbers, about);
+        let session = match session {
+            Ok(session) => session,
+            Err(error) => {
+                lock(&self.current).reason = format!("no participant for it: {error}");
+                return;
+            }
+        };
+        {
+            let mut current = lock(&self.current);
+            if current.session.is_some() {
+                // Another connection was quicker; this one closes.
+                drop(current);
+                session.abandon();
+                return;
+            }
+            current.session = Some(Arc::clone(&session));
+            current.reason.clear();
+        }
+        if self.context.stops() {
+            // Whoever stops the agent may have looked before there was a session.
+            session.end("the agent stops");
+        }
+        self.sessions.fetch_add(1, Ordering::Relaxed);
+        let reason = session.run(connection);
+        tracing::info!(host = %self.record.name, reason, "the session has ended");
+        let mut current = lock(&self.current);
+        current.session = None;
+        current.reason = reason;
+        drop(current);
+        self.ended.notify_all();
+    }
+
+    pub(crate) fn status(&self) -> HostStatus {
+        let (session, reason) = {
+            let current = lock(&self.current);
+            (current.session.clone(), current.reason.clone())
+        };
+        let is_seen = self.is_seen.load(Ordering::Acquire);
+        let state = match (&session, is_seen) {
+            (Some(_), _) => HostState::Connected,
+            (None, true) => HostState::Connecting,
+            (None, false) => HostState::Away,
+        };
+        let addresses = lock(&self.record.addresses);
+        HostStatus {
+            host: self.record.name.clone(),
+            state,
+            reason,
+            addresses: addresses.iter().map(ToString::to_string).collect(),
+            session: session.map(|session| session.status()),
+            sessions: self.sessions.load(Ordering::Relaxed),
+            losses: self.record.losses.now(),
+        }
+    }
+}
+
+/// A number that nobody guesses.
+fn random() -> Result<u64, ClusterError> {
+    let mut bytes = [0; 8];
+    let filled = getrandom(&mut bytes, GetRandomFlags::empty()).map_err(std::io::Error::from)?;
+    if filled < bytes.len() {
+        return Err(std::io::Error::other("the kernel gave too few random bytes").into());
+    }
+    Ok(u64::from_ne_bytes(bytes))
+}

@@ -1,0 +1,147 @@
+//! What ends the channels have on this host, seen in its pool. Ends of participants that stand for
+//! other hosts do not count: what came from a host goes to no host.
+
+use std::collections::BTreeMap;
+
+use hythe_node::hop::{self, ChannelEnds, End};
+use hythe_node::{ChannelInfo, Pool};
+
+use crate::frame::{CarriedType, EndKind, Policy, Want};
+
+/// What a core asks its agent over, and what the agent tells it.
+const OF_ONE_CORE: [&str; 3] = ["core/services", "core/messages", "core/control"];
+
+/// Kind and name of a channel.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ChannelKey {
+    pub(crate) kind: EndKind,
+    pub(crate) channel: String,
+}
+
+/// The ends on this host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LocalEnds {
+    /// Receiving ends: subscribers, servers, listeners, taken together for each channel. A client
+    /// wants replies.
+    pub(crate) wants: BTreeMap<ChannelKey, LocalWant>,
+    /// Sending ends, and what the channel carries.
+    pub(crate) sends: BTreeMap<ChannelKey, CarriedType>,
+}
+
+/// The receiving ends of a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LocalWant {
+    pub(crate) want: Want,
+    /// When there are others, somebody new may want the history.
+    ends: Vec<End>,
+}
+
+impl LocalEnds {
+    /// Looks at the pool.
+    pub(crate) fn scan(pool: &Pool) -> Self {
+        let mut ends = Self::default();
+        for ChannelEnds {
+            channel,
+            ends: here,
+        } in hop::ends(pool)
+        {
+            if is_of_one_core(&channel.name) {
+                continue;
+            }
+            for end in here {
+                let key = ChannelKey::of(&channel);
+                let back = ChannelKey {
+                    kind: EndKind::Reply,
+                    channel: channel.name.clone(),
+                };
+                let is_request = key.kind == EndKind::Request;
+                if end.receives() {
+                    let want = ends.add_want(key, &channel);
+                    want.want.strengthen(&end);
+                    want.ends.push(end);
+                    if is_request {
+                        ends.add_send(back, &channel);
+                    }
+                } else {
+                    ends.add_send(key, &channel);
+                    if is_request {
+                        ends.add_want(back, &channel);
+                    }
+                }
+            }
+        }
+        ends
+    }
+
+    fn add_send(&mut self, key: ChannelKey, channel: &ChannelInfo) {
+        let carries = || channel.carries.clone().into();
+        self.sends.entry(key).or_insert_with(carries);
+    }
+
+    fn add_want(&mut self, key: ChannelKey, channel: &ChannelInfo) -> &mut LocalWant {
+        let made = |key: &ChannelKey| LocalWant {
+            want: Want {
+                kind: key.kind,
+                channel: channel.name.clone(),
+                carries: channel.carries.clone().into(),
+                policy: Policy::DropNewest,
+                depth: 0,
+                history: 0,
+            },
+            ends: Vec::new(),
+        };
+        self.wants.entry(key).or_insert_with_key(made)
+    }
+}
+
+/// Do a core and its agent meet there, who are of one host (`spec/services.md`)? Another host has
+/// channels of the same names, for other cores.
+fn is_of_one_core(channel: &str) -> bool {
+    let mut names = OF_ONE_CORE.iter();
+    names.any(|name| {
+        channel
+            .strip_suffix(name)
+            .is_some_and(|front| front.is_empty() || front.ends_with('/'))
+    })
+}
+
+impl ChannelKey {
+    fn of(channel: &ChannelInfo) -> Self {
+        Self {
+            kind: channel.kind.into(),
+            channel: channel.name.clone(),
+        }
+    }
+}
+
+impl Want {
+    /// One more receiving end.
+    fn strengthen(&mut self, end: &End) {
+        self.policy = self.policy.max(end.policy.into());
+        self.depth = self.depth.max(end.depth);
+        self.history = self.history.max(end.history);
+    }
+
+    /// Where it is wanted.
+    pub(crate) fn key(&self) -> ChannelKey {
+        ChannelKey {
+            kind: self.kind,
+            channel: self.channel.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_asks_the_agent_of_its_own_host() {
+        for own in ["core/services", "left/core/messages", "core/control"] {
+            assert!(is_of_one_core(own), "{own}");
+        }
+        for shared in ["core/calls", "score/services", "core/services/x", "pcm"] {
+            assert!(!is_of_one_core(shared), "{shared}");
+        }
+    }
+}

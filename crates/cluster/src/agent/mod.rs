@@ -1,0 +1,131 @@
+//! The engine: carries channels between this host and others.
+//!
+//! From outside in: [`Agent`] starts a thread that reads the directory, one that takes connections
+//! (`accept`) and one that looks at the pool (`watch`). For each other host there is a `host`, and
+//! within it one `session` after another. A message goes out by `session/sending/`, and comes in by
+//! `session/receiving/`.
+
+mod accept;
+mod context;
+mod host;
+mod hosts;
+mod link;
+mod local;
+mod options;
+mod session;
+mod watch;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use self::context::{Context, Group};
+use self::hosts::Hosts;
+pub use self::options::AgentOptions;
+use crate::{Carrier, ClusterError, Directory, Rights, Status};
+
+/// How often the thread of the directory looks whether it is to stop.
+const NAP: Duration = Duration::from_millis(200);
+
+/// A running agent. It stops when dropped: sessions end, participants leave.
+#[derive(Debug)]
+pub struct Agent {
+    context: Arc<Context>,
+    hosts: Arc<Hosts>,
+    threads: Vec<JoinHandle<()>>,
+    /// Of connections and of hosts that are dialled.
+    carrying: Arc<Group>,
+}
+
+impl Agent {
+    /// Starts an agent: it connects to the hosts that `directory` shows, by `carrier`.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn start(
+        options: AgentOptions,
+        carrier: Arc<dyn Carrier>,
+        directory: Arc<dyn Directory>,
+    ) -> Result<Self, ClusterError> {
+        let context = Arc::new(Context::new(options, carrier));
+        let mut agent = Self {
+            hosts: Arc::default(),
+            threads: Vec::new(),
+            carrying: Arc::default(),
+            context,
+        };
+        let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
+        agent.spawn("hythe-host-watch", move || watch::run(&context, &hosts))?;
+        let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
+        let carrying = Arc::clone(&agent.carrying);
+        agent.spawn("hythe-host-accept", move || {
+            accept::run(&context, &hosts, &carrying);
+        })?;
+        let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
+        let carrying = Arc::clone(&agent.carrying);
+        agent.spawn("hythe-host-directory", move || {
+            follow(&*directory, &context, &hosts, &carrying);
+        })?;
+        Ok(agent)
+    }
+
+    fn spawn(
+        &mut self,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<(), ClusterError> {
+        self.threads.push(hythe_sys::wait::spawn(name, body)?);
+        Ok(())
+    }
+
+    /// How it is.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let options = &self.context.options;
+        let hosts = self.hosts.all();
+        Status {
+            host: options.host.clone(),
+            pool: options.pool.path().display().to_string(),
+            pid: std::process::id(),
+            refused_connections: self.context.refused.load(Ordering::Relaxed),
+            hosts: hosts.iter().map(|host| host.status()).collect(),
+        }
+    }
+
+    /// What other hosts may do here from now on.
+    pub fn set_rights(&self, rights: Rights) {
+        self.context.set_rights(rights);
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.context.stop();
+        for host in self.hosts.all() {
+            host.stop();
+        }
+        for thread in self.threads.drain(..) {
+            hythe_sys::wait::for_end_of(thread);
+        }
+        // A session that began while the others ended.
+        for host in self.hosts.all() {
+            host.stop();
+        }
+        self.carrying.wait_until_empty();
+    }
+}
+
+/// Follows the directory until the agent stops.
+fn follow(directory: &dyn Directory, context: &Arc<Context>, hosts: &Hosts, carrying: &Arc<Group>) {
+    while !context.stops() {
+        match directory.next(NAP) {
+            Ok(None) => {}
+            Ok(Some(event)) => hosts.apply(context, carrying, event),
+            Err(reason) => {
+                tracing::error!(reason, "the directory has come to its end");
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What an agent is started with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hythe_node::Pool;
+use hythe_node::hop::Transport;
+
+use crate::{HostName, Rights};
+
+/// How long a host may be silent before it counts as gone.
+const LEASE: Duration = Duration::from_secs(2);
+/// Keep-alives in each lease: three may be late or lost.
+const KEEP_ALIVES: u32 = 4;
+
+/// What an agent is started with.
+#[derive(Clone, Debug)]
+pub struct AgentOptions {
+    pub(crate) host: HostName,
+    pub(crate) pool: Pool,
+    pub(crate) transports: Vec<Arc<dyn Transport>>,
+    pub(crate) rights: Rights,
+    pub(crate) lease: Duration,
+}
+
+impl AgentOptions {
+    /// For this host and its pool, with the hop between processes only and no rights for anybody.
+    #[must_use]
+    pub fn new(host: HostName, pool: Pool) -> Self {
+        Self {
+            host,
+            pool,
+            transports: Vec::new(),
+            rights: Rights::default(),
+            lease: LEASE,
+        }
+    }
+
+    /// The transports of other hops, with which the agent joins its pool: a channel of a core
+    /// reaches other hosts then.
+    #[must_use]
+    pub fn transports(mut self, transports: Vec<Arc<dyn Transport>>) -> Self {
+        self.transports = transports;
+        self
+    }
+
+    /// What other hosts may do here; default: nothing.
+    #[must_use]
+    pub fn rights(mut self, rights: Rights) -> Self {
+        self.rights = rights;
+        self
+    }
+
+    /// How long a host may be silent before it counts as gone; default 2 s. A host says something
+    /// each quarter of it.
+    #[must_use]
+    pub const fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// How often an agent says that it lives.
+    pub(crate) fn keep_alive(&self) -> Duration {
+        self.lease / KEEP_ALIVES
+    }
+}

@@ -1,0 +1,103 @@
+//! What waits to be sent over a control connection. Many threads put something in, one sends.
+//!
+//! Acknowledgements of a stream replace each other, and events of a channel join, so a slow
+//! connection keeps no thread waiting and costs no memory. Never sends itself.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::agent::context::lock;
+use crate::error::ClusterError;
+use crate::frame::Control;
+
+/// The most messages that wait, beside acknowledgements.
+const MESSAGES_MAX: usize = 8192;
+
+/// What waits.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    waiting: Mutex<Waiting>,
+    condition: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// By stream: up to where.
+    acknowledgements: BTreeMap<u32, u64>,
+    echo: Option<u64>,
+    /// By channel.
+    events: BTreeMap<String, u64>,
+    messages: VecDeque<Control>,
+    is_closed: bool,
+}
+
+impl Outbox {
+    /// All frames of a stream up to this one are taken.
+    pub(crate) fn acknowledge(&self, stream: u32, through: u64) {
+        lock(&self.waiting).acknowledgements.insert(stream, through);
+        self.condition.notify_one();
+    }
+
+    /// The other side's keep-alive goes back.
+    pub(crate) fn echo(&self, number: u64) {
+        lock(&self.waiting).echo = Some(number);
+        self.condition.notify_one();
+    }
+
+    /// Events were raised on a channel. They join those that wait.
+    pub(crate) fn raise(&self, channel: &str, events: u64) {
+        let mut waiting = lock(&self.waiting);
+        match waiting.events.get_mut(channel) {
+            Some(known) => *known |= events,
+            None => drop(waiting.events.insert(channel.to_owned(), events)),
+        }
+        drop(waiting);
+        self.condition.notify_one();
+    }
+
+    /// # Errors
+    /// [`ClusterError::TooMany`]: the other side takes none of them.
+    pub(crate) fn put(&self, message: Control) -> Result<(), ClusterError> {
+        let mut waiting = lock(&self.waiting);
+        if waiting.messages.len() >= MESSAGES_MAX {
+            return Err(ClusterError::TooMany {
+                what: "messages that it does not read",
+                most: MESSAGES_MAX,
+            });
+        }
+        waiting.messages.push_back(message);
+        self.condition.notify_one();
+        Ok(())
+    }
+
+    /// Nothing is sent any more.
+    pub(crate) fn close(&self) {
+        lock(&self.waiting).is_closed = true;
+        self.condition.notify_one();
+    }
+
+    /// Waits until there is something, at most for `timeout`, and moves it to `into`. False: closed.
+    pub(crate) fn take(&self, timeout: Duration, into: &mut Vec<Control>) -> bool {
+        let waiting = lock(&self.waiting);
+        let waited = self
+            .condition
+            .wait_timeout_while(waiting, timeout, |waiting| {
+                let is_empty = waiting.acknowledgements.is_empty()
+                    && waiting.messages.is_empty()
+                    && waiting.echo.is_none()
+                    && waiting.events.is_empty();
+                is_empty && !waiting.is_closed
+            });
+        let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        while let Some((stream, through)) = waiting.acknowledgements.pop_first() {
+            into.push(Control::Acknowledge { stream, through });
+        }
+        into.extend(waiting.echo.take().map(|number| Control::Echo { number }));
+        while let Some((channel, events)) = waiting.events.pop_first() {
+            into.push(Control::Raise { channel, events });
+        }
+        into.extend(waiting.messages.drain(..));
+        !waiting.is_closed
+    }
+}

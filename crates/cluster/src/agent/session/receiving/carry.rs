@@ -1,0 +1,233 @@
+//! Reads a data connection: header, payload into a slot, publish; acknowledges what is taken over.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hythe_node::{Lease, NodeError};
+
+use super::{ReceivingStream, Session, lock};
+use crate::Connection;
+use crate::agent::context::Member;
+use crate::agent::link::send_first;
+use crate::agent::session::PUBLISHERS_MAX;
+use crate::carrier::{ConnectionReceiver, Received};
+use crate::error::ClusterError;
+use crate::frame::{Answer, EndKind, FrameKind, Header};
+use crate::stream::Incoming;
+
+/// How long the answer may take.
+const ANSWERING: Duration = Duration::from_secs(1);
+/// Where nothing came for so long, what is taken is acknowledged.
+const IDLE: Duration = Duration::from_millis(1);
+/// How long a wait for bytes lasts at most before it looks whether the session is over.
+pub(super) const NAP: Duration = Duration::from_secs(1);
+
+/// Carries a data connection of the other side until it ends.
+pub(in crate::agent::session) fn run(
+    session: &Session,
+    stream: &ReceivingStream,
+    connection: Connection,
+    greeting: Member,
+) {
+    let Connection {
+        mut sender,
+        receiver,
+        ..
+    } = connection;
+    // Whoever read an earlier connection of the stream stops, and lets go of it.
+    stream.close();
+    stream.wait_for_earlier();
+    let mut incoming = lock(&stream.incoming);
+    let answer = Answer::Stream {
+        window: incoming.window(),
+        payload_bytes_max: incoming.payload_bytes_max(),
+        taken: incoming.resume(),
+    };
+    if send_first(&mut *sender, &answer, ANSWERING).is_err() {
+        return;
+    }
+    *lock(&stream.closer) = Some(sender);
+    drop(greeting);
+    let mut reading = Reading {
+        session,
+        stream,
+        incoming: &mut incoming,
+        receiver,
+    };
+    match reading.read_all() {
+        // It has ended, or another connection will carry it on.
+        Ok(()) => stream.end(),
+        Err(ClusterError::Closed | ClusterError::Broken(_)) if !session.is_over() => {}
+        Err(error) => {
+            stream.end();
+            session.end(&format!("channel {}: {error}", stream.opening.channel));
+        }
+    }
+    stream.close();
+    session.context.changes.raise();
+}
+
+pub(super) struct Reading<'a> {
+    pub(super) session: &'a Session,
+    pub(super) stream: &'a ReceivingStream,
+    incoming: &'a mut Incoming,
+    receiver: Box<dyn ConnectionReceiver>,
+}
+
+impl Reading<'_> {
+    fn read_all(&mut self) -> Result<(), ClusterError> {
+        loop {
+            let header = self.header()?;
+            self.incoming.begin(header.sequence, header.length)?;
+            if header.publisher as usize >= PUBLISHERS_MAX {
+                return Err(ClusterError::TooMany {
+                    what: "publishers on a channel",
+                    most: PUBLISHERS_MAX,
+                });
+            }
+            self.act(&header)?;
+            self.incoming.taken(header.length);
+            let is_end = header.kind == FrameKind::End;
+            self.acknowledge(is_end);
+            if is_end {
+                return Ok(());
+            }
+        }
+    }
+
+    fn act(&mut self, header: &Header) -> Result<(), ClusterError> {
+        let kind = self.stream.opening.kind;
+        if kind == EndKind::Publish {
+            self.note_missed(header.publisher, header.missed)?;
+        }
+        match (kind, header.kind) {
+            (_, FrameKind::End) | (EndKind::Publish, FrameKind::Missed) => {}
+            (EndKind::Publish, FrameKind::Message) => self.message(header)?,
+            (EndKind::Publish, FrameKind::PublisherClosed) => {
+                lock(&self.stream.publishers).close(header.publisher);
+            }
+            (EndKind::Request, FrameKind::Message) => self.request(header)?,
+            (EndKind::Reply, FrameKind::Message) => self.reply(header)?,
+            (EndKind::Reply, FrameKind::GivenUp | FrameKind::Lost) => self.end_request(header),
+            (kind, frame) => {
+                let what = format!("a frame of kind {frame:?} on a stream of kind {kind:?}");
+                return Err(ClusterError::Unexpected(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next header. Until it comes, what is taken is acknowledged.
+    fn header(&mut self) -> Result<Header, ClusterError> {
+        let (mut bytes, mut filled) = ([0; Header::BYTES], 0);
+        while filled < Header::BYTES {
+            let patience = if self.incoming.owes() { IDLE } else { NAP };
+            filled += match self.receiver.receive(patience)? {
+                Received::Bytes(received) => {
+                    let now = received.len().min(Header::BYTES - filled);
+                    bytes[filled..filled + now].copy_from_slice(&received[..now]);
+                    self.receiver.consume(now);
+                    now
+                }
+                Received::Nothing if self.session.is_over() => return Err(ClusterError::Over),
+                Received::Nothing => {
+                    self.acknowledge(true);
+                    0
+                }
+                Received::Closed => return Err(ClusterError::Closed),
+            };
+        }
+        Ok(Header::from_bytes(&bytes)?)
+    }
+
+    pub(super) fn acknowledge(&mut self, is_idle: bool) {
+        if let Some(through) = self.incoming.acknowledgement(is_idle) {
+            self.session
+                .outbox
+                .acknowledge(self.stream.number(), through);
+        }
+    }
+
+    /// Reads a message into a slot and publishes it. One for which there is no slot is read and
+    /// counted.
+    fn message(&mut self, header: &Header) -> Result<(), ClusterError> {
+        let leased = lock(&self.stream.publishers).lease(header.publisher, header.length);
+        let mut lease = match leased {
+            Ok(lease) => lease,
+            Err(error) => {
+                survive(error)?;
+                self.session.record.losses.no_slot.add(1);
+                self.note_missed(header.publisher, 1)?;
+                None
+            }
+        };
+        self.payload(header.length, &mut lease)?;
+        let Some(lease) = lease else {
+            return Ok(());
+        };
+        let mut publishers = lock(&self.stream.publishers);
+        let published = publishers.publish(header.publisher, lease, header.length);
+        drop(publishers);
+        match published {
+            Ok(0) => {}
+            Ok(missed) => self.session.record.losses.not_delivered.add(missed.into()),
+            Err(error) => {
+                survive(error)?;
+                self.session.record.losses.not_delivered.add(1);
+            }
+        }
+        self.count(header.length);
+        Ok(())
+    }
+
+    pub(super) fn count(&self, length: u32) {
+        let (stream, bytes) = (self.stream, u64::from(length));
+        stream.messages.fetch_add(1, Ordering::Relaxed);
+        stream.payload_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Reads payload straight into the slot: the one copy on this side.
+    pub(super) fn payload(
+        &mut self,
+        length: u32,
+        lease: &mut Option<Lease>,
+    ) -> Result<(), ClusterError> {
+        let (length, mut read) = (length as usize, 0);
+        while read < length {
+            match self.receiver.receive(NAP)? {
+                Received::Bytes(received) => {
+                    let now = received.len().min(length - read);
+                    if let Some(lease) = lease {
+                        lease.write(read, &received[..now]);
+                    }
+                    self.receiver.consume(now);
+                    read += now;
+                }
+                Received::Nothing if self.session.is_over() => return Err(ClusterError::Over),
+                Received::Nothing => {}
+                Received::Closed => return Err(ClusterError::Closed),
+            }
+        }
+        Ok(())
+    }
+
+    /// So many messages of a publisher will never come: its subscribers count them.
+    fn note_missed(&self, publisher: u32, messages: u32) -> Result<(), ClusterError> {
+        if messages == 0 {
+            return Ok(());
+        }
+        let noted = lock(&self.stream.publishers).note_missed(publisher, messages);
+        noted.or_else(survive)
+    }
+}
+
+/// What is wrong with one message is no end of the stream; a pool that is gone is.
+pub(super) fn survive(error: NodeError) -> Result<(), ClusterError> {
+    match error {
+        NodeError::PoolLost { .. } | NodeError::ForkedCopy { .. } => Err(error.into()),
+        error => {
+            tracing::warn!(%error, "a message from another host is not delivered");
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! A channel's messages from the other host: read into slots of this pool, published, acknowledged.
+//!
+//! The thread that accepted the data connection carries it ([`carry`]). Never acknowledges what this
+//! pool has not taken over, never believes a number of the other side.
+
+mod carry;
+mod publishers;
+mod requests;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use hythe_node::Pool;
+use hythe_node::hop::HopPool as _;
+
+pub(super) use self::carry::run;
+use self::publishers::Publishers;
+use super::requests::RemoteClient;
+use super::{Session, lock};
+use crate::carrier::ConnectionSender;
+use crate::error::ClusterError;
+use crate::frame::{Opening, Want, Window};
+use crate::status::{ChannelState, ChannelStatus, Direction};
+use crate::stream::Incoming;
+
+/// Each payload byte is copied once: from what the carrier received into a slot.
+pub(super) const COPIES: u32 = 1;
+/// Frames that a window has at least: twenty of them are underway while one acknowledgement is.
+const WINDOW_FRAMES: u32 = 64;
+/// A window has this part of the pool's slots.
+const WINDOW_PART: u64 = 8;
+
+/// A stream from the other host.
+#[derive(Debug)]
+pub(super) struct ReceivingStream {
+    opening: Opening,
+    /// Of whoever reads its connection, as long as it does.
+    incoming: Mutex<Incoming>,
+    publishers: Mutex<Publishers>,
+    /// Of a stream of requests, once one has come.
+    client: Mutex<Option<Arc<RemoteClient>>>,
+    /// Dropped, it closes the connection.
+    closer: Mutex<Option<Box<dyn ConnectionSender>>>,
+    /// The one on this channel before it, if its reader has to finish first.
+    earlier: Mutex<Option<Arc<ReceivingStream>>>,
+    has_ended: AtomicBool,
+    messages: AtomicU64,
+    payload_bytes: AtomicU64,
+}
+
+impl ReceivingStream {
+    pub(super) fn new(
+        session: &Session,
+        opening: &Opening,
+        want: &Want,
+        earlier: Option<Arc<Self>>,
+    ) -> Result<Self, ClusterError> {
+        let node = session.node()?;
+        let (window, payload_bytes_max) = window_of(node.pool(), want.depth);
+        Ok(Self {
+            opening: opening.clone(),
+            incoming: Mutex::new(Incoming::new(window, payload_bytes_max)),
+            publishers: Mutex::new(Publishers::new(node, opening, want.history)),
+            client: Mutex::default(),
+            closer: Mutex::default(),
+            earlier: Mutex::new(earlier),
+            has_ended: AtomicBool::new(false),
+            messages: AtomicU64::new(0),
+            payload_bytes: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) const fn number(&self) -> u32 {
+        self.opening.stream
+    }
+
+    /// Closes its connection, from whatever thread.
+    pub(super) fn close(&self) {
+        drop(lock(&self.closer).take());
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    /// Waits until the one before it has finished: its messages come first.
+    fn wait_for_earlier(&self) {
+        if let Some(earlier) = lock(&self.earlier).take() {
+            earlier.close();
+            let reader = lock(&earlier.incoming);
+            earlier.end();
+            drop(reader);
+        }
+    }
+
+    fn end(&self) {
+        lock(&self.publishers).close_all();
+        drop(lock(&self.client).take());
+        self.has_ended.store(true, Ordering::Release);
+    }
+
+    /// There are other subscribers than before: they get the history. False: not at the moment.
+    pub(super) fn show_new_subscribers(&self, history: u32) -> bool {
+        // Who publishes connects to them as well, and may wait for others of them.
+        let Ok(mut publishers) = self.publishers.try_lock() else {
+            return false;
+        };
+        publishers.show_new_subscribers(history);
+        true
+    }
+
+    pub(super) fn status(&self) -> ChannelStatus {
+        ChannelStatus {
+            channel: self.opening.channel.clone(),
+            kind: self.opening.kind,
+            direction: Direction::Receiving,
+            state: ChannelState::Open,
+            reason: String::new(),
+            messages: self.messages.load(Ordering::Relaxed),
+            payload_bytes: self.payload_bytes.load(Ordering::Relaxed),
+            credit: None,
+        }
+    }
+}
+
+/// What a sender is granted, and the longest payload that fits a slot of this pool.
+fn window_of(pool: &Pool, depth: u32) -> (Window, u32) {
+    let regions = pool.regions();
+    // A region that cannot be read has no slots; opening the pool has said why.
+    let _ = regions.refresh(pool.control());
+    let linux = regions.iter().find(|region| region.index.0 == 0);
+    let classes = linux.map_or(&[][..], |region| &region.classes);
+    // Fits: a slot's size is 32 bits.
+    let bytes_of = |class: &hythe_node::SlotClass| class.payload_bytes() as u32;
+    let largest = classes.iter().map(bytes_of).max().unwrap_or(0);
+    let all = classes
+        .iter()
+        .map(|class| u64::from(class.count) * u64::from(bytes_of(class)));
+    let window = Window {
+        frames: depth.max(WINDOW_FRAMES),
+        bytes: all.sum::<u64>() / WINDOW_PART,
+    };
+    (window, largest)
+}

@@ -1,0 +1,103 @@
+//! The publishers of this pool that stand for those of a stream.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hythe_node::hop;
+use hythe_node::{HISTORY_MAX, Lease, Node, NodeError, Publisher, PublisherOptions};
+
+use crate::frame::Opening;
+
+/// How long a message may be held up by subscribers that block, or by a pool without a free slot.
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// One for each number.
+#[derive(Debug)]
+pub(super) struct Publishers {
+    /// `None` when the stream has ended.
+    node: Option<Node>,
+    channel: String,
+    options: PublisherOptions,
+    by_number: BTreeMap<u32, Publisher>,
+}
+
+impl Publishers {
+    pub(super) fn new(node: Node, opening: &Opening, history: u32) -> Self {
+        let options = PublisherOptions::default()
+            .carries(opening.carries.clone().into())
+            .send_timeout(SEND_TIMEOUT)
+            .history(history.min(HISTORY_MAX));
+        Self {
+            node: Some(node),
+            channel: opening.channel.clone(),
+            options,
+            by_number: BTreeMap::new(),
+        }
+    }
+
+    /// The one with this number, opened when it is first needed.
+    fn get(&mut self, number: u32) -> Result<Option<&mut Publisher>, NodeError> {
+        use std::collections::btree_map::Entry;
+        let Some(node) = &self.node else {
+            return Ok(None);
+        };
+        Ok(Some(match self.by_number.entry(number) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(vacant) => vacant.insert(node.publisher(&self.channel, &self.options)?),
+        }))
+    }
+
+    /// A slot for the next message of a publisher. `None`: the stream has ended.
+    pub(super) fn lease(&mut self, number: u32, bytes: u32) -> Result<Option<Lease>, NodeError> {
+        let publisher = self.get(number)?;
+        publisher
+            .map(|publisher| publisher.lease(bytes as usize))
+            .transpose()
+    }
+
+    /// Publishes a message; says how many subscribers missed it.
+    pub(super) fn publish(
+        &mut self,
+        number: u32,
+        lease: Lease,
+        bytes: u32,
+    ) -> Result<u32, NodeError> {
+        match self.get(number)? {
+            Some(publisher) => {
+                let published = publisher.publish(lease, bytes as usize)?;
+                Ok(published.dropped + published.evicted)
+            }
+            None => Ok(0),
+        }
+    }
+
+    /// The subscribers count so many messages as missing.
+    pub(super) fn note_missed(&mut self, number: u32, messages: u32) -> Result<(), NodeError> {
+        match self.get(number)? {
+            Some(publisher) => {
+                // Those who are not connected yet would not hear of it.
+                publisher.subscribers()?;
+                hop::note_missed(publisher, messages)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Connects to subscribers that have come.
+    pub(super) fn show_new_subscribers(&mut self, _history: u32) {
+        for publisher in self.by_number.values_mut() {
+            if let Err(error) = publisher.subscribers() {
+                tracing::warn!(channel = self.channel, %error, "a subscriber gets no history");
+            }
+        }
+    }
+
+    pub(super) fn close(&mut self, number: u32) {
+        self.by_number.remove(&number);
+    }
+
+    pub(super) fn close_all(&mut self) {
+        self.by_number.clear();
+        self.node = None;
+    }
+}

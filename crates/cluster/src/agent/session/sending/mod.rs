@@ -1,0 +1,191 @@
+//! A channel's messages to the other host: taken from a subscriber's queue, sent from their slots,
+//! held until they are acknowledged.
+//!
+//! One thread for each stream ([`carry`]); `acknowledged` is called by that of the control
+//! connection. Never copies payload, never holds more than the window.
+
+mod carry;
+mod messages;
+mod publishers;
+mod requests;
+mod source;
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use hythe_node::Sample;
+
+use self::publishers::PublisherNumbers;
+use super::{Session, lock};
+use crate::carrier::ConnectionReceiver;
+use crate::error::ClusterError;
+use crate::frame::{Header, Opening, Want, Window};
+use crate::status::{ChannelState, ChannelStatus, Credit, Direction};
+use crate::stream::Outgoing;
+
+/// What is granted before the other side has said anything.
+const NOTHING: Window = Window {
+    frames: 0,
+    bytes: 0,
+};
+
+/// How a stream is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stop {
+    /// Not at all.
+    No = 0,
+    /// Nobody sends any more: when all is sent.
+    WhenEmpty = 1,
+    /// Something else is wanted of it: at once, and it is opened anew.
+    Reopen = 2,
+    /// Nobody wants it: at once.
+    Now = 3,
+}
+
+/// A stream to the other host.
+#[derive(Debug)]
+pub(super) struct SendingStream {
+    opening: Opening,
+    want: Want,
+    outgoing: Mutex<Outgoing<Held>>,
+    stop: AtomicU8,
+    /// Its thread waits until something is acknowledged.
+    waits_for_credit: AtomicBool,
+    /// Dropped, it closes the connection.
+    closer: Mutex<Option<Box<dyn ConnectionReceiver>>>,
+    publishers: Mutex<PublisherNumbers>,
+    state: Mutex<State>,
+    messages: AtomicU64,
+    payload_bytes: AtomicU64,
+}
+
+/// What is held for a frame until it is acknowledged.
+#[derive(Debug)]
+struct Held {
+    header: Header,
+    /// `None` for frames without payload.
+    sample: Option<Sample>,
+}
+
+#[derive(Debug)]
+struct State {
+    how: ChannelState,
+    reason: String,
+    has_ended: bool,
+}
+
+impl SendingStream {
+    /// Starts the thread of a stream.
+    pub(super) fn start(
+        session: &Arc<Session>,
+        opening: Opening,
+        want: &Want,
+    ) -> Result<Arc<Self>, ClusterError> {
+        let stream = Arc::new(Self {
+            opening,
+            want: want.clone(),
+            outgoing: Mutex::new(Outgoing::new(NOTHING)),
+            stop: AtomicU8::new(Stop::No as u8),
+            waits_for_credit: AtomicBool::new(false),
+            closer: Mutex::default(),
+            publishers: Mutex::default(),
+            state: Mutex::new(State {
+                how: ChannelState::Connecting,
+                reason: String::new(),
+                has_ended: false,
+            }),
+            messages: AtomicU64::new(0),
+            payload_bytes: AtomicU64::new(0),
+        });
+        let (carried, session) = (Arc::clone(&stream), Arc::clone(session));
+        let member = session.threads.enter();
+        hythe_sys::wait::spawn("hythe-host-send", move || {
+            carry::run(&session, &carried);
+            session.context.changes.raise();
+            drop(member);
+        })?;
+        Ok(stream)
+    }
+
+    pub(super) const fn number(&self) -> u32 {
+        self.opening.stream
+    }
+
+    /// The other side has taken all frames up to this one.
+    pub(super) fn acknowledged(&self, session: &Session, through: u64) -> Result<(), ClusterError> {
+        lock(&self.outgoing).acknowledge(through, drop)?;
+        // Relaxed suffices: its thread sets the flag before it looks under the same lock.
+        if self.waits_for_credit.load(Ordering::Relaxed) {
+            session.wake();
+        }
+        Ok(())
+    }
+
+    /// Ends it so; a stronger reason than one before counts.
+    pub(super) fn stop(&self, stop: Stop) {
+        self.stop.fetch_max(stop as u8, Ordering::AcqRel);
+    }
+
+    fn stopping(&self) -> Stop {
+        match self.stop.load(Ordering::Acquire) {
+            0 => Stop::No,
+            1 => Stop::WhenEmpty,
+            2 => Stop::Reopen,
+            _ => Stop::Now,
+        }
+    }
+
+    /// Somebody sends on the channel: a stream that was to end when all is sent goes on.
+    pub(super) fn go_on(&self) {
+        let (when_empty, no) = (Stop::WhenEmpty as u8, Stop::No as u8);
+        // Whoever ends it otherwise meanwhile wins.
+        let (new, seen) = (Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.stop.compare_exchange(when_empty, no, new, seen);
+    }
+
+    /// Closes its connection, from whatever thread.
+    pub(super) fn close(&self) {
+        drop(lock(&self.closer).take());
+    }
+
+    fn say(&self, how: ChannelState, reason: &str) {
+        let mut state = lock(&self.state);
+        state.how = how;
+        reason.clone_into(&mut state.reason);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        lock(&self.state).has_ended
+    }
+
+    /// Why it ended before it was to.
+    pub(super) fn failure(&self) -> Option<String> {
+        let state = lock(&self.state);
+        let failed = state.has_ended && !state.reason.is_empty();
+        failed.then(|| state.reason.clone())
+    }
+
+    pub(super) fn status(&self) -> ChannelStatus {
+        let (how, reason) = {
+            let state = lock(&self.state);
+            (state.how, state.reason.clone())
+        };
+        let credit = {
+            let outgoing = lock(&self.outgoing);
+            Credit {
+                window: outgoing.window(),
+                used: outgoing.in_use(),
+            }
+        };
+        ChannelStatus {
+            channel: self.opening.channel.clone(),
+            kind: self.opening.kind,
+            direction: Direction::Sending,
+            state: how,
+            reason,
+            messages: self.messages.load(Ordering::Relaxed),
+            payload_bytes: self.payload_bytes.load(Ordering::Relaxed),
+            credit: Some(credit),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What two agents tell each other over their control connection.
+
+use hythe_node::{ChannelKind, ChannelType, PortPolicy};
+use serde::{Deserialize, Serialize};
+
+/// A message of a control connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Control {
+    /// The sender lives. The receiver sends the number back at once.
+    KeepAlive {
+        /// Whatever the sender chose.
+        number: u64,
+    },
+    /// The number of a keep-alive, back.
+    Echo {
+        /// The number.
+        number: u64,
+    },
+    /// The sender has receiving ends there, or others than before.
+    Want(Want),
+    /// The sender has no receiving end of that kind there any more.
+    Unwant {
+        /// What met there.
+        kind: EndKind,
+        /// On which channel.
+        channel: String,
+    },
+    /// The sender's pool has taken over all frames of a stream up to this one.
+    Acknowledge {
+        /// The stream.
+        stream: u32,
+        /// Its last frame that was taken.
+        through: u64,
+    },
+    /// What the receiver wants there it does not get.
+    Refused {
+        /// What would meet there.
+        kind: EndKind,
+        /// On which channel.
+        channel: String,
+        /// Why.
+        reason: String,
+    },
+    /// Notifiers of the sender raised events there since the last such message.
+    Raise {
+        /// On which channel.
+        channel: String,
+        /// Event n as bit n.
+        events: u64,
+    },
+    /// The sender ends the session.
+    Bye {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// The receiving ends that a host has on a channel, taken together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Want {
+    /// What meets there.
+    pub kind: EndKind,
+    /// The channel's name.
+    pub channel: String,
+    /// What it carries there.
+    pub carries: CarriedType,
+    /// The strongest policy of them.
+    pub policy: Policy,
+    /// The greatest depth.
+    pub depth: u32,
+    /// The greatest history.
+    pub history: u32,
+}
+
+/// What meets on a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum EndKind {
+    /// Publishers and subscribers.
+    Publish,
+    /// Clients and servers: requests.
+    Request,
+    /// Servers and clients: what becomes of the requests. It goes the other way.
+    Reply,
+    /// Notifiers and listeners.
+    Event,
+}
+
+impl From<ChannelKind> for EndKind {
+    fn from(kind: ChannelKind) -> Self {
+        match kind {
+            ChannelKind::PublishSubscribe => Self::Publish,
+            ChannelKind::RequestReply => Self::Request,
+            ChannelKind::Event => Self::Event,
+        }
+    }
+}
+
+impl From<EndKind> for ChannelKind {
+    fn from(kind: EndKind) -> Self {
+        match kind {
+            EndKind::Publish => Self::PublishSubscribe,
+            EndKind::Request | EndKind::Reply => Self::RequestReply,
+            EndKind::Event => Self::Event,
+        }
+    }
+}
+
+/// What a channel carries. Raw bytes have no name and no sizes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarriedType {
+    /// Name of the type.
+    pub name: String,
+    /// Size of a value.
+    pub bytes: u32,
+    /// Its alignment.
+    pub align: u32,
+    /// Version of the type.
+    pub version: u32,
+}
+
+impl From<ChannelType> for CarriedType {
+    fn from(carried: ChannelType) -> Self {
+        Self {
+            name: carried.name,
+            bytes: carried.bytes,
+            align: carried.align,
+            version: carried.version,
+        }
+    }
+}
+
+impl From<CarriedType> for ChannelType {
+    fn from(carried: CarriedType) -> Self {
+        Self {
+            name: carried.name,
+            bytes: carried.bytes,
+            align: carried.align,
+            version: carried.version,
+        }
+    }
+}
+
+/// What happens to a message for a full queue; a later one is stronger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Policy {
+    /// It passes it by.
+    DropNewest,
+    /// It takes the place of the oldest.
+    EvictOldest,
+    /// Its sender waits.
+    Block {
+        /// At most so long.
+        timeout_ms: u32,
+    },
+}
+
+impl From<PortPolicy> for Policy {
+    fn from(policy: PortPolicy) -> Self {
+        match policy {
+            PortPolicy::DropNewest => Self::DropNewest,
+            PortPolicy::EvictOldest => Self::EvictOldest,
+            PortPolicy::Block { timeout_ms } => Self::Block { timeout_ms },
+        }
+    }
+}
+
+impl From<Policy> for PortPolicy {
+    fn from(policy: Policy) -> Self {
+        match policy {
+            Policy::DropNewest => Self::DropNewest,
+            Policy::EvictOldest => Self::EvictOldest,
+            Policy::Block { timeout_ms } => Self::Block { timeout_ms },
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What an agent says of itself and of other hosts: the document of `hythe host status --json`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::frame::{EndKind, Window};
+use crate::{ConnectionAbout, HostName};
+
+/// An agent at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// This host.
+    pub host: HostName,
+    /// The pool that it serves.
+    pub pool: String,
+    /// The agent's process.
+    pub pid: u32,
+    /// Connections that hosts tried to make and that came to nothing.
+    pub refused_connections: u64,
+    /// All hosts that are known.
+    pub hosts: Vec<HostStatus>,
+}
+
+/// Another host, as this one sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostStatus {
+    /// Its name.
+    pub host: HostName,
+    /// How it is.
+    pub state: HostState,
+    /// Why it is not connected, or what ended the last session; empty: nothing to be told.
+    pub reason: String,
+    /// Where the directory says it is.
+    pub addresses: Vec<String>,
+    /// The session with it, while there is one.
+    pub session: Option<SessionStatus>,
+    /// Sessions with it so far.
+    pub sessions: u64,
+    /// What was lost, in all sessions.
+    pub losses: Losses,
+}
+
+/// How another host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HostState {
+    /// There is a session.
+    Connected,
+    /// The directory says it is there, and there is no session.
+    Connecting,
+    /// The directory does not say that it is there.
+    Away,
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionStatus {
+    /// Its number at this side, hexadecimal.
+    pub number: String,
+    /// For how long it has been.
+    pub age_ms: u64,
+    /// How the control connection is made.
+    pub connection: ConnectionAbout,
+    /// From a keep-alive to its echo, the last; `None`: none came yet.
+    pub round_trip_ns: Option<u64>,
+    /// What this host may have underway to the other, all channels together, and what it has.
+    pub credit: Credit,
+    /// Copies of each payload byte by this host's CPUs.
+    pub copies: Copies,
+    /// Its channels.
+    pub channels: Vec<ChannelStatus>,
+}
+
+/// Credit at the other host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Credit {
+    /// What may be underway.
+    pub window: Window,
+    /// What is: sent and not acknowledged.
+    pub used: Window,
+}
+
+impl Credit {
+    /// Of several channels together.
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            window: self.window.plus(other.window),
+            used: self.used.plus(other.used),
+        }
+    }
+}
+
+/// How often each payload byte is copied by the CPUs of this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copies {
+    /// From a slot to the card.
+    pub sending: u32,
+    /// From the card to a slot.
+    pub receiving: u32,
+}
+
+/// What did not get across. Each message is counted where it was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Losses {
+    /// Messages that publishers here dropped for the other host.
+    pub not_sent: u64,
+    /// Messages sent of which a session's end leaves open whether they arrived.
+    pub unconfirmed: u64,
+    /// Messages from there for which no slot was free here.
+    pub no_slot: u64,
+    /// Messages longer than the largest slot of the receiver.
+    pub too_long: u64,
+    /// Messages from there that did not reach a subscriber here.
+    pub not_delivered: u64,
+    /// Connections of channels that broke and were made again.
+    pub reconnections: u64,
+}
+
+/// One channel and direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChannelStatus {
+    /// Its name.
+    pub channel: String,
+    /// What meets on it.
+    pub kind: EndKind,
+    /// Which way.
+    pub direction: Direction,
+    /// How it is.
+    pub state: ChannelState,
+    /// Why it is so; empty: nothing to be told.
+    pub reason: String,
+    /// Messages that crossed.
+    pub messages: u64,
+    /// Their payload.
+    pub payload_bytes: u64,
+    /// The credit of a channel that is sent.
+    pub credit: Option<Credit>,
+}
+
+/// Which way a channel goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// To the other host.
+    Sending,
+    /// From it.
+    Receiving,
+}
+
+/// How a channel is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChannelState {
+    /// It carries messages.
+    Open,
+    /// Its connection is being made.
+    Connecting,
+    /// It is wanted, and nobody sends.
+    Waiting,
+    /// It is not permitted, or does not fit.
+    Refused,
+}

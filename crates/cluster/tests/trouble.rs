@@ -1,0 +1,168 @@
+//! Connections that break, hosts that go and come back.
+
+mod support;
+
+use std::time::Duration;
+
+use hythe_node::{Node, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use support::host::{ALL, LEASE, TestHost, pair};
+use support::{BOUND, eventually};
+
+/// Short, for tests that wait for its end. A host that is wrongly taken for gone rejoins, so that
+/// they pass on a busy machine as well.
+const SHORT_LEASE: Duration = Duration::from_millis(500);
+
+fn publisher(node: &Node, channel: &str) -> Publisher {
+    let options = PublisherOptions::default().send_timeout(BOUND);
+    node.publisher(channel, &options).expect("opened")
+}
+
+fn subscriber(node: &Node, channel: &str) -> Subscriber {
+    let policy = PortPolicy::Block { timeout_ms: 60_000 };
+    let options = SubscriberOptions::default().policy(policy);
+    node.subscriber(channel, &options).expect("opened")
+}
+
+fn send(publisher: &mut Publisher, number: u32) {
+    // Of a size that fills the buffers of a connection now and then.
+    let mut lease = publisher.lease(3000).expect("a slot");
+    lease.write(0, &number.to_le_bytes());
+    // An error is a host that went meanwhile.
+    let _ = publisher.publish(lease, 3000);
+}
+
+fn try_number(subscriber: &mut Subscriber) -> Option<u32> {
+    let sample = subscriber.try_take().expect("sound")?;
+    let mut bytes = [0; 4];
+    sample.read(0, &mut bytes);
+    Some(u32::from_le_bytes(bytes))
+}
+
+fn number(subscriber: &mut Subscriber) -> u32 {
+    let mut found = None;
+    eventually("a message comes", || {
+        found = try_number(subscriber);
+        found.is_some()
+    });
+    found.expect("found")
+}
+
+fn is_free(host: &TestHost) -> bool {
+    let seen = host.pool.snapshot();
+    seen.audit.mismatches.is_empty() && seen.audit.free == seen.audit.slots
+}
+
+#[test]
+fn where_only_a_connection_breaks_nothing_is_lost_and_nothing_comes_twice() {
+    let (a, b) = pair();
+    let (from, to) = (a.join("from"), b.join("to"));
+    let mut publisher = publisher(&from, "steady");
+    let mut subscriber = subscriber(&to, "steady");
+    assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+    let count = 20_000;
+    let sending = std::thread::spawn(move || {
+        for number in 0..count {
+            send(&mut publisher, number);
+        }
+        publisher
+    });
+    for expected in 0..count {
+        if expected % 1000 == 500 {
+            // The first is the control connection.
+            a.carrier.break_but(1);
+        }
+        assert_eq!(number(&mut subscriber), expected);
+    }
+    assert!(a.status_of("b").expect("known").losses.reconnections > 0);
+    assert_eq!(a.status_of("b").expect("known").sessions, 1);
+    assert_eq!(subscriber.statistics().dropped, 0);
+    let publisher = sending.join().expect("sent");
+    eventually("all is given back", || is_free(&a) && is_free(&b));
+    drop((publisher, subscriber, from, to));
+    for mut host in [a, b] {
+        host.agent = None;
+        host.assert_settled(0);
+    }
+}
+
+/// A host whose agent ends: its participant leaves the other host with all holds, and a publisher
+/// that waited for it goes on. Back again it gets what is sent from then on.
+#[test]
+fn a_host_goes_and_comes_back() {
+    let (a, mut b) = pair();
+    let (from, to) = (a.join("from"), b.join("to"));
+    let mut publisher = publisher(&from, "news");
+    let mut subscriber = subscriber(&to, "news");
+    for round in 0..3 {
+        assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+        // Nobody takes them: the queues fill up, and the publisher blocks.
+        let blocked = std::thread::spawn(move || {
+            for number in 0..500 {
+                send(&mut publisher, round << 16 | number);
+            }
+            publisher
+        });
+        assert_eq!(number(&mut subscriber), round << 16);
+        b.agent = None;
+        publisher = blocked.join().expect("its wait ends");
+        eventually("it is gone there, with all it held", || {
+            is_free(&a) && !a.is_connected_to("b")
+        });
+        assert_eq!(a.pool.snapshot().members.len(), 1);
+        while try_number(&mut subscriber).is_some() {}
+        b.start(ALL, LEASE);
+        b.meet(&a);
+        eventually("it is back", || a.is_connected_to("b"));
+    }
+    drop((publisher, subscriber, from, to));
+    for mut host in [a, b] {
+        host.agent = None;
+        host.assert_settled(0);
+    }
+}
+
+/// Cut off both ways without a word: each host ends the session by its lease. What was underway is
+/// counted as missed by the subscriber; nothing comes twice, nothing of the old session comes.
+#[test]
+fn a_host_that_is_cut_off_is_gone_by_its_lease_and_the_gap_is_a_number() {
+    let a = TestHost::with("a", ALL, SHORT_LEASE);
+    let b = TestHost::with("b", ALL, SHORT_LEASE);
+    a.meet(&b);
+    let (from, to) = (a.join("from"), b.join("to"));
+    let mut publisher = publisher(&from, "news");
+    let mut subscriber = subscriber(&to, "news");
+    let mut next = 0;
+    for _ in 0..3 {
+        assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+        send(&mut publisher, next);
+        while number(&mut subscriber) != next {}
+        let missed = subscriber.statistics().dropped;
+        b.carrier.cut(true);
+        let sent_into_the_void = 5;
+        for number in 1..=sent_into_the_void {
+            send(&mut publisher, next + number);
+        }
+        eventually("both have noticed", || {
+            !a.is_connected_to("b") && !b.is_connected_to("a") && is_free(&a)
+        });
+        b.carrier.cut(false);
+        eventually("they are connected again", || {
+            a.is_connected_to("b") && b.is_connected_to("a")
+        });
+        assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+        next += sent_into_the_void + 1;
+        send(&mut publisher, next);
+        assert_eq!(number(&mut subscriber), next);
+        let gap = subscriber.statistics().dropped - missed;
+        assert!(
+            gap >= 1,
+            "some of them were sent, and are not known to have arrived"
+        );
+        next += 1;
+    }
+    drop((publisher, subscriber, from, to));
+    for mut host in [a, b] {
+        host.agent = None;
+        host.assert_settled(0);
+    }
+}

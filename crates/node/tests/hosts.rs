@@ -1,0 +1,244 @@
+//! Participants that stand for other hosts: they meet processes on channels, and never each other;
+//! one process is many of them.
+//!
+//! The other process is this test program again (`support::player`).
+
+mod support;
+
+use std::time::Duration;
+
+use hythe_node::hop::{self, HopPool as _, join_host};
+use hythe_node::{
+    ClientOptions, EventId, MemberInfo, MemberKind, Node, NodeError, Pool, PublisherOptions,
+    ServerLoss, ServerOptions, SubscriberOptions,
+};
+use support::player::{Player, own_part, say, until_told};
+use support::{BOUND, Root, eventually};
+
+/// What a child can be.
+mod roles {
+    /// Joins for two hosts, and holds a buffer as each.
+    pub(super) const AGENT: &str = "agent";
+}
+
+/// Not a test of its own: the other process of the tests below.
+#[test]
+fn plays_its_role() {
+    let Some((role, node)) = own_part() else {
+        return;
+    };
+    assert_eq!(role, roles::AGENT);
+    let hosts = ["b", "c"].map(|name| join_host(node.pool(), name, &[]).expect("joins"));
+    let held = hosts.each_ref().map(|host| host.lease(8).expect("free"));
+    let ports = hosts.each_ref().map(|host| {
+        host.subscriber("camera", &SubscriberOptions::default())
+            .expect("opens")
+    });
+    say("holds");
+    until_told();
+    drop((held, ports));
+}
+
+fn hosts(pool: &Pool) -> [Node; 2] {
+    ["b", "c"].map(|name| join_host(pool, name, &[]).expect("joins"))
+}
+
+fn hosts_of(pool: &Pool) -> Vec<MemberInfo> {
+    let members = pool.control().tables().members();
+    members
+        .filter(|member| member.kind == MemberKind::Host)
+        .collect()
+}
+
+fn event() -> EventId {
+    EventId::new(3).expect("an event")
+}
+
+#[test]
+fn what_one_host_publishes_reaches_processes_and_no_other_host() {
+    let root = Root::new();
+    let pool = root.pool();
+    let [one, other] = hosts(&pool);
+    let local = Node::join(&pool, "local").expect("joins");
+    let options = SubscriberOptions::default();
+    let mut at_host = other.subscriber("camera", &options).expect("opens");
+    let mut at_process = local.subscriber("camera", &options).expect("opens");
+
+    let mut from_host = one
+        .publisher("camera", &PublisherOptions::default())
+        .expect("opens");
+    assert_eq!(from_host.subscribers().expect("sound"), 1);
+    let sent = from_host.publish(one.lease(8).expect("free"), 8);
+    assert_eq!(sent.expect("sent").delivered, 1);
+    assert!(at_process.try_take().expect("sound").is_some());
+    assert!(at_host.try_take().expect("sound").is_none());
+    assert_eq!(at_host.publishers().expect("sound"), 0);
+
+    let mut from_process = local
+        .publisher("camera", &PublisherOptions::default())
+        .expect("opens");
+    let sent = from_process.publish(local.lease(8).expect("free"), 8);
+    assert_eq!(sent.expect("sent").delivered, 2);
+    assert!(at_host.try_take().expect("sound").is_some());
+}
+
+#[test]
+fn a_host_asks_no_host() {
+    let root = Root::new();
+    let pool = root.pool();
+    let [one, other] = hosts(&pool);
+    let options = ClientOptions::default().send_timeout(Duration::from_millis(10));
+    let mut client = one.client("sums", &options).expect("opens");
+    let mut server = other
+        .server("sums", &ServerOptions::default())
+        .expect("opens");
+    assert_eq!(client.servers().expect("sound"), 0);
+    let refused = client.request(one.lease(8).expect("free"), 8);
+    assert!(
+        matches!(refused, Err(NodeError::NoServer { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(server.clients().expect("sound"), 0);
+
+    let local = Node::join(&pool, "local").expect("joins");
+    let mut asking = local
+        .client("sums", &ClientOptions::default().send_timeout(BOUND))
+        .expect("opens");
+    let pending = asking
+        .request(local.lease(8).expect("free"), 8)
+        .expect("asked");
+    let asked = server.take(BOUND).expect("sound").expect("asked");
+    assert!(asked.reply_in_kind().expect("alone with it"));
+    let reply = asking.wait(pending, BOUND).expect("sound");
+    assert!(reply.is_some());
+}
+
+#[test]
+fn a_host_notifies_no_host() {
+    let root = Root::new();
+    let pool = root.pool();
+    let [one, other] = hosts(&pool);
+    let mut at_host = other.listener("alarm").expect("opens");
+    let mut notifier = one.notifier("alarm").expect("opens");
+    assert_eq!(notifier.notify(event()).expect("sound"), 0);
+    assert!(at_host.try_take().expect("sound").is_empty());
+
+    let local = Node::join(&pool, "local").expect("joins");
+    let mut at_process = local.listener("alarm").expect("opens");
+    assert_eq!(notifier.notify(event()).expect("sound"), 1);
+    assert!(at_process.try_take().expect("sound").contains(event()));
+    let mut from_process = local.notifier("alarm").expect("opens");
+    assert_eq!(from_process.notify(event()).expect("sound"), 2);
+    assert!(at_host.try_take().expect("sound").contains(event()));
+}
+
+#[test]
+fn a_process_joins_once_for_each_host_and_is_recovered_from_each() {
+    let root = Root::new();
+    let pool = root.pool();
+    let node = Node::join(&pool, "test").expect("joins");
+    let mut agent = Player::start(&root, roles::AGENT);
+    assert_eq!(agent.hear(), "holds");
+    let found = hosts_of(&pool);
+    let names: Vec<&str> = found.iter().map(|member| member.name.as_str()).collect();
+    assert_eq!(names, ["host b", "host c"]);
+    assert_ne!(found[0].session, found[1].session);
+    let is_agent = |member: &MemberInfo| member.identity.pid == agent.pid();
+    assert!(found.iter().all(is_agent), "{found:?}");
+    let held = pool.snapshot().audit;
+    assert_eq!(held.slots - held.free, 2, "a buffer each");
+
+    agent.kill();
+    eventually("recovered from both", || {
+        let audit = pool.snapshot().audit;
+        hosts_of(&pool).is_empty() && audit.free == audit.slots
+    });
+    assert_eq!(pool.snapshot().audit.mismatches, []);
+    drop(node);
+}
+
+#[test]
+fn a_host_leaves_alone_and_its_process_stays_the_others() {
+    let root = Root::new();
+    let pool = root.pool();
+    let node = Node::join(&pool, "test").expect("joins");
+    let [one, other] = hosts(&pool);
+    drop(one);
+    let names: Vec<String> = hosts_of(&pool)
+        .into_iter()
+        .map(|member| member.name)
+        .collect();
+    assert_eq!(names, ["host c"]);
+    assert!(other.lease(8).is_ok());
+    drop(node);
+}
+
+#[test]
+fn a_request_whose_server_is_lost_elsewhere_ends_as_if_the_host_had_gone() {
+    let root = Root::new();
+    let pool = root.pool();
+    let [host, _] = hosts(&pool);
+    let local = Node::join(&pool, "local").expect("joins");
+    let mut server = host
+        .server("sums", &ServerOptions::default())
+        .expect("opens");
+    let mut client = local
+        .client("sums", &ClientOptions::default().send_timeout(BOUND))
+        .expect("opens");
+    let pending = client
+        .request(local.lease(8).expect("free"), 8)
+        .expect("asked");
+    let request = server.take(BOUND).expect("sound").expect("asked");
+    let (sample, responder) = request.into_parts();
+    hop::lose(responder);
+    drop(sample);
+    match client.wait(pending, BOUND) {
+        Err(NodeError::ServerLost { server, reason, .. }) => {
+            assert!(server.starts_with("host b (pid "), "{server}");
+            assert_eq!(reason, ServerLoss::Went);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(client.statistics().violations, 0);
+    let again = client
+        .request(local.lease(8).expect("free"), 8)
+        .expect("asked");
+    let request = server.take(BOUND).expect("sound").expect("asked");
+    assert!(request.reply_in_kind().expect("alone with it"));
+    assert!(client.wait(again, BOUND).expect("sound").is_some());
+    let audit = pool.snapshot().audit;
+    assert_eq!(audit.mismatches, []);
+}
+
+#[test]
+fn a_request_that_no_server_takes_now_gives_its_buffer_back() {
+    let root = Root::new();
+    let pool = root.pool();
+    let [host, _] = hosts(&pool);
+    let local = Node::join(&pool, "local").expect("joins");
+    let options = ClientOptions::default().outstanding(2);
+    let mut client = host.client("sums", &options).expect("opens");
+    let lease = client.lease(8).expect("free");
+    let lease = hop::try_request(&mut client, lease, 8).expect("sound");
+    let lease = lease.expect_err("there is no server");
+
+    let mut server = local
+        .server("sums", &ServerOptions::default())
+        .expect("opens");
+    let first = hop::try_request(&mut client, lease, 8).expect("sound");
+    let first = first.expect("it has room");
+    let lease = client.lease(8).expect("free");
+    let second = hop::try_request(&mut client, lease, 8).expect("sound");
+    let _second = second.expect("it has room");
+    let lease = client.lease(8).expect("free");
+    let lease = hop::try_request(&mut client, lease, 8).expect("sound");
+    let lease = lease.expect_err("two are open");
+
+    let request = server.take(BOUND).expect("sound").expect("asked");
+    assert!(request.reply_in_kind().expect("alone with it"));
+    assert!(client.wait(first, BOUND).expect("sound").is_some());
+    let third = hop::try_request(&mut client, lease, 8).expect("sound");
+    assert!(third.is_ok());
+    assert_eq!(client.statistics().messages, 3);
+    assert_eq!(client.statistics().dropped, 0);
+}

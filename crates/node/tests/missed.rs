@@ -1,0 +1,186 @@
+//! What never came from another host is a number that subscribers get, in its place among the
+//! messages; and a taken message says which publisher it is from.
+
+mod support;
+
+use hythe_node::hop::{self, HopPool as _, join_host};
+use hythe_node::{
+    Node, Pool, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
+};
+use support::{BOUND, Root, eventually};
+
+/// The participant that messages of another host come from, and one that takes them.
+struct Scene {
+    root: Root,
+    pool: Pool,
+    host: Node,
+    local: Node,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let root = Root::new();
+        let pool = root.pool();
+        Self {
+            host: join_host(&pool, "b", &[]).expect("joins"),
+            local: Node::join(&pool, "local").expect("joins"),
+            pool,
+            root,
+        }
+    }
+
+    fn publisher(&self) -> Publisher {
+        self.host
+            .publisher("camera", &PublisherOptions::default())
+            .expect("opens")
+    }
+
+    /// Connected to, with so many places in its queue.
+    fn subscriber(&self, publisher: &mut Publisher, depth: u32, policy: PortPolicy) -> Subscriber {
+        let options = SubscriberOptions::default().depth(depth).policy(policy);
+        let subscriber = self.local.subscriber("camera", &options).expect("opens");
+        publisher.subscribers().expect("connects");
+        subscriber
+    }
+
+    fn send(&self, publisher: &mut Publisher, byte: u8) -> hythe_node::Published {
+        let mut lease = self.host.lease(1).expect("free");
+        lease.write(0, &[byte]);
+        publisher.publish(lease, 1).expect("sent")
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        assert_eq!(self.pool.snapshot().audit.mismatches, []);
+        assert!(self.root.path().exists());
+    }
+}
+
+/// The next message, and how many have been missed by then.
+fn next(subscriber: &mut Subscriber) -> Option<(u8, u64)> {
+    let sample = subscriber.try_take().expect("sound")?;
+    Some((sample.to_vec()[0], subscriber.statistics().dropped))
+}
+
+#[test]
+fn a_gap_is_counted_before_the_message_behind_it() {
+    for policy in [
+        PortPolicy::DropNewest,
+        PortPolicy::EvictOldest,
+        PortPolicy::Block { timeout_ms: 100 },
+    ] {
+        let scene = Scene::new();
+        let mut publisher = scene.publisher();
+        let mut subscriber = scene.subscriber(&mut publisher, 8, policy);
+        scene.send(&mut publisher, 1);
+        hop::note_missed(&mut publisher, 0).expect("sound");
+        hop::note_missed(&mut publisher, 1000).expect("sound");
+        scene.send(&mut publisher, 2);
+        hop::note_missed(&mut publisher, 7).expect("sound");
+        let mut late = scene.subscriber(&mut publisher, 8, policy);
+        assert_eq!(next(&mut subscriber), Some((1, 0)), "{policy:?}");
+        assert_eq!(next(&mut subscriber), Some((2, 1000)), "{policy:?}");
+        assert_eq!(next(&mut subscriber), None);
+        let counted = subscriber.statistics();
+        assert_eq!((counted.dropped, counted.violations), (1007, 0));
+        let port = |port: &hythe_node::PortInfo| port.statistics.dropped == 1007;
+        let seen = scene.pool.control().tables().ports().filter(port).count();
+        assert_eq!(seen, 1, "others see it in the tables");
+        assert_eq!(publisher.statistics().dropped, 0, "none was dropped here");
+
+        scene.send(&mut publisher, 3);
+        assert_eq!(next(&mut late), Some((3, 0)), "it was not there");
+    }
+}
+
+#[test]
+fn a_gap_waits_for_a_place_in_front_of_its_message() {
+    let scene = Scene::new();
+    let mut publisher = scene.publisher();
+    let mut subscriber = scene.subscriber(&mut publisher, 2, PortPolicy::DropNewest);
+    for byte in 1..=2 {
+        scene.send(&mut publisher, byte);
+    }
+    hop::note_missed(&mut publisher, 5).expect("sound");
+    assert_eq!(scene.send(&mut publisher, 3).dropped, 1);
+    hop::note_missed(&mut publisher, 6).expect("sound");
+    assert_eq!(next(&mut subscriber), Some((1, 0)));
+    assert_eq!(
+        scene.send(&mut publisher, 4).dropped,
+        1,
+        "the gap took its place"
+    );
+    assert_eq!(next(&mut subscriber), Some((2, 0)));
+    assert_eq!(scene.send(&mut publisher, 5).delivered, 1);
+    assert_eq!(next(&mut subscriber), Some((5, 11)));
+}
+
+#[test]
+fn who_evicts_the_oldest_keeps_the_number() {
+    let scene = Scene::new();
+    let mut publisher = scene.publisher();
+    let mut subscriber = scene.subscriber(&mut publisher, 2, PortPolicy::EvictOldest);
+    hop::note_missed(&mut publisher, 5).expect("sound");
+    for byte in 1..=20 {
+        assert_eq!(scene.send(&mut publisher, byte).delivered, 1);
+    }
+    hop::note_missed(&mut publisher, 6).expect("sound");
+    scene.send(&mut publisher, 21);
+    let mut last = None;
+    while let Some(found) = next(&mut subscriber) {
+        last = Some(found);
+    }
+    assert_eq!(last, Some((21, 11)));
+    assert_eq!(
+        publisher.statistics().dropped + subscriber.statistics().messages,
+        21,
+        "what was evicted are messages only"
+    );
+}
+
+#[test]
+fn a_sleeping_subscriber_counts_it_at_once() {
+    let scene = Scene::new();
+    let mut publisher = scene.publisher();
+    let mut subscriber = scene.subscriber(&mut publisher, 2, PortPolicy::DropNewest);
+    let sleeper = std::thread::spawn(move || {
+        let taken = subscriber.take(BOUND).expect("sound").expect("sent");
+        (taken.to_vec(), subscriber.statistics().dropped)
+    });
+    hop::note_missed(&mut publisher, 9).expect("sound");
+    eventually("counted", || {
+        let mut ports = scene.pool.control().tables().ports();
+        ports.any(|port| port.statistics.dropped == 9)
+    });
+    scene.send(&mut publisher, 1);
+    assert_eq!(sleeper.join().expect("no panic"), (vec![1], 9));
+}
+
+#[test]
+fn a_taken_message_says_which_publisher_it_is_from() {
+    let scene = Scene::new();
+    let mut publishers = [scene.publisher(), scene.publisher()];
+    let mut subscriber = scene.subscriber(&mut publishers[0], 8, PortPolicy::DropNewest);
+    publishers[1].subscribers().expect("connects");
+    let mut origins = Vec::new();
+    for round in 0..2 {
+        for publisher in &mut publishers {
+            scene.send(publisher, round);
+            let taken = hop::try_take_from(&mut subscriber).expect("sound");
+            let (sample, origin) = taken.expect("sent");
+            assert_eq!(sample.to_vec(), [round]);
+            assert_eq!(origin.member, scene.host.index());
+            origins.push(origin);
+        }
+    }
+    assert_eq!(origins[0], origins[2]);
+    assert_eq!(origins[1], origins[3]);
+    assert_ne!(origins[0].number, origins[1].number);
+    assert_ne!(origins[0].port, origins[1].port);
+    assert!(
+        hop::try_take_from(&mut subscriber)
+            .expect("sound")
+            .is_none()
+    );
+}
