@@ -15,6 +15,9 @@ use support::carrier::dial;
 use support::host::TestHost;
 use support::{BOUND, eventually};
 
+/// What it does to whom it lies.
+type Lie<'a> = &'a dyn Fn(&mut Liar);
+
 /// Less than the other: it dials.
 const LIAR: &str = "a";
 
@@ -147,7 +150,7 @@ fn lies_on_a_control_connection_end_the_session() {
             history: u32::MAX,
         })
     };
-    let lies: [(&str, &dyn Fn(&mut Liar)); 4] = [
+    let lies: [(&str, Lie); 4] = [
         ("were sent", &|liar| {
             let (stream, through) = (9, 1);
             liar.say(&Control::Acknowledge { stream, through });
