@@ -328,7 +328,10 @@ pub(super) fn raised(
     };
     // Where the right went, so does the want; the word of that crosses with events.
     if may_receive(session, &key).is_ok() {
+        // They may answer a want that is being told: it is known here once that is done.
+        let channels = lock(&session.channels);
         Events::came(session, channel, events);
+        drop(channels);
     }
     Ok(())
 }
