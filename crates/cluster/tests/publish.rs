@@ -256,6 +256,30 @@ fn a_channel_of_another_type_is_refused_with_both() {
     end([a, b]);
 }
 
+/// One that asked for more closes its port: the others miss nothing.
+#[test]
+fn a_subscriber_that_leaves_disturbs_nobody() {
+    let (a, b) = pair();
+    let (from, to) = (a.join("from"), b.join("to"));
+    let mut staying = to.subscriber("steady", &blocking()).expect("opened");
+    let leaving = to.subscriber("steady", &blocking().depth(256).history(4));
+    let mut leaving = Some(leaving.expect("opened"));
+    let mut publisher = publisher(&from, "steady");
+    assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+    for sent in 0_u32..2_000 {
+        if sent == 200 {
+            leaving = None;
+        }
+        send(&mut publisher, &sent.to_le_bytes());
+        assert_eq!(number(&mut staying), sent);
+        if let Some(leaving) = &mut leaving {
+            assert_eq!(number(leaving), sent);
+        }
+    }
+    drop((publisher, staying, from, to));
+    end([a, b]);
+}
+
 #[test]
 fn both_ways_at_once_nothing_comes_back() {
     let (a, b) = pair();

@@ -61,8 +61,8 @@ impl Incoming {
         self.bytes += bytes as u64;
     }
 
-    /// What is to be acknowledged now, if anything: with `is_idle` all that is taken, else only when
-    /// a part of the window is used. The caller sends it.
+    /// What is to be acknowledged now, if anything: with `is_idle` all that is taken, else only
+    /// when a part of the window is used. The caller sends it.
     pub fn acknowledgement(&mut self, is_idle: bool) -> Option<u64> {
         let frames = self.taken - self.acknowledged;
         let part = Window {

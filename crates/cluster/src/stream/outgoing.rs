@@ -7,8 +7,8 @@ use crate::frame::Window;
 
 /// Frames on their way, each with what is held for it (`T`) until it is acknowledged.
 ///
-/// A frame is begun, sent by the caller, and finished. It may be acknowledged before it is finished:
-/// the receiver has it before the sender's call returns.
+/// A frame is begun, sent by the caller, and finished. It may be acknowledged before it is
+/// finished: the receiver has it before the sender's call returns.
 #[derive(Debug)]
 pub struct Outgoing<T> {
     window: Window,
@@ -141,8 +141,8 @@ impl<T> Outgoing<T> {
         Ok(())
     }
 
-    /// A new connection carries the stream on; the receiver has taken all up to `taken`. The rest is
-    /// to be sent again.
+    /// A new connection carries the stream on; the receiver has taken all up to `taken`. The rest
+    /// is to be sent again.
     ///
     /// # Errors
     /// [`Violation::NotSent`].

@@ -25,6 +25,7 @@ pub(crate) struct TcpCarrier {
     pub(crate) sent_bytes: Arc<AtomicU64>,
     /// Nothing arrives and nothing is sent any more, and nobody is told: a cable is cut.
     is_cut: Arc<AtomicBool>,
+    steps: Arc<Steps>,
     /// All connections, dialled and accepted.
     connections: Mutex<Vec<Arc<TcpStream>>>,
 }
@@ -38,12 +39,19 @@ impl TcpCarrier {
             listener,
             sent_bytes: Arc::default(),
             is_cut: Arc::default(),
+            steps: Arc::default(),
             connections: Mutex::default(),
         })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.listener.local_addr().expect("bound")
+    }
+
+    /// Kills this process in front of the step with this number: of a connection that is made or
+    /// taken, of what is sent and of what is received.
+    pub(crate) fn die_before(&self, step: u64) {
+        self.steps.last.store(step, Ordering::SeqCst);
     }
 
     pub(crate) fn cut(&self, is_cut: bool) {
@@ -77,14 +85,32 @@ impl TcpCarrier {
                 stream: Arc::clone(&stream),
                 sent_bytes: Arc::clone(&self.sent_bytes),
                 is_cut: Arc::clone(&self.is_cut),
+                steps: Arc::clone(&self.steps),
             }),
             receiver: Box::new(Receiver {
                 stream,
                 is_cut: Arc::clone(&self.is_cut),
+                steps: Arc::clone(&self.steps),
                 buffer: vec![0; BUFFER_BYTES],
                 start: 0,
                 end: 0,
             }),
+        }
+    }
+}
+
+/// What a carrier has done, and where its process dies; 0: nowhere.
+#[derive(Debug, Default)]
+struct Steps {
+    done: AtomicU64,
+    last: AtomicU64,
+}
+
+impl Steps {
+    fn step(&self) {
+        if self.done.fetch_add(1, Ordering::SeqCst) + 1 == self.last.load(Ordering::SeqCst) {
+            let me = rustix::process::getpid();
+            let _ = rustix::process::kill_process(me, rustix::process::Signal::KILL);
         }
     }
 }
@@ -118,6 +144,7 @@ impl Carrier for TcpCarrier {
         let Some(address) = address else {
             return Err(unreachable(io::ErrorKind::AddrNotAvailable.into()));
         };
+        self.steps.step();
         let stream = dial(self.name.as_str(), *address).map_err(unreachable)?;
         Ok(self.made(stream, host.clone()))
     }
@@ -132,6 +159,7 @@ impl Carrier for TcpCarrier {
         if self.is_cut.load(Ordering::SeqCst) {
             return Ok(None);
         }
+        self.steps.step();
         stream.set_nonblocking(false).expect("set");
         stream.set_read_timeout(Some(NAMES)).expect("set");
         let mut length = [0];
@@ -153,6 +181,7 @@ struct Sender {
     stream: Arc<TcpStream>,
     sent_bytes: Arc<AtomicU64>,
     is_cut: Arc<AtomicBool>,
+    steps: Arc<Steps>,
 }
 
 impl ConnectionSender for Sender {
@@ -160,6 +189,7 @@ impl ConnectionSender for Sender {
         if self.is_cut.load(Ordering::SeqCst) {
             return Ok(());
         }
+        self.steps.step();
         let start = Instant::now();
         for part in parts {
             let mut left = *part;
@@ -199,6 +229,7 @@ impl Drop for Sender {
 struct Receiver {
     stream: Arc<TcpStream>,
     is_cut: Arc<AtomicBool>,
+    steps: Arc<Steps>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -216,6 +247,7 @@ impl ConnectionReceiver for Receiver {
             }
             let received =
                 rustix::net::recv(&*self.stream, &mut self.buffer[..], RecvFlags::DONTWAIT);
+            self.steps.step();
             match received {
                 Ok((0, _)) => return Ok(Received::Closed),
                 Ok((bytes, _)) => (self.start, self.end) = (0, bytes),

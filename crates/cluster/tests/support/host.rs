@@ -52,6 +52,11 @@ impl TestHost {
         }
     }
 
+    /// Where its pool is, for a process that opens it.
+    pub(crate) fn root(&self) -> &std::path::Path {
+        self.root.path()
+    }
+
     pub(crate) fn start(&mut self, rights: &str, lease: Duration) {
         let options = AgentOptions::new(self.name.clone(), self.pool.clone())
             .rights(Rights::parse(rights).expect("rules"))

@@ -305,13 +305,15 @@ pub(super) fn wanted(session: &Session, want: Want) -> Result<(), ClusterError> 
     Ok(())
 }
 
-/// Does a stream for one not do for the other? The queue of a server is not opened anew for others
-/// there: what is open would be lost.
+/// Does a stream for one not do for the other? One that is stronger than it needs to be goes on:
+/// what is published while a port is opened anew is lost. So does one whose history is shorter than
+/// wanted, and the queue of a server, where requests may be open.
 fn is_other(one: &Want, other: &Want) -> bool {
-    match one.kind {
-        EndKind::Publish | EndKind::Event => one != other,
-        EndKind::Request | EndKind::Reply => one.carries != other.carries,
-    }
+    let is_stronger = match one.kind {
+        EndKind::Publish | EndKind::Event => other.policy > one.policy || other.depth > one.depth,
+        EndKind::Request | EndKind::Reply => false,
+    };
+    is_stronger || one.carries != other.carries
 }
 
 /// Notifiers of the other side raised events.
@@ -326,7 +328,10 @@ pub(super) fn raised(
     };
     // Where the right went, so does the want; the word of that crosses with events.
     if may_receive(session, &key).is_ok() {
+        // They may answer a want that is being told: it is known here once that is done.
+        let channels = lock(&session.channels);
         Events::came(session, channel, events);
+        drop(channels);
     }
     Ok(())
 }

@@ -77,7 +77,8 @@ impl Outbox {
         self.condition.notify_one();
     }
 
-    /// Waits until there is something, at most for `timeout`, and moves it to `into`. False: closed.
+    /// Waits until there is something, at most for `timeout`, and moves it to `into`. False:
+    /// closed.
     pub(crate) fn take(&self, timeout: Duration, into: &mut Vec<Control>) -> bool {
         let waiting = lock(&self.waiting);
         let waited = self

@@ -1,7 +1,7 @@
 //! A channel's messages from the other host: read into slots of this pool, published, acknowledged.
 //!
-//! The thread that accepted the data connection carries it ([`carry`]). Never acknowledges what this
-//! pool has not taken over, never believes a number of the other side.
+//! The thread that accepted the data connection carries it ([`carry`]). Never acknowledges what
+//! this pool has not taken over, never believes a number of the other side.
 
 mod carry;
 mod publishers;

@@ -84,7 +84,8 @@ impl Carrying<'_> {
             if self.stream.stopping() >= Stop::Reopen {
                 return Ok(());
             }
-            // Only the connection broke: the stream goes on over another, as long as the host lives.
+            // Only the connection broke: the stream goes on over another, as long as the host
+            // lives.
             self.stream
                 .say(ChannelState::Connecting, &error.to_string());
             hythe_sys::wait::sleep(PAUSES[failures.min(PAUSES.len() - 1)]);
