@@ -30,9 +30,8 @@ uint32_t frames_decode(struct frames *frames, const struct frame *frame, mp3d_sa
                        uint32_t *info)
 {
     mp3dec_frame_info_t decoded = {0, 0, 0, 0, 0, 0};
-    uint32_t count =
-        (uint32_t)mp3dec_decode_frame(&frames->decoder, frame->data, (int)frame->bytes, samples,
-                                      &decoded);
+    uint32_t count = (uint32_t)mp3dec_decode_frame(&frames->decoder, frame->data, (int)frame->bytes,
+                                                   samples, &decoded);
     uint32_t all = count * (uint32_t)decoded.channels;
 
     info[FRAMES_INFO_HZ] = (uint32_t)decoded.hz;
