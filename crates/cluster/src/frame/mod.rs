@@ -1,7 +1,7 @@
 //! What travels between two agents, as bytes: `spec/host.md`.
 //!
 //! A connection begins with a [`Preamble`] each way. Then come messages with their length in front
-//! ([`message`]): a [`Hello`] and its [`Answer`]; on a control connection [`Control`] ever after,
+//! (`message`): a [`Hello`] and its [`Answer`]; on a control connection [`Control`] ever after,
 //! on a data connection frames, each a [`Header`] and its payload. Pure: bytes in, values out.
 //! Never reads a connection, never trusts a length.
 
