@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow test-boot test-latency test-media test-p1 test-targets
-.PHONY: arm miri mutants check install uninstall deb
+.PHONY: arm miri mutants check hosts test-hosts install uninstall deb
 .PHONY: bench bench-core bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
@@ -15,6 +15,8 @@ define build_product
 cargo build --profile $(profile) -p hythe-cli -p hythe-bench -p hythe-c -p hythe-shm
 cargo xtask boards
 endef
+# Of a workspace of its own, as it alone builds TLS and Zenoh.
+hostd = CARGO_TARGET_DIR='$(abspath $(target))/hosts' scripts/hostd.sh
 install = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' packaging/install.sh
 c_files = $(shell find crates rtos preload-init bindings bench examples tests -name '*.[ch]' 2>/dev/null)
 
@@ -58,6 +60,12 @@ test-p1: setup ## the table of tests of the paper on shared memory between cores
 test-targets: ## a pool shared by an i686 and an x86-64 process, a static hythe built for musl (3 minutes at first, then seconds)
 	scripts/other-targets.sh test
 
+hosts: ## the agent of the host hop, hythe-hostd, in $(target)/hosts (PROFILE=dev for a quick build; 3 to 4 minutes of a CPU at first)
+	$(hostd) build --profile $(profile)
+
+test-hosts: setup ## tests of the agent, in network namespaces (root)
+	$(hostd) test
+
 arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, a pool shared with one, the storage hop on their kernels
 	scripts/arm.sh $(target)/arm
 
@@ -77,6 +85,7 @@ check: setup ## format, lints, tidy, licences, sizes of the C library, public na
 	cargo xtask api
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --lib
+	$(hostd) check
 	cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir $(target)/fuzz
 	scripts/other-targets.sh check
 

@@ -127,9 +127,94 @@ pub enum CarrierError {
         /// Where.
         address: String,
         /// What its certificate says, or what it said of ours, and what to do.
-        reason: String,
+        reason: AuthenticationFailure,
     },
     /// This side cannot connect at all.
     #[error("{0}")]
     Unusable(String),
+}
+
+/// Why one side does not take the other for who it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthenticationFailure {
+    /// Its certificate is another authority's.
+    #[error(
+        "its certificate is of {}, and this host is of realm {ours}: add it on the host where \
+         realm {ours} was begun (`hythe host add`)", realm(.theirs)
+    )]
+    OtherRealm {
+        /// The realm that its certificate names.
+        theirs: Option<String>,
+        /// This host's.
+        ours: String,
+    },
+    /// It knows another authority than ours.
+    #[error(
+        "it does not know realm {ours}, of which this host is: add it on the host where that realm \
+         was begun (`hythe host add`)"
+    )]
+    UnknownThere {
+        /// This host's realm.
+        ours: String,
+    },
+    /// Its certificate was revoked.
+    #[error(
+        "its certificate was revoked in realm {realm}: `hythe host add`, on the host where the \
+         realm was begun, takes it in again"
+    )]
+    Revoked {
+        /// The realm of both.
+        realm: String,
+    },
+    /// Ours was, it says.
+    #[error(
+        "it says that the certificate of this host, {name}, was revoked in realm {realm}: `hythe \
+         host add`, on the host where the realm was begun, takes this one in again"
+    )]
+    RevokedThere {
+        /// This host.
+        name: HostName,
+        /// The realm of both.
+        realm: String,
+    },
+    /// Another host of the realm.
+    #[error(
+        "its certificate says that it is {theirs}: the address is that host's, so correct it, or \
+         use that name"
+    )]
+    OtherName {
+        /// The name in its certificate.
+        theirs: String,
+    },
+    /// Another version of this program.
+    #[error("it is of version {theirs}, this host of version {ours}: install the same on both")]
+    OtherVersion {
+        /// Its version, as far as it says.
+        theirs: String,
+        /// This program's.
+        ours: String,
+    },
+    /// No agent.
+    #[error(
+        "what answers there is no hythe-hostd ({what}): start one (`hythe host start`), or correct \
+         the address"
+    )]
+    NotHythe {
+        /// What it did.
+        what: String,
+    },
+    /// Anything else that TLS found.
+    #[error("{what}")]
+    Other {
+        /// What, and who found it.
+        what: String,
+    },
+}
+
+fn realm(theirs: &Option<String>) -> String {
+    match theirs {
+        Some(realm) => format!("realm {realm}"),
+        None => "no realm".to_owned(),
+    }
 }

@@ -21,8 +21,8 @@ pub mod stream;
 
 pub use agent::{Agent, AgentOptions};
 pub use carrier::{
-    Carrier, CarrierError, Connection, ConnectionAbout, ConnectionReceiver, ConnectionSender,
-    Received,
+    AuthenticationFailure, Carrier, CarrierError, Connection, ConnectionAbout, ConnectionReceiver,
+    ConnectionSender, Received,
 };
 pub use directory::{Directory, DirectoryEvent};
 pub use error::ClusterError;

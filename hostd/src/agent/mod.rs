@@ -1,0 +1,231 @@
+//! The agent: carrier, directory and engine put together, and the socket by which it is told.
+//!
+//! [`run`] is the program's main loop, [`start`] runs it in the background. One agent for each
+//! hosts directory: a lock that the kernel gives back proves it. Never carries a message itself.
+
+mod rights;
+mod start;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer};
+use hythe_cluster::{Agent, AgentOptions};
+use hythe_node::{Pool, PoolOptions};
+
+pub use self::rights::{RIGHTS_FILE, allow};
+pub use self::start::start;
+use crate::HostdError;
+use crate::directory::ZenohDirectory;
+use crate::hosts_directory::{DirectoryLock, HostsDirectory};
+use crate::realm::{Identity, LiveRealm, RealmDocument, file};
+use crate::tls::TlsCarrier;
+use crate::zenoh_session::{self, Role, Settings, ZenohSession};
+
+/// Port of the discovery by Zenoh, unless it is told another: beside that of the carrier.
+pub const DISCOVERY_PORT: u16 = crate::tls::DEFAULT_PORT + 1;
+/// Held by the agent of a hosts directory.
+const LOCK: &str = "agent.lock";
+/// How long a silent host counts as there.
+const LEASE: Duration = Duration::from_secs(2);
+/// How often the agent looks whether it was asked something.
+const LOOK: Duration = Duration::from_millis(50);
+/// How many looks lie between two readings of the hosts directory.
+const LOOKS_PER_RELOAD: u32 = 20;
+
+/// How an agent is run.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Where connections are taken; `None`: at all addresses, at the default port.
+    pub listen: Option<SocketAddr>,
+    /// Where Zenoh listens; `None`: at all addresses, at [`DISCOVERY_PORT`].
+    pub discovery: Option<SocketAddr>,
+    /// Zenoh peers or routers beside the hosts of the realm, `HOST:PORT`.
+    pub peers: Vec<String>,
+    /// Find no agents by multicast.
+    pub no_scouting: bool,
+    /// Pass on what other LANs' routers know.
+    pub router: bool,
+    /// The pool whose channels reach other hosts.
+    pub pool: String,
+}
+
+/// Runs the agent until it is asked to stop; says `ready` with its address when it can be reached.
+///
+/// # Errors
+/// There is one already; no realm; a port that is taken; a pool that cannot be opened.
+pub fn run(
+    directory: HostsDirectory,
+    options: &RunOptions,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), HostdError> {
+    let stop = on_signals()?;
+    let _lock = lock(&directory)?;
+    let realm = Arc::new(LiveRealm::open(directory)?);
+    let carrier = Arc::new(TlsCarrier::start(Arc::clone(&realm), options.listen)?);
+    let address = carrier.address();
+    let hosts = discovery(&realm, options, address)?;
+    let identity = realm.identity();
+    let pool = Pool::open_or_create(&PoolOptions::new(&options.pool));
+    let pool = pool.map_err(|error| HostdError::Agent(error.to_string()))?;
+    let engine = AgentOptions::new(identity.name().clone(), pool)
+        .transports(vec![hythe_rtcore::transport()])
+        .rights(rights::effective(realm.directory(), &identity)?)
+        .lease(LEASE);
+    let agent = Agent::start(engine, carrier.clone(), Arc::new(hosts));
+    let agent = agent.map_err(|error| HostdError::Agent(error.to_string()))?;
+    let listener = listen(realm.directory())?;
+    ready(address);
+    let told = serve(&Served {
+        realm: &realm,
+        carrier: &carrier,
+        agent: &agent,
+        listener: &listener,
+        stop: &stop,
+    });
+    // In the end: where there is no socket, there is no agent any more.
+    drop(agent);
+    drop(carrier);
+    realm.directory().remove(SOCKET_NAME)?;
+    told
+}
+
+/// What requests are about.
+struct Served<'a> {
+    realm: &'a LiveRealm,
+    carrier: &'a TlsCarrier,
+    agent: &'a Agent,
+    listener: &'a UnixListener,
+    stop: &'a AtomicBool,
+}
+
+/// Answers requests, and goes by what changes in the hosts directory, until it is to stop.
+fn serve(served: &Served<'_>) -> Result<(), HostdError> {
+    let mut looks = 0;
+    while !served.stop.load(Ordering::Relaxed) {
+        let answered = answer(served.listener, |request| served.obey(&request));
+        answered.map_err(|error| HostdError::Agent(format!("its socket failed: {error}")))?;
+        looks += 1;
+        if looks % LOOKS_PER_RELOAD == 0 {
+            // A list that is being written is read the next time.
+            let _ = served.reload();
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+impl Served<'_> {
+    fn obey(&self, request: &Request) -> Reply {
+        match request {
+            Request::Status => Reply::Status {
+                status: Box::new(self.agent.status()),
+            },
+            Request::Stop => {
+                self.stop.store(true, Ordering::Relaxed);
+                Reply::Done
+            }
+            Request::Reload => match self.reload() {
+                Ok(()) => Reply::Done,
+                Err(error) => Reply::Failed {
+                    reason: error.to_string(),
+                },
+            },
+            other => Reply::Failed {
+                reason: format!("this agent does not know {other:?}"),
+            },
+        }
+    }
+
+    /// Goes by the hosts directory as it is now: who is revoked, who may do what.
+    fn reload(&self) -> Result<(), HostdError> {
+        self.realm.reload()?;
+        self.carrier.refresh()?;
+        let identity = self.realm.identity();
+        let rights = rights::effective(self.realm.directory(), &identity)?;
+        self.agent.set_rights(rights);
+        Ok(())
+    }
+}
+
+/// Asked to stop by a signal.
+fn on_signals() -> Result<Arc<AtomicBool>, HostdError> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let registered = signal_hook::flag::register(signal, Arc::clone(&stop));
+        registered.map_err(|error| HostdError::Agent(format!("signal {signal}: {error}")))?;
+    }
+    Ok(stop)
+}
+
+fn lock(directory: &HostsDirectory) -> Result<DirectoryLock, HostdError> {
+    directory.try_lock(LOCK)?.ok_or_else(|| {
+        HostdError::Agent(format!(
+            "an agent of {} runs already: `hythe host status` shows it, `hythe host stop` ends it",
+            hythe_terminal::escaped(directory.path())
+        ))
+    })
+}
+
+/// Declares this host, and finds the others: those of the realm's list where they are said to be,
+/// others by multicast and through routers.
+fn discovery(
+    realm: &LiveRealm,
+    options: &RunOptions,
+    carrier: SocketAddr,
+) -> Result<ZenohDirectory, HostdError> {
+    let identity = realm.identity();
+    let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, DISCOVERY_PORT));
+    let known = discovery_peers(identity.document(), &identity);
+    let path = |name| realm.directory().path_of(name);
+    let settings = Settings {
+        identity: zenoh_session::Identity {
+            authority: path(file::AUTHORITY_CERTIFICATE),
+            certificate: path(file::CERTIFICATE),
+            key: path(file::KEY),
+        },
+        listen: options.discovery.unwrap_or(everywhere),
+        role: match options.router {
+            true => Role::Router,
+            false => Role::Peer,
+        },
+        scouting: !options.no_scouting,
+        peers: known.chain(options.peers.iter().cloned()).collect(),
+        lease: LEASE,
+        denied: Vec::new(),
+    };
+    let fail = |error: zenoh_session::SessionError| HostdError::Agent(error.to_string());
+    let session = Arc::new(ZenohSession::open(settings).map_err(fail)?);
+    let name = identity.name().clone();
+    ZenohDirectory::declare(session, name, carrier, LEASE).map_err(fail)
+}
+
+/// Where Zenoh of the other hosts listens, as far as the realm's list says where they are.
+fn discovery_peers<'a>(
+    document: &'a RealmDocument,
+    own: &'a Identity,
+) -> impl Iterator<Item = String> + 'a {
+    let others = document.hosts.iter();
+    let others = others.filter(|host| host.name != *own.name());
+    others.flat_map(|host| &host.addresses).map(|address| {
+        let host = address
+            .rsplit_once(':')
+            .map_or(&**address, |(host, _)| host);
+        format!("{host}:{DISCOVERY_PORT}")
+    })
+}
+
+/// The socket for requests. Whoever was there has gone: this agent has the lock.
+fn listen(directory: &HostsDirectory) -> Result<UnixListener, HostdError> {
+    directory.remove(SOCKET_NAME)?;
+    let path = directory.path_of(SOCKET_NAME);
+    let bound = UnixListener::bind(&path).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    bound.map_err(|source| HostdError::File { path, source })
+}

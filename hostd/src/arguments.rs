@@ -1,0 +1,202 @@
+//! The command line of `hythe-hostd`. People use `hythe host`, which has the same words.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use hythe_cluster::HostName;
+use hythe_hostd::HostdError;
+use hythe_hostd::membership::Addition;
+use hythe_hostd::realm::Grant;
+
+/// The agent of a host, which carries channels to other hosts.
+#[derive(Debug, Parser)]
+#[command(name = "hythe-hostd", version)]
+pub(crate) struct Arguments {
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Begin a realm, whose first host is this one
+    Init {
+        /// Name of this host [default: that of the system]
+        #[arg(long)]
+        name: Option<HostName>,
+        /// Where other hosts reach it
+        #[arg(long, value_name = "HOST[:PORT]")]
+        address: Vec<String>,
+    },
+    /// Take a host into the realm over ssh, or the program in HYTHE_RSH, and start its agent
+    Add(AddArguments),
+    /// Put a host out of the realm
+    Remove {
+        /// Which
+        name: HostName,
+    },
+    /// Permit a host something here, or take it away
+    Allow {
+        /// Its name, or a pattern of names
+        host: String,
+        /// Channels: a name, or a pattern of names
+        pattern: String,
+        /// read, write, spawn or none
+        right: String,
+    },
+    /// Start the agent
+    Start(StartArguments),
+    /// Make a key and ask for its signature
+    #[command(hide = true)]
+    Join {
+        /// Name of this host
+        #[arg(long)]
+        name: HostName,
+    },
+    /// Take what was signed from standard input
+    #[command(hide = true)]
+    Install,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddArguments {
+    /// As ssh is told it
+    #[arg(value_name = "[USER@]HOST", required_unless_present = "hostfile")]
+    target: Option<String>,
+    /// Its name in the realm [default: HOST up to the first dot]
+    #[arg(long)]
+    name: Option<HostName>,
+    /// Where its agent is reached [default: HOST]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    address: Vec<String>,
+    /// What it and the other hosts may do to each other [default: *:read,write]
+    #[arg(long, value_name = "PATTERN:RIGHTS")]
+    allow: Vec<String>,
+    /// Add all hosts of a file with lines `HOST slots=N`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "name", "address"])]
+    hostfile: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StartArguments {
+    /// Stay in the foreground
+    #[arg(long)]
+    pub(crate) foreground: bool,
+    /// Take connections there [default: all addresses, port 7450]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Be found there [default: all addresses, port 7451]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) discovery: Option<SocketAddr>,
+    /// Find other hosts through the agent or router there, too
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) peer: Vec<String>,
+    /// Do not look for other hosts by multicast
+    #[arg(long)]
+    pub(crate) no_scouting: bool,
+    /// Link this LAN to others
+    #[arg(long)]
+    pub(crate) router: bool,
+    /// Pool whose channels reach other hosts
+    #[arg(long, env = "HYTHE_POOL", default_value = "default")]
+    pub(crate) pool: String,
+}
+
+impl Arguments {
+    /// `HYTHE_HOSTS_DIR`, else below the user's configuration.
+    pub(crate) fn hosts_directory(&self) -> Result<PathBuf, HostdError> {
+        let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let below = |folder: PathBuf| folder.join("hythe/hosts");
+        let configured = from("XDG_CONFIG_HOME").map(|folder| below(folder.into()));
+        let at_home = || from("HOME").map(|home| below(PathBuf::from(home).join(".config")));
+        let given = from("HYTHE_HOSTS_DIR").map(PathBuf::from);
+        given.or(configured).or_else(at_home).ok_or_else(|| {
+            let why = "neither HYTHE_HOSTS_DIR nor HOME says where the files of this host are";
+            HostdError::Agent(why.to_owned())
+        })
+    }
+}
+
+impl AddArguments {
+    /// The hosts to add.
+    pub(crate) fn all(&self) -> Result<Vec<Addition>, HostdError> {
+        let grants = self.allow.iter().map(|text| grant(text));
+        let grants: Vec<Grant> = grants.collect::<Result<_, _>>()?;
+        let addition = |target: &str, slots| Addition {
+            target: target.to_owned(),
+            name: self.name.clone(),
+            addresses: self.address.clone(),
+            slots,
+            grants: grants.clone(),
+        };
+        let Some(path) = &self.hostfile else {
+            return Ok(self.target.iter().map(|one| addition(one, None)).collect());
+        };
+        let text = std::fs::read_to_string(path).map_err(|source| HostdError::File {
+            path: path.clone(),
+            source,
+        })?;
+        let lines = text
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or(""));
+        let lines = lines.map(str::trim).filter(|line| !line.is_empty());
+        lines
+            .map(|line| {
+                let mut words = line.split_whitespace();
+                let target = words.next().unwrap_or_default();
+                let slots = words.find_map(|word| word.strip_prefix("slots="));
+                let slots = slots.map(str::parse).transpose();
+                let slots = slots.map_err(|error| HostdError::Damaged {
+                    path: path.clone(),
+                    reason: format!("`{line}`: slots: {error}"),
+                })?;
+                Ok(addition(target, slots))
+            })
+            .collect()
+    }
+}
+
+impl StartArguments {
+    /// The same, for a program that is to stay.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = vec!["--pool".to_owned(), self.pool.clone()];
+        let mut add = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                words.extend([name.to_owned(), value]);
+            }
+        };
+        add("--listen", self.listen.map(|address| address.to_string()));
+        let discovery = self.discovery.map(|address| address.to_string());
+        add("--discovery", discovery);
+        for peer in &self.peer {
+            add("--peer", Some(peer.clone()));
+        }
+        let flags = [
+            ("--no-scouting", self.no_scouting),
+            ("--router", self.router),
+        ];
+        let given = flags.iter().filter(|(_, is_given)| *is_given);
+        words.extend(given.map(|(name, _)| (*name).to_owned()));
+        words
+    }
+}
+
+fn grant(text: &str) -> Result<Grant, HostdError> {
+    let bad = || {
+        HostdError::Agent(format!(
+            "`{text}` is not PATTERN:RIGHTS, such as *:read,write"
+        ))
+    };
+    let (pattern, rights) = text.rsplit_once(':').ok_or_else(bad)?;
+    let is_right = |word: &str| matches!(word, "read" | "write");
+    match rights.split(',').all(is_right) && !pattern.is_empty() {
+        true => Ok(Grant {
+            pattern: pattern.to_owned(),
+            rights: rights.to_owned(),
+        }),
+        false => Err(bad()),
+    }
+}

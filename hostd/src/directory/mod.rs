@@ -1,0 +1,284 @@
+//! The directory of hosts, on Zenoh's liveliness.
+//!
+//! Each agent declares a token with its name and its addresses, and sees those of all others, also
+//! past routers. A token proves nothing: any host of the realm can declare any. It is where
+//! somebody may be reached; who that is, the carrier's connection finds out, and a false token
+//! costs at worst dials that fail, at a bounded number of addresses for each host. That a token
+//! ends is a hint, too. Never dials a host itself.
+
+mod known;
+mod token;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hythe_cluster::{Directory, DirectoryEvent, HostName};
+use zenoh::liveliness::LivelinessToken;
+use zenoh::pubsub::Subscriber;
+use zenoh::sample::{Sample, SampleKind};
+use zenoh::{Session, Wait};
+
+use crate::zenoh_session::{SessionError, ZenohSession, addresses};
+use known::Known;
+
+/// How often this host's addresses are looked at.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The directory.
+#[derive(Debug)]
+pub struct ZenohDirectory {
+    session: Arc<ZenohSession>,
+    host: HostName,
+    listener: SocketAddr,
+    shared: Arc<Shared>,
+    declared: Mutex<Declared>,
+}
+
+/// What a status says of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DirectoryStatus {
+    /// Where this host says it can be reached.
+    pub addresses: Vec<SocketAddr>,
+    /// Tokens of others that there was no memory for.
+    pub refused_tokens: u64,
+    /// Why others cannot be seen at present.
+    pub trouble: Option<String>,
+    /// The key of a token by which another agent says that it is this host.
+    pub namesake: Option<String>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    known: Known,
+    /// What the keys of this host's tokens begin with, and of those of this session.
+    own_name: String,
+    own_session: String,
+    namesake: Option<String>,
+}
+
+/// What is declared, and when to look again.
+#[derive(Debug)]
+struct Declared {
+    addresses: Vec<SocketAddr>,
+    /// Those that the session found when it was opened.
+    session_addresses: Vec<SocketAddr>,
+    /// Dropping them undeclares them. `None`: declaring failed.
+    handles: Option<Handles>,
+    trouble: Option<String>,
+    check_at: Instant,
+    /// When tokens that were not seen again after the session was reopened are gone.
+    expire_at: Option<Instant>,
+    lease: Duration,
+}
+
+#[derive(Debug)]
+struct Handles {
+    _token: LivelinessToken,
+    _subscriber: Subscriber<()>,
+}
+
+impl ZenohDirectory {
+    /// Declares that `host` is there, and can be reached where `listener` listens: an address, or
+    /// all of this host's, followed as they change. `lease` is that of the session.
+    ///
+    /// # Errors
+    /// The session does not take the declaration.
+    pub fn declare(
+        session: Arc<ZenohSession>,
+        host: HostName,
+        listener: SocketAddr,
+        lease: Duration,
+    ) -> Result<Self, SessionError> {
+        let addresses = addresses::reachable(listener);
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let (_generation, zenoh) = session.current()?;
+        let handles = Some(declare(&zenoh, &host, &addresses, &shared)?);
+        let check_at = Instant::now() + CHECK_INTERVAL;
+        let declared = Declared {
+            session_addresses: addresses.clone(),
+            addresses,
+            handles,
+            trouble: None,
+            check_at,
+            expire_at: None,
+            lease,
+        };
+        Ok(Self {
+            session,
+            host,
+            listener,
+            shared,
+            declared: Mutex::new(declared),
+        })
+    }
+
+    /// How it stands.
+    #[must_use]
+    pub fn status(&self) -> DirectoryStatus {
+        let declared = lock(&self.declared);
+        let state = lock(&self.shared.state);
+        DirectoryStatus {
+            addresses: declared.addresses.clone(),
+            refused_tokens: state.known.refused(),
+            trouble: declared.trouble.clone(),
+            namesake: state.namesake.clone(),
+        }
+    }
+
+    /// Follows the addresses of this host. Says when to look next.
+    fn follow_addresses(&self) -> Instant {
+        let mut declared = lock(&self.declared);
+        let now = Instant::now();
+        if declared.expire_at.is_some_and(|at| at <= now) {
+            declared.expire_at = None;
+            lock(&self.shared.state).known.end_generation();
+        }
+        if now < declared.check_at {
+            return declared.check_at;
+        }
+        let addresses = addresses::reachable(self.listener);
+        if addresses != declared.addresses || declared.handles.is_none() {
+            self.declare_again(&mut declared, addresses);
+        }
+        declared.check_at = Instant::now() + CHECK_INTERVAL;
+        declared.check_at
+    }
+
+    /// A session scouts and listens on the addresses that there were at its start, so for one that
+    /// is new it starts again; not for one that is gone: it may come back, and to close a session
+    /// whose links are dead takes ten seconds.
+    fn declare_again(&self, declared: &mut Declared, addresses: Vec<SocketAddr>) {
+        let is_known = |address| declared.session_addresses.contains(address);
+        let result = match declared.handles.take() {
+            Some(handles) if addresses.iter().all(is_known) => self.redeclare(handles, &addresses),
+            handles => {
+                drop(handles);
+                declared.session_addresses.clone_from(&addresses);
+                declared.expire_at = Some(Instant::now() + declared.lease);
+                self.start_again(&addresses)
+            }
+        };
+        declared.addresses = addresses;
+        declared.trouble = result.as_ref().err().map(ToString::to_string);
+        declared.handles = result.ok();
+    }
+
+    fn redeclare(
+        &self,
+        handles: Handles,
+        addresses: &[SocketAddr],
+    ) -> Result<Handles, SessionError> {
+        let (_generation, zenoh) = self.session.current()?;
+        // The old token goes once the new one is there.
+        let token = declare_token(&zenoh, &self.host, addresses)?;
+        Ok(Handles {
+            _token: token,
+            ..handles
+        })
+    }
+
+    fn start_again(&self, addresses: &[SocketAddr]) -> Result<Handles, SessionError> {
+        lock(&self.shared.state).known.begin_generation();
+        let (_generation, zenoh) = self.session.reopen()?;
+        declare(&zenoh, &self.host, addresses, &self.shared)
+    }
+}
+
+impl Directory for ZenohDirectory {
+    fn next(&self, timeout: Duration) -> Result<Option<DirectoryEvent>, String> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let check_at = self.follow_addresses();
+            let mut state = lock(&self.shared.state);
+            if let Some(event) = state.known.take() {
+                return Ok(Some(event));
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                return Ok(None);
+            }
+            let wait = deadline.min(check_at).saturating_duration_since(now);
+            drop(self.shared.changed.wait_timeout(state, wait));
+        }
+    }
+}
+
+impl Shared {
+    /// Called on a thread of Zenoh's.
+    fn note(&self, sample: &Sample) {
+        let key = sample.key_expr().as_str();
+        let Some(token) = token::parse(key) else {
+            return;
+        };
+        let is_there = sample.kind() == SampleKind::Put;
+        let mut state = lock(&self.state);
+        match () {
+            () if key.starts_with(&state.own_session) => {}
+            () if key.starts_with(&state.own_name) => {
+                state.namesake = is_there.then(|| key.to_owned());
+            }
+            () if is_there => state.known.add(token),
+            () => state.known.remove(&token),
+        }
+        self.changed.notify_all();
+    }
+}
+
+fn declare(
+    zenoh: &Session,
+    host: &HostName,
+    addresses: &[SocketAddr],
+    shared: &Arc<Shared>,
+) -> Result<Handles, SessionError> {
+    {
+        let mut state = lock(&shared.state);
+        state.own_name = token::of_host(host);
+        state.own_session = token::of_session(host, &session_id(zenoh));
+        state.namesake = None;
+    }
+    let noted = Arc::clone(shared);
+    let all = format!("{}/**", token::PREFIX);
+    let subscriber = zenoh.liveliness().declare_subscriber(all).history(true);
+    let subscriber = subscriber.callback(move |sample| noted.note(&sample));
+    let subscriber = subscriber.wait().map_err(refused)?;
+    let token = declare_token(zenoh, host, addresses)?;
+    Ok(Handles {
+        _token: token,
+        _subscriber: subscriber,
+    })
+}
+
+fn declare_token(
+    zenoh: &Session,
+    host: &HostName,
+    addresses: &[SocketAddr],
+) -> Result<LivelinessToken, SessionError> {
+    let key = token::key(host, &session_id(zenoh), addresses);
+    zenoh
+        .liveliness()
+        .declare_token(key)
+        .wait()
+        .map_err(refused)
+}
+
+fn session_id(zenoh: &Session) -> String {
+    zenoh.zid().to_string()
+}
+
+fn refused(error: zenoh::Error) -> SessionError {
+    SessionError::Zenoh(error.to_string())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,109 @@
+//! The program `hythe-hostd`: the agent of a host, and what `hythe host` needs keys for.
+//!
+//! Never decides: the library does.
+
+mod arguments;
+
+use std::io::{Read, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use hythe_hostd::agent::{self, RunOptions};
+use hythe_hostd::hosts_directory::HostsDirectory;
+use hythe_hostd::{HostdError, membership};
+use serde::Serialize;
+
+use crate::arguments::{Arguments, Command, StartArguments};
+
+/// The most bytes of an identity that is installed.
+const INPUT_BYTES_MAX: u64 = 32 << 20;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hythe-hostd: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), HostdError> {
+    let path = arguments.hosts_directory()?;
+    let say = |text: String| print(arguments.json, &text);
+    match &arguments.command {
+        Command::Init { name, address } => {
+            let directory = HostsDirectory::open_or_create(&path)?;
+            say(membership::init(&directory, name.clone(), address)?)
+        }
+        Command::Add(addition) => {
+            let directory = HostsDirectory::open(&path)?;
+            for one in addition.all()? {
+                say(membership::add(&directory, &one)?)?;
+            }
+            Ok(())
+        }
+        Command::Remove { name } => say(membership::remove(&HostsDirectory::open(&path)?, name)?),
+        Command::Allow {
+            host,
+            pattern,
+            right,
+        } => {
+            let directory = HostsDirectory::open(&path)?;
+            let rule = agent::allow(&directory, host, pattern, right)?;
+            say(format!("allowed: {rule}"))
+        }
+        Command::Start(options) => start(&HostsDirectory::open(&path)?, options, arguments.json),
+        Command::Join { name } => {
+            let directory = HostsDirectory::open_or_create(&path)?;
+            print(true, &membership::join(&directory, name)?)
+        }
+        Command::Install => {
+            let directory = HostsDirectory::open(&path)?;
+            let mut bytes = Vec::new();
+            let input = std::io::stdin().lock().take(INPUT_BYTES_MAX);
+            let read = { input }.read_to_end(&mut bytes);
+            read.map_err(|error| HostdError::Agent(format!("standard input: {error}")))?;
+            print(true, &membership::install(&directory, &bytes)?)
+        }
+    }
+}
+
+fn start(
+    directory: &HostsDirectory,
+    arguments: &StartArguments,
+    as_json: bool,
+) -> Result<(), HostdError> {
+    if !arguments.foreground {
+        let said = agent::start(directory, &arguments.words())?;
+        return print(as_json, &said);
+    }
+    let directory = HostsDirectory::open(directory.path())?;
+    let options = RunOptions {
+        listen: arguments.listen,
+        discovery: arguments.discovery,
+        peers: arguments.peer.clone(),
+        no_scouting: arguments.no_scouting,
+        router: arguments.router,
+        pool: arguments.pool.clone(),
+    };
+    agent::run(directory, &options, |address| {
+        // Whoever started it may have gone.
+        let _ = print(false, &format!("ready at {address}"));
+    })
+}
+
+/// For people a line, for programs JSON.
+fn print(as_json: bool, said: &(impl Serialize + ?Sized)) -> Result<(), HostdError> {
+    let fail = |error: std::io::Error| HostdError::Agent(format!("standard output: {error}"));
+    let json = serde_json::to_value(said).map_err(|error| fail(error.into()))?;
+    let line = match (as_json, json) {
+        (false, serde_json::Value::String(text)) => text,
+        (_, json) => json.to_string(),
+    };
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .map_err(fail)
+}

@@ -1,0 +1,187 @@
+//! Who belongs to a realm: beginning one, taking hosts in, putting them out.
+//!
+//! A host is taken in over a remote shell: it makes its key and asks (`join`), the authority signs,
+//! it puts what it gets in its place (`install`) and starts its agent. The key never leaves it.
+
+mod join;
+mod remote;
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+
+use hythe_cluster::HostName;
+
+pub use self::join::{Bundle, Joining, install, join};
+use self::remote::RemoteShell;
+use crate::HostdError;
+use crate::hosts_directory::HostsDirectory;
+use crate::realm::{Authority, Grant, NewHost, file};
+use crate::tls::DEFAULT_PORT;
+
+/// A host to take in.
+#[derive(Clone, Debug)]
+pub struct Addition {
+    /// As the remote shell is told it: `[USER@]HOST`.
+    pub target: String,
+    /// Its name in the realm; `None`: that of the target, up to the first dot.
+    pub name: Option<HostName>,
+    /// Where its agent is reached; none: where the remote shell reaches it.
+    pub addresses: Vec<String>,
+    /// Processes that it takes.
+    pub slots: Option<u32>,
+    /// What it may do on the other hosts, and they there; none: read and write all channels.
+    pub grants: Vec<Grant>,
+}
+
+/// Begins a realm, whose first host is this one.
+///
+/// # Errors
+/// It belongs to one; what the system says.
+pub fn init(
+    directory: &HostsDirectory,
+    name: Option<HostName>,
+    addresses: &[String],
+) -> Result<String, HostdError> {
+    let name = name.map_or_else(own_name, Ok)?;
+    let own = NewHost {
+        name: name.clone(),
+        addresses: addresses.iter().map(|one| with_port(one)).collect(),
+        slots: None,
+        grants: all_channels(),
+    };
+    let identity = Authority::begin(directory, own)?;
+    Ok(format!(
+        "realm {} begun; this host is {name}. Start its agent: hythe host start",
+        identity.realm()
+    ))
+}
+
+/// Takes a host in, and starts its agent.
+///
+/// # Errors
+/// It cannot be reached, has no `hythe-hostd` or another version, has an identity already; its name
+/// is taken.
+pub fn add(directory: &HostsDirectory, addition: &Addition) -> Result<String, HostdError> {
+    let host = bare_host(&addition.target);
+    let name = match &addition.name {
+        Some(name) => name.clone(),
+        None => host.split('.').next().unwrap_or(host).parse()?,
+    };
+    Authority::open(directory)?.check_free(&name)?;
+    let shell = RemoteShell::to(&addition.target);
+    let joining: Joining = shell.ask(&["join", "--name", name.as_str()], &[])?;
+    check_version(&addition.target, &joining.version)?;
+    let addresses = match addition.addresses.is_empty() {
+        true => vec![with_port(host)],
+        false => addition
+            .addresses
+            .iter()
+            .map(|one| with_port(one))
+            .collect(),
+    };
+    let grants = match addition.grants.is_empty() {
+        true => all_channels(),
+        false => addition.grants.clone(),
+    };
+    let new = NewHost {
+        name: name.clone(),
+        addresses,
+        slots: addition.slots,
+        grants,
+    };
+    let certificate = Authority::open(directory)?.add(&joining.request, new)?;
+    let bundle = bundle(directory, certificate)?;
+    let installed: Result<String, HostdError> = shell.ask(&["install"], &bundle.to_bytes()?);
+    if let Err(error) = installed {
+        // As if it had never been: the name is free again.
+        Authority::open(directory)?.remove(&name)?;
+        return Err(error);
+    }
+    let said: String = shell.ask(&["start"], &[])?;
+    let mut text = format!("host {name} is in the realm");
+    // Writing to a string does not fail.
+    let _ = write!(text, "; its agent: {said}");
+    Ok(text)
+}
+
+/// Puts a host out: its certificate is revoked.
+///
+/// # Errors
+/// There is none of that name; the key of the realm is elsewhere.
+pub fn remove(directory: &HostsDirectory, name: &HostName) -> Result<String, HostdError> {
+    Authority::open(directory)?.remove(name)?;
+    Ok(format!(
+        "the certificate of {name} is revoked; the other hosts know it as soon as they connect"
+    ))
+}
+
+fn bundle(directory: &HostsDirectory, certificate: String) -> Result<Bundle, HostdError> {
+    let read = |name| {
+        let text = directory.read_text(name)?;
+        text.ok_or_else(|| directory.damaged(name, "it is missing"))
+    };
+    Ok(Bundle {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        certificate,
+        authority: read(file::AUTHORITY_CERTIFICATE)?,
+        document: read(file::DOCUMENT)?,
+    })
+}
+
+fn all_channels() -> Vec<Grant> {
+    vec![Grant {
+        pattern: "*".to_owned(),
+        rights: "read,write".to_owned(),
+    }]
+}
+
+fn check_version(what: &str, theirs: &str) -> Result<(), HostdError> {
+    let ours = env!("CARGO_PKG_VERSION");
+    match theirs == ours {
+        true => Ok(()),
+        false => Err(HostdError::OtherVersion {
+            what: format!("hythe-hostd of {what}"),
+            theirs: theirs.to_owned(),
+            ours: ours.to_owned(),
+        }),
+    }
+}
+
+/// Without the user.
+fn bare_host(target: &str) -> &str {
+    target.rsplit_once('@').map_or(target, |(_, host)| host)
+}
+
+fn with_port(address: &str) -> String {
+    let is_bare = address.parse::<IpAddr>().is_ok() || !address.contains(':');
+    match (is_bare, address.contains(':')) {
+        (true, true) => format!("[{address}]:{DEFAULT_PORT}"),
+        (true, false) => format!("{address}:{DEFAULT_PORT}"),
+        (false, _) => address.to_owned(),
+    }
+}
+
+fn own_name() -> Result<HostName, HostdError> {
+    let system = rustix::system::uname();
+    let node = system.nodename().to_string_lossy().to_lowercase();
+    Ok(node.split('.').next().unwrap_or_default().parse()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_ports() {
+        for (given, expected) in [
+            ("192.0.2.1", "192.0.2.1:7450"),
+            ("192.0.2.1:9", "192.0.2.1:9"),
+            ("2001:db8::1", "[2001:db8::1]:7450"),
+            ("[2001:db8::1]:9", "[2001:db8::1]:9"),
+            ("camera", "camera:7450"),
+        ] {
+            assert_eq!(with_port(given), expected);
+        }
+        assert_eq!(bare_host("root@camera.lan"), "camera.lan");
+    }
+}

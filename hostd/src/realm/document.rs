@@ -1,0 +1,163 @@
+//! The list of a realm's hosts, and of what it revoked, signed by its authority.
+//!
+//! Hosts exchange it: whoever has the newer one gives it to the other, and the authority's
+//! signature is what makes it true. Its number grows with each change. Never says what a host may
+//! do beyond what `hythe host add` granted; never grants `spawn`.
+
+use hythe_cluster::HostName;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
+use serde::{Deserialize, Serialize};
+use webpki::{CertRevocationList, EndEntityCert, OwnedCertRevocationList};
+
+use crate::error::HostdError;
+
+/// What a host may do with channels that match a pattern, as `add` granted it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// Which channels.
+    pub pattern: String,
+    /// What: `read`, `write`, both with a comma between them, or `none`.
+    pub rights: String,
+}
+
+/// A host of a realm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RealmHost {
+    /// Its name.
+    pub name: HostName,
+    /// Where it was reached when it was added; the directory may know better.
+    pub addresses: Vec<String>,
+    /// How many tasks it takes by default, if a host file said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
+    /// What it and the others may do with each other's channels.
+    pub grants: Vec<Grant>,
+}
+
+/// The hosts of a realm and the certificates that it revoked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RealmDocument {
+    /// The realm's id.
+    pub realm: String,
+    /// Grows with each change.
+    pub number: u64,
+    /// By name.
+    pub hosts: Vec<RealmHost>,
+    /// PEM of an X.509 list of revoked certificates.
+    pub revoked: String,
+}
+
+impl RealmDocument {
+    /// The host of this name.
+    #[must_use]
+    pub fn host(&self, name: &HostName) -> Option<&RealmHost> {
+        self.hosts.iter().find(|host| host.name == *name)
+    }
+
+    /// The names of all hosts.
+    #[must_use]
+    pub fn names(&self) -> Vec<HostName> {
+        self.hosts.iter().map(|host| host.name.clone()).collect()
+    }
+
+    /// The list of revoked certificates, DER.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn revocations(&self) -> Result<CertificateRevocationListDer<'static>, HostdError> {
+        CertificateRevocationListDer::from_pem_slice(self.revoked.as_bytes()).map_err(|error| {
+            HostdError::BadDocument {
+                realm: self.realm.clone(),
+                reason: format!("its revocations cannot be read: {error}"),
+            }
+        })
+    }
+
+    /// Whether this certificate was revoked. A certificate that cannot be read counts as revoked.
+    ///
+    /// # Errors
+    /// The list cannot be read.
+    pub fn has_revoked(&self, certificate: &CertificateDer<'_>) -> Result<bool, HostdError> {
+        let der = self.revocations()?;
+        let list = OwnedCertRevocationList::from_der(&der).map(CertRevocationList::from);
+        let list = list.map_err(|error| HostdError::BadDocument {
+            realm: self.realm.clone(),
+            reason: format!("its revocations cannot be read: {error}"),
+        })?;
+        let Ok(parsed) = EndEntityCert::try_from(certificate) else {
+            return Ok(true);
+        };
+        Ok(!matches!(list.find_serial(parsed.serial()), Ok(None)))
+    }
+}
+
+/// A document as its authority signed it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedDocument {
+    /// The JSON text of a [`RealmDocument`]: these bytes are signed.
+    document: String,
+    /// ECDSA (P-256, SHA-256, ASN.1), in hexadecimal digits.
+    signature: String,
+}
+
+impl SignedDocument {
+    pub(super) fn new(
+        document: &RealmDocument,
+        signer: &super::certificate::Signer,
+    ) -> Result<Self, HostdError> {
+        let text = serde_json::to_string(document).map_err(|error| HostdError::BadDocument {
+            realm: document.realm.clone(),
+            reason: error.to_string(),
+        })?;
+        let signature = signer.sign(text.as_bytes())?;
+        Ok(Self {
+            document: text,
+            signature: signature.iter().map(|byte| format!("{byte:02x}")).collect(),
+        })
+    }
+
+    /// What the authority signed.
+    ///
+    /// # Errors
+    /// It did not sign this, or what it signed cannot be read.
+    pub fn verify(
+        &self,
+        realm: &str,
+        authority: &CertificateDer<'_>,
+    ) -> Result<RealmDocument, HostdError> {
+        let refuse = |reason: String| HostdError::BadDocument {
+            realm: realm.to_owned(),
+            reason,
+        };
+        let signature = from_hexadecimal(&self.signature)
+            .ok_or_else(|| refuse("its signature is no hexadecimal number".to_owned()))?;
+        EndEntityCert::try_from(authority)
+            .and_then(|authority| {
+                let algorithm = webpki::ring::ECDSA_P256_SHA256;
+                authority.verify_signature(algorithm, self.document.as_bytes(), &signature)
+            })
+            .map_err(|_| refuse("the authority of the realm did not sign it".to_owned()))?;
+        let document: RealmDocument =
+            serde_json::from_str(&self.document).map_err(|error| refuse(error.to_string()))?;
+        if document.realm != realm {
+            return Err(refuse(format!("it is of realm {}", document.realm)));
+        }
+        document.has_revoked(authority)?;
+        Ok(document)
+    }
+}
+
+fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    let pairs = digits.chunks(2).map(|pair| {
+        let pair = std::str::from_utf8(pair)
+            .ok()
+            .filter(|pair| pair.len() == 2)?;
+        pair.bytes()
+            .all(|digit| digit.is_ascii_hexdigit())
+            .then_some(())?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    pairs.collect()
+}

@@ -1,0 +1,322 @@
+//! Takes the calls of other hosts: a bounded number at once, each within a time.
+//!
+//! A thread accepts; each call is answered by a thread of its own, of which there are few. Where
+//! all are busy, the oldest call of the address that has most of them is ended: strangers who say
+//! nothing crowd each other out, and a host calls again. Connections wait in a short queue for
+//! [`Acceptor::accept`]. Strangers get no more bytes than they sent, and never more than an alert
+//! that nothing is known about them. Never logs what a stranger did: it is counted.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hythe_cluster::Connection;
+
+use super::counts::count;
+use super::greeting::{GreetingError, Halves, welcome};
+use super::halves::{TlsReceiver, TlsSender};
+use super::handshake::{self, HandshakeError};
+use super::socket::Socket;
+use super::{Inner, about};
+use crate::realm::common_name;
+
+/// Calls that are answered at once.
+const CALLS_MAX: usize = 16;
+
+/// Connections that wait to be taken.
+const WAITING_MAX: usize = 64;
+
+/// For how long a call may take until both sides have said who they are.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long to wait where the system has no descriptor left.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
+
+/// Listens and answers.
+#[derive(Debug)]
+pub(super) struct Acceptor {
+    address: SocketAddr,
+    listener: Arc<TcpListener>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    inner: Arc<Inner>,
+    is_over: AtomicBool,
+    next_call: AtomicU64,
+    calls: Mutex<Vec<Call>>,
+    call_ended: Condvar,
+    waiting: Mutex<VecDeque<Connection>>,
+    arrived: Condvar,
+}
+
+/// A call that is being answered, oldest first.
+#[derive(Debug)]
+struct Call {
+    number: u64,
+    from: IpAddr,
+    socket: Arc<Socket>,
+}
+
+impl Acceptor {
+    pub(super) fn start(listener: TcpListener, inner: Arc<Inner>) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let listener = Arc::new(listener);
+        let shared = Arc::new(Shared {
+            inner,
+            is_over: AtomicBool::new(false),
+            next_call: AtomicU64::new(0),
+            calls: Mutex::new(Vec::new()),
+            call_ended: Condvar::new(),
+            waiting: Mutex::new(VecDeque::new()),
+            arrived: Condvar::new(),
+        });
+        let (accepting, accepting_shared) = (listener.clone(), shared.clone());
+        let thread = std::thread::Builder::new()
+            .name("hostd-accept".to_owned())
+            .spawn(move || accept_all(&accepting, &accepting_shared))?;
+        Ok(Self {
+            address,
+            listener,
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The next connection.
+    pub(super) fn accept(&self, timeout: Duration) -> Option<Connection> {
+        let deadline = Instant::now() + timeout;
+        let mut waiting = lock(&self.shared.waiting);
+        loop {
+            if let Some(connection) = waiting.pop_front() {
+                return Some(connection);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            let waited = self.shared.arrived.wait_timeout(waiting, left);
+            waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Acceptor {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Release);
+        // Wakes the thread; it fails only where nobody listens any more.
+        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+        if let Some(thread) = self.thread.take() {
+            // It has no result.
+            let _ = thread.join();
+        }
+        let mut calls = lock(&self.shared.calls);
+        calls.iter().for_each(|call| call.socket.close());
+        while !calls.is_empty() {
+            let waited = self.shared.call_ended.wait(calls);
+            calls = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+fn accept_all(listener: &TcpListener, shared: &Arc<Shared>) {
+    while !shared.is_over.load(Ordering::Acquire) {
+        match listener.accept() {
+            Ok((stream, _)) => match Socket::new(stream) {
+                Ok(socket) => shared.begin(Arc::new(socket)),
+                Err(_) => count(&shared.inner.counts.too_slow),
+            },
+            Err(_) if shared.is_over.load(Ordering::Acquire) => return,
+            // One caller gave up, or the system has no descriptors left.
+            Err(_) => std::thread::sleep(EXHAUSTED_PAUSE),
+        }
+    }
+}
+
+impl Shared {
+    fn begin(self: &Arc<Self>, socket: Arc<Socket>) {
+        let number = self.next_call.fetch_add(1, Ordering::Relaxed);
+        let mut calls = lock(&self.calls);
+        if calls.len() >= CALLS_MAX
+            && let Some(victim) = most_crowded(&calls)
+        {
+            calls.remove(victim).socket.close();
+            count(&self.inner.counts.crowded_out);
+        }
+        calls.push(Call {
+            number,
+            from: socket.peer().ip(),
+            socket: socket.clone(),
+        });
+        drop(calls);
+        let shared = self.clone();
+        let thread = std::thread::Builder::new()
+            .name("hostd-call".to_owned())
+            .spawn(move || {
+                // Also after a panic: whoever ends the acceptor waits for all calls.
+                let _ends = EndsCall(&shared, number);
+                shared.answer(&socket);
+            });
+        if thread.is_err() {
+            self.end(number);
+            count(&self.inner.counts.crowded_out);
+        }
+    }
+
+    fn end(&self, number: u64) {
+        lock(&self.calls).retain(|call| call.number != number);
+        self.call_ended.notify_all();
+    }
+
+    fn answer(&self, socket: &Arc<Socket>) {
+        let counts = &self.inner.counts;
+        match self.inner.answer(socket) {
+            Ok(connection) => {
+                let mut waiting = lock(&self.waiting);
+                if waiting.len() >= WAITING_MAX {
+                    count(&counts.crowded_out);
+                    return;
+                }
+                count(&counts.accepted);
+                waiting.push_back(connection);
+                self.arrived.notify_one();
+            }
+            // It was ended for a newer one, and counted then.
+            Err(_) if socket.is_closed() => {}
+            Err(refused) => count(match refused {
+                Refused::NotHythe => &counts.not_hythe,
+                Refused::NotTrusted => &counts.not_trusted,
+                Refused::Revoked => &counts.revoked,
+                Refused::OtherVersion => &counts.other_version,
+                Refused::TooSlow => &counts.too_slow,
+            }),
+        }
+    }
+}
+
+struct EndsCall<'a>(&'a Shared, u64);
+
+impl Drop for EndsCall<'_> {
+    fn drop(&mut self) {
+        self.0.end(self.1);
+    }
+}
+
+/// The oldest call of the address that has most of them.
+fn most_crowded(calls: &[Call]) -> Option<usize> {
+    let of_same = |call: &Call| calls.iter().filter(|other| other.from == call.from).count();
+    let most = calls.iter().map(of_same).max()?;
+    calls.iter().position(|call| of_same(call) == most)
+}
+
+/// What a call was refused for.
+enum Refused {
+    NotHythe,
+    NotTrusted,
+    Revoked,
+    OtherVersion,
+    TooSlow,
+}
+
+impl Inner {
+    fn answer(&self, socket: &Arc<Socket>) -> Result<Connection, Refused> {
+        let deadline = Instant::now() + CALL_TIMEOUT;
+        let configs = self.configs().map_err(|_| Refused::NotTrusted)?;
+        let established = handshake::answer(socket, configs.server, deadline)?;
+        let peer = common_name(&established.certificate).map_err(|_| Refused::NotTrusted)?;
+        if peer == *self.realm.identity().name() {
+            return Err(Refused::NotTrusted);
+        }
+        let mut halves = Halves {
+            sender: TlsSender::new(socket.clone(), established.sealer),
+            receiver: TlsReceiver::new(socket.clone(), established.opener, &established.received),
+        };
+        welcome(
+            &mut halves,
+            &self.realm,
+            established.is_same_version,
+            deadline,
+        )?;
+        let about = about(socket, &established.certificate);
+        self.register(&peer, socket, established.certificate)
+            .map_err(|_| Refused::Revoked)?;
+        Ok(Connection {
+            peer,
+            about,
+            sender: Box::new(halves.sender),
+            receiver: Box::new(halves.receiver),
+        })
+    }
+}
+
+impl From<HandshakeError> for Refused {
+    fn from(error: HandshakeError) -> Self {
+        use rustls::{AlertDescription, CertificateError, Error};
+        match error {
+            HandshakeError::NotHythe => Self::NotHythe,
+            HandshakeError::Socket(_) | HandshakeError::Closed { .. } => Self::TooSlow,
+            HandshakeError::Tls(error) => match error {
+                Error::InvalidCertificate(CertificateError::Revoked) => Self::Revoked,
+                Error::NoApplicationProtocol | Error::PeerIncompatible(_) => Self::OtherVersion,
+                Error::InvalidMessage(_) | Error::InappropriateMessage { .. } => Self::NotHythe,
+                Error::AlertReceived(AlertDescription::CertificateRevoked) => Self::Revoked,
+                _ => Self::NotTrusted,
+            },
+        }
+    }
+}
+
+impl From<GreetingError> for Refused {
+    fn from(error: GreetingError) -> Self {
+        match error {
+            GreetingError::Socket(_) => Self::TooSlow,
+            GreetingError::OtherVersion(_) => Self::OtherVersion,
+            GreetingError::Refused(_) => Self::NotTrusted,
+        }
+    }
+}
+
+/// A panic elsewhere leaves lists that are whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    fn call(number: u64, from: [u8; 4]) -> (Call, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+        let socket = Socket::new(stream.try_clone().expect("cloned")).expect("a socket");
+        let call = Call {
+            number,
+            from: from.into(),
+            socket: Arc::new(socket),
+        };
+        (call, stream)
+    }
+
+    #[test]
+    fn the_oldest_call_of_the_busiest_address_makes_way() {
+        let addresses = [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 2], [10, 0, 0, 3]];
+        let numbered = (0..).zip(addresses);
+        let (calls, _streams): (Vec<Call>, Vec<TcpStream>) =
+            numbered.map(|(number, from)| call(number, from)).unzip();
+        assert_eq!(most_crowded(&calls), Some(1));
+        assert_eq!(most_crowded(&[]), None);
+    }
+}

@@ -1,0 +1,237 @@
+//! Calls another host, and says exactly what is in the way.
+//!
+//! Each address is tried in its turn, within its share of the time. Never believes an address: who
+//! answers is who its certificate says.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hythe_cluster::{AuthenticationFailure, CarrierError, Connection, HostName};
+use rustls::pki_types::ServerName;
+use rustls::{AlertDescription, CertificateError, Error};
+
+use super::config::{NotingVerifier, PROTOCOL};
+use super::greeting::{GreetingError, Halves, greet, version};
+use super::halves::{TlsReceiver, TlsSender};
+use super::handshake::{self, HandshakeError};
+use super::socket::{Socket, deadline};
+use super::{Inner, about};
+use crate::realm::{common_name, realm_of_issuer};
+
+impl Inner {
+    pub(super) fn dial(
+        &self,
+        host: &HostName,
+        addresses: &[SocketAddr],
+        timeout: Duration,
+    ) -> Result<Connection, CarrierError> {
+        let end = deadline(timeout);
+        let mut worst = None;
+        for (index, address) in addresses.iter().enumerate() {
+            let left = end.saturating_duration_since(Instant::now());
+            let turns = u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
+            match self.dial_one(host, *address, left / turns) {
+                Ok(connection) => return Ok(connection),
+                Err(error) => worst = Some(more_telling(worst, error)),
+            }
+        }
+        Err(worst.unwrap_or_else(|| {
+            CarrierError::Unusable(format!("no address of host {host} is known"))
+        }))
+    }
+
+    fn dial_one(
+        &self,
+        host: &HostName,
+        address: SocketAddr,
+        timeout: Duration,
+    ) -> Result<Connection, CarrierError> {
+        let call = Dialling {
+            inner: self,
+            host,
+            address,
+        };
+        let end = deadline(timeout);
+        let stream = TcpStream::connect_timeout(&address, timeout.max(Duration::from_millis(1)))
+            .map_err(|error| call.unreachable(error))?;
+        let socket = Socket::new(stream).map_err(|error| call.unreachable(error))?;
+        let socket = Arc::new(socket);
+        let name = ServerName::try_from(host.as_str().to_owned()).map_err(|_| {
+            CarrierError::Unusable(format!(
+                "{host} is no name that a certificate can have: the last part of a name is not \
+                 made of digits alone"
+            ))
+        })?;
+        let configs = self
+            .configs()
+            .map_err(|error| CarrierError::Unusable(error.to_string()))?;
+        let (config, verifier) = configs.client();
+        let established = handshake::dial(&socket, config, name, end)
+            .map_err(|error| call.handshake_error(error, &verifier))?;
+        let mut halves = Halves {
+            sender: TlsSender::new(socket.clone(), established.sealer),
+            receiver: TlsReceiver::new(socket.clone(), established.opener, &established.received),
+        };
+        greet(&mut halves, &self.realm, end).map_err(|error| call.greeting_error(error))?;
+        let about = about(&socket, &established.certificate);
+        self.register(host, &socket, established.certificate)
+            .map_err(|error| call.not_trusted(error))?;
+        Ok(Connection {
+            peer: host.clone(),
+            about,
+            sender: Box::new(halves.sender),
+            receiver: Box::new(halves.receiver),
+        })
+    }
+}
+
+/// Who answers but is not believed says more than who does not answer.
+fn more_telling(before: Option<CarrierError>, error: CarrierError) -> CarrierError {
+    match before {
+        Some(before @ CarrierError::NotTrusted { .. }) => before,
+        _ => error,
+    }
+}
+
+struct Dialling<'a> {
+    inner: &'a Inner,
+    host: &'a HostName,
+    address: SocketAddr,
+}
+
+impl Dialling<'_> {
+    fn unreachable(&self, source: io::Error) -> CarrierError {
+        CarrierError::Unreachable {
+            host: self.host.clone(),
+            address: self.address.to_string(),
+            source,
+        }
+    }
+
+    fn not_trusted(&self, reason: AuthenticationFailure) -> CarrierError {
+        CarrierError::NotTrusted {
+            host: self.host.clone(),
+            address: self.address.to_string(),
+            reason,
+        }
+    }
+
+    fn handshake_error(&self, error: HandshakeError, verifier: &NotingVerifier) -> CarrierError {
+        let not_hythe = |what: &str| {
+            self.not_trusted(AuthenticationFailure::NotHythe {
+                what: what.to_owned(),
+            })
+        };
+        if error.is_timeout() {
+            let said = "it accepted the connection, and did not answer in time";
+            return self.unreachable(io::Error::new(ErrorKind::TimedOut, said));
+        }
+        match error {
+            HandshakeError::Socket(error) if is_ended(&error) => not_hythe("it hung up"),
+            HandshakeError::Socket(error) => self.unreachable(error),
+            HandshakeError::Closed {
+                has_answered: false,
+            } => not_hythe("it hung up"),
+            HandshakeError::Closed { has_answered: true } => {
+                not_hythe("it hung up in the middle of the handshake")
+            }
+            HandshakeError::NotHythe => not_hythe("it answered something else"),
+            HandshakeError::Tls(error) => self.not_trusted(self.tls_refusal(error, verifier)),
+        }
+    }
+
+    fn tls_refusal(&self, error: Error, verifier: &NotingVerifier) -> AuthenticationFailure {
+        let identity = self.inner.realm.identity();
+        let realm = identity.realm().to_owned();
+        let presented = verifier.presented();
+        match error {
+            Error::InvalidCertificate(
+                CertificateError::UnknownIssuer | CertificateError::BadSignature,
+            ) => AuthenticationFailure::OtherRealm {
+                theirs: presented.as_ref().and_then(realm_of_issuer),
+                ours: realm,
+            },
+            Error::InvalidCertificate(CertificateError::Revoked) => {
+                AuthenticationFailure::Revoked { realm }
+            }
+            Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            ) => AuthenticationFailure::OtherName {
+                theirs: presented
+                    .and_then(|certificate| common_name(&certificate).ok())
+                    .map_or_else(|| "nobody".to_owned(), String::from),
+            },
+            Error::InvalidMessage(_) | Error::InappropriateMessage { .. } => {
+                AuthenticationFailure::NotHythe {
+                    what: "it does not speak TLS".to_owned(),
+                }
+            }
+            Error::PeerIncompatible(_) => AuthenticationFailure::NotHythe {
+                what: "it speaks no TLS 1.3".to_owned(),
+            },
+            Error::AlertReceived(alert) => self.alert_refusal(alert),
+            other => AuthenticationFailure::Other {
+                what: other.to_string(),
+            },
+        }
+    }
+
+    /// What the other side found.
+    fn alert_refusal(&self, alert: AlertDescription) -> AuthenticationFailure {
+        let identity = self.inner.realm.identity();
+        let realm = identity.realm().to_owned();
+        match alert {
+            AlertDescription::UnknownCA | AlertDescription::DecryptError => {
+                AuthenticationFailure::UnknownThere { ours: realm }
+            }
+            AlertDescription::CertificateRevoked => AuthenticationFailure::RevokedThere {
+                name: identity.name().clone(),
+                realm,
+            },
+            AlertDescription::NoApplicationProtocol | AlertDescription::ProtocolVersion => {
+                self.other_version("another")
+            }
+            other => AuthenticationFailure::Other {
+                what: format!("it ended the connection with the alert {other:?}"),
+            },
+        }
+    }
+
+    fn other_version(&self, theirs: &str) -> AuthenticationFailure {
+        AuthenticationFailure::OtherVersion {
+            theirs: theirs.to_owned(),
+            ours: format!("{PROTOCOL} (hythe {})", version()),
+        }
+    }
+
+    fn greeting_error(&self, error: GreetingError) -> CarrierError {
+        match error {
+            GreetingError::Socket(error) => self.greeting_broke(error),
+            GreetingError::OtherVersion(theirs) => self.not_trusted(self.other_version(&theirs)),
+            GreetingError::Refused(what) => self.not_trusted(AuthenticationFailure::Other { what }),
+        }
+    }
+
+    /// The other side judges this host's certificate after the handshake is over here.
+    fn greeting_broke(&self, error: io::Error) -> CarrierError {
+        let found = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<Error>());
+        match found {
+            Some(Error::AlertReceived(alert)) => self.not_trusted(self.alert_refusal(*alert)),
+            Some(other) => self.not_trusted(AuthenticationFailure::Other {
+                what: other.to_string(),
+            }),
+            None => self.unreachable(error),
+        }
+    }
+}
+
+fn is_ended(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe
+    )
+}

@@ -1,0 +1,254 @@
+//! The carrier `tls`: mutual TLS 1.3 over TCP.
+//!
+//! Implements `Carrier` of `crates/cluster`. Each connection has two halves for two threads; both
+//! names are proven before either is used, and a host whose certificate is revoked loses the
+//! connections that it has. Kernel TLS is not used: [`kernel_tls`] says why. Never decides what a
+//! host may do: that is judged by its name, elsewhere.
+
+mod acceptor;
+mod config;
+mod counts;
+mod dial;
+mod greeting;
+mod halves;
+mod handshake;
+pub mod kernel_tls;
+mod record;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use hythe_cluster::{
+    AuthenticationFailure, Carrier, CarrierError, Connection, ConnectionAbout, HostName,
+};
+use rustls::pki_types::CertificateDer;
+
+use self::acceptor::Acceptor;
+use self::config::Configs;
+pub use self::counts::CarrierCounts;
+use self::socket::Socket;
+use crate::error::HostdError;
+use crate::realm::LiveRealm;
+
+/// The port on which an agent listens, unless it is told another: IANA lists none for it.
+pub const DEFAULT_PORT: u16 = 7450;
+
+/// Makes and takes connections of TLS 1.3.
+#[derive(Debug)]
+pub struct TlsCarrier {
+    inner: Arc<Inner>,
+    acceptor: Acceptor,
+}
+
+#[derive(Debug)]
+struct Inner {
+    realm: Arc<LiveRealm>,
+    counts: counts::Counts,
+    /// Those of the document with this number.
+    configs: Mutex<Option<(u64, Configs)>>,
+    /// Connections that are established.
+    live: Mutex<Vec<Live>>,
+}
+
+#[derive(Debug)]
+struct Live {
+    peer: HostName,
+    certificate: CertificateDer<'static>,
+    socket: Weak<Socket>,
+}
+
+impl TlsCarrier {
+    /// Listens at `listen`, or on all addresses at [`DEFAULT_PORT`].
+    ///
+    /// # Errors
+    /// [`HostdError::Agent`] if the address is taken, or not this host's.
+    pub fn start(realm: Arc<LiveRealm>, listen: Option<SocketAddr>) -> Result<Self, HostdError> {
+        let listener = bind(listen)?;
+        let inner = Arc::new(Inner {
+            realm,
+            counts: counts::Counts::default(),
+            configs: Mutex::new(None),
+            live: Mutex::new(Vec::new()),
+        });
+        inner.configs()?;
+        let acceptor = Acceptor::start(listener, inner.clone())
+            .map_err(|error| HostdError::Agent(format!("cannot listen: {error}")))?;
+        Ok(Self { inner, acceptor })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.acceptor.address()
+    }
+
+    /// What came of the calls of others.
+    #[must_use]
+    pub fn counts(&self) -> CarrierCounts {
+        self.inner.counts.values()
+    }
+
+    /// Goes by the newest document of the realm: closes the connections of hosts that it revokes.
+    ///
+    /// # Errors
+    /// The document is damaged.
+    pub fn refresh(&self) -> Result<(), HostdError> {
+        self.inner.configs().map(|_| ())
+    }
+
+    /// The hosts with which there are connections.
+    #[must_use]
+    pub fn peers(&self) -> Vec<HostName> {
+        let live = lock(&self.inner.live);
+        let open = live.iter().filter(|one| one.socket.strong_count() > 0);
+        let mut peers: Vec<HostName> = open.map(|one| one.peer.clone()).collect();
+        peers.sort();
+        peers.dedup();
+        peers
+    }
+}
+
+impl Carrier for TlsCarrier {
+    fn name(&self) -> &'static str {
+        "tls"
+    }
+
+    fn connect(
+        &self,
+        host: &HostName,
+        addresses: &[SocketAddr],
+        timeout: Duration,
+    ) -> Result<Connection, CarrierError> {
+        self.inner.dial(host, addresses, timeout)
+    }
+
+    fn accept(&self, timeout: Duration) -> Result<Option<Connection>, CarrierError> {
+        Ok(self.acceptor.accept(timeout))
+    }
+}
+
+impl Inner {
+    /// The configurations of the newest document.
+    fn configs(&self) -> Result<Configs, HostdError> {
+        let mut kept = lock(&self.configs);
+        let identity = self.realm.identity();
+        let number = identity.document().number;
+        if let Some((of, configs)) = &*kept
+            && *of == number
+        {
+            return Ok(configs.clone());
+        }
+        let configs = Configs::new(&identity)?;
+        *kept = Some((number, configs.clone()));
+        drop(kept);
+        self.close_revoked();
+        Ok(configs)
+    }
+
+    /// Keeps an eye on a connection that was just made.
+    fn register(
+        &self,
+        peer: &HostName,
+        socket: &Arc<Socket>,
+        certificate: CertificateDer<'static>,
+    ) -> Result<(), AuthenticationFailure> {
+        let mut live = lock(&self.live);
+        live.retain(|one| one.socket.strong_count() > 0);
+        live.push(Live {
+            peer: peer.clone(),
+            certificate: certificate.clone(),
+            socket: Arc::downgrade(socket),
+        });
+        drop(live);
+        // It may have been revoked since it was verified, before it was in the list.
+        let identity = self.realm.identity();
+        match identity.document().has_revoked(&certificate) {
+            Ok(false) => Ok(()),
+            Ok(true) | Err(_) => Err(AuthenticationFailure::Revoked {
+                realm: identity.realm().to_owned(),
+            }),
+        }
+    }
+
+    fn close_revoked(&self) {
+        let identity = self.realm.identity();
+        for one in &*lock(&self.live) {
+            let is_revoked = identity.document().has_revoked(&one.certificate);
+            if is_revoked.unwrap_or(true)
+                && let Some(socket) = one.socket.upgrade()
+            {
+                socket.close();
+            }
+        }
+    }
+}
+
+/// What a status says of a connection. Each byte is sealed into a record and copied into the
+/// socket, and the same way back: opened in place, it is copied where it is wanted by others.
+fn about(socket: &Socket, certificate: &CertificateDer<'_>) -> ConnectionAbout {
+    ConnectionAbout {
+        carrier: "tls".to_owned(),
+        why_not_better: format!("kernel TLS: {}", kernel_tls::why_not()),
+        identity: fingerprint(certificate),
+        address: canonical(socket.peer()).to_string(),
+        copies_sending: 2,
+        copies_receiving: 1,
+    }
+}
+
+/// An IPv4 address as such, also where a socket of IPv6 took the connection.
+const fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// SHA-256 of the certificate, as other tools show it.
+fn fingerprint(certificate: &CertificateDer<'_>) -> String {
+    let suite = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
+    let hash = suite
+        .tls13()
+        .map(|suite| suite.common.hash_provider.hash(certificate));
+    let bytes = hash.iter().flat_map(|hash| hash.as_ref().iter());
+    let pairs: Vec<String> = bytes.map(|byte| format!("{byte:02X}")).collect();
+    format!("SHA256 {}", pairs.join(":"))
+}
+
+fn bind(listen: Option<SocketAddr>) -> Result<TcpListener, HostdError> {
+    let fail = |address: SocketAddr, error: std::io::Error| {
+        let port = address.port();
+        HostdError::Agent(match error.kind() {
+            std::io::ErrorKind::AddrInUse => format!(
+                "port {port} of address {} is taken by another program (`ss -ltnp 'sport = \
+                 :{port}'` shows which): stop that one, or choose another (`hythe host start \
+                 --listen ADDRESS:PORT`)",
+                address.ip()
+            ),
+            std::io::ErrorKind::AddrNotAvailable => format!(
+                "{} is no address of this host (`ip address` shows them): choose another (`hythe \
+                 host start --listen ADDRESS:PORT`)",
+                address.ip()
+            ),
+            _ => format!("cannot listen at {address}: {error}"),
+        })
+    };
+    if let Some(address) = listen {
+        return TcpListener::bind(address).map_err(|error| fail(address, error));
+    }
+    let everywhere = SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT));
+    TcpListener::bind(everywhere).or_else(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => Err(fail(everywhere, error)),
+        // A host without IPv6.
+        _ => {
+            let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT));
+            TcpListener::bind(everywhere).map_err(|error| fail(everywhere, error))
+        }
+    })
+}
+
+/// A panic elsewhere leaves lists that are whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

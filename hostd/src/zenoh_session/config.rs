@@ -1,0 +1,165 @@
+//! The configuration of a session, in Zenoh's keys. Never read from a file of the user.
+
+use serde_json::{Value, json};
+use zenoh::Config;
+
+use super::{Role, Settings, addresses};
+
+/// A message in parts is put together in memory up to this size; a frame of an open channel is the
+/// largest.
+const MESSAGE_BYTES_MAX: u64 = 64 << 20;
+
+/// Handshakes of strangers that are under way at once, and how long one may take.
+const PENDING_MAX: u64 = 32;
+const HANDSHAKE_MS: u64 = 5_000;
+
+/// Batches of 64 KiB that wait for a link; the most that Zenoh allows.
+const QUEUE_BATCHES: u64 = 16;
+
+/// A lost connection to a given address is tried again so often.
+const RETRY_MS: u64 = 500;
+
+pub(super) fn config(settings: &Settings) -> Result<Config, String> {
+    let mut config = Config::default();
+    for (key, value) in entries(settings) {
+        config
+            .insert_json5(key, &value.to_string())
+            .map_err(|error| format!("Zenoh does not take {key} = {value}: {error}"))?;
+    }
+    Ok(config)
+}
+
+fn entries(settings: &Settings) -> Vec<(&'static str, Value)> {
+    let mode = match settings.role {
+        Role::Peer => "peer",
+        Role::Router => "router",
+    };
+    let endpoint = |address: &str| format!("tls/{address}");
+    let peers: Vec<String> = settings.peers.iter().map(|peer| endpoint(peer)).collect();
+    let listen = addresses::reachable(settings.listen);
+    let interfaces: Vec<String> = listen
+        .iter()
+        .map(|address| address.ip().to_string())
+        .collect();
+    let listen: Vec<String> = match listen.is_empty() {
+        // Without a listener of ours there would be one of Zenoh's, without TLS.
+        true => vec![endpoint(&format!("127.0.0.1:{}", settings.listen.port()))],
+        false => listen
+            .iter()
+            .map(|address| endpoint(&address.to_string()))
+            .collect(),
+    };
+    let mut entries = vec![
+        ("mode", json!(mode)),
+        ("listen/endpoints", json!(listen)),
+        ("connect/endpoints", json!(peers)),
+        // A given address that does not answer keeps nobody from starting, and is tried for ever.
+        ("connect/timeout_ms", json!(-1)),
+        ("connect/exit_on_failure", json!(false)),
+        ("connect/retry", retry()),
+        (
+            "scouting/multicast/enabled",
+            json!(settings.scouting && !interfaces.is_empty()),
+        ),
+        ("scouting/multicast/interface", json!(interfaces.join(","))),
+        ("transport/link/protocols", json!(["tls"])),
+        ("transport/link/tx/queue/size/data", json!(QUEUE_BATCHES)),
+        ("transport/link/tx/lease", json!(lease_ms(settings))),
+        (
+            "transport/link/rx/max_message_size",
+            json!(MESSAGE_BYTES_MAX),
+        ),
+        ("transport/link/tls", tls(settings)),
+        ("transport/unicast/accept_pending", json!(PENDING_MAX)),
+        ("transport/unicast/accept_timeout", json!(HANDSHAKE_MS)),
+        ("transport/unicast/open_timeout", json!(HANDSHAKE_MS)),
+    ];
+    if !settings.denied.is_empty() {
+        entries.push(("access_control", access_control(&settings.denied)));
+    }
+    entries
+}
+
+fn lease_ms(settings: &Settings) -> u64 {
+    u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn retry() -> Value {
+    json!({
+        "period_init_ms": RETRY_MS,
+        "period_max_ms": RETRY_MS,
+        "period_increase_factor": 1,
+    })
+}
+
+/// Names are not compared with addresses: a host is found by an address that no certificate has.
+fn tls(settings: &Settings) -> Value {
+    let identity = &settings.identity;
+    json!({
+        "root_ca_certificate": identity.authority,
+        "enable_mtls": true,
+        "verify_name_on_connect": false,
+        "listen_private_key": identity.key,
+        "listen_certificate": identity.certificate,
+        "connect_private_key": identity.key,
+        "connect_certificate": identity.certificate,
+    })
+}
+
+/// `denied` has a name at least: Zenoh refuses an empty list.
+///
+/// Who has a certificate of the realm may do what agents do, but for those that are denied. A rule
+/// for each host that is allowed would have to be known before the host joins, and could not hold
+/// for what a router forwards.
+fn access_control(denied: &[String]) -> Value {
+    json!({
+        "enabled": true,
+        // One subject that allows is stronger than all that deny, so nobody else is one.
+        "default_permission": "allow",
+        "rules": [{
+            "id": "nothing",
+            "permission": "deny",
+            "flows": ["ingress", "egress"],
+            "key_exprs": ["**"],
+            "messages": [
+                "put", "delete", "query", "reply", "declare_subscriber", "declare_queryable",
+                "liveliness_token", "liveliness_query", "declare_liveliness_subscriber",
+            ],
+        }],
+        "subjects": [{ "id": "denied", "cert_common_names": denied }],
+        "policies": [{ "rules": ["nothing"], "subjects": ["denied"] }],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::zenoh_session::Identity;
+
+    #[test]
+    fn zenoh_takes_every_key() {
+        for (role, denied) in [(Role::Peer, vec![]), (Role::Router, vec!["a 1".to_owned()])] {
+            let settings = Settings {
+                identity: Identity {
+                    authority: "authority.pem".into(),
+                    certificate: "own.pem".into(),
+                    key: "own.key".into(),
+                },
+                listen: ([0, 0, 0, 0], 7_450).into(),
+                role,
+                scouting: true,
+                peers: vec!["10.0.0.1:7450".to_owned()],
+                lease: Duration::from_secs(2),
+                denied,
+            };
+            config(&settings).expect("taken");
+        }
+    }
+
+    #[test]
+    fn no_public_authority_is_trusted() {
+        assert!(webpki_roots::TLS_SERVER_ROOTS.is_empty());
+    }
+}
