@@ -29,6 +29,7 @@ mod play;
 mod pool;
 mod preload;
 mod probe;
+mod program;
 mod publish;
 mod rates;
 mod record;
