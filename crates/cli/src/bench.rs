@@ -5,18 +5,19 @@
 //! it exits, is its own.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use clap::Args;
-use hythe_terminal::escaped;
 
 use crate::args::Globals;
 use crate::error::CliError;
+use crate::program::Program;
 
-const PROGRAM: &str = "hythe-bench";
+const PROGRAM: Program = Program {
+    name: "hythe-bench",
+    variable: None,
+    remedy: "`cargo build --release -p hythe-bench` makes it from Hythe's sources (`make bench` \
+             runs it, too)",
+};
 
 /// What to measure.
 #[derive(Args, Debug)]
@@ -33,30 +34,10 @@ pub(crate) struct BenchArgs {
 
 /// Returns only if there is no such program.
 pub(crate) fn run(args: &BenchArgs, globals: &Globals) -> Result<(), CliError> {
-    let own = std::env::current_exe().ok();
-    let beside = own
-        .as_deref()
-        .and_then(Path::parent)
-        .map(|folder| folder.join(PROGRAM));
-    // A name without a folder is looked for in PATH.
-    let program = beside
-        .filter(|path| path.is_file())
-        .unwrap_or_else(|| PathBuf::from(PROGRAM));
-    let mut command = Command::new(&program);
-    command.args(&args.scenario);
-    if globals.json {
-        command.arg("--json");
-    }
-    let error = command.exec();
-    if error.kind() != ErrorKind::NotFound {
-        return Err(CliError::file("run", program)(error));
-    }
-    let folder = own
-        .as_deref()
-        .and_then(Path::parent)
-        .unwrap_or(Path::new("?"));
-    Err(CliError::Failed(format!(
-        "`{PROGRAM}` is neither in {} nor in PATH: `cargo build --release -p {PROGRAM}` makes it from Hythe's sources (`make bench` runs it, too)",
-        escaped(&folder)
-    )))
+    Err(PROGRAM.exec(|command| {
+        command.args(&args.scenario);
+        if globals.json {
+            command.arg("--json");
+        }
+    }))
 }

@@ -11,6 +11,7 @@ use clap_complete::Shell;
 use crate::args::{CoreCommand, Globals, HzArgs, PoolCommand, PublishArgs, SubscribeArgs};
 use crate::bench::BenchArgs;
 use crate::demo::{DemoArgs, StageArgs};
+use crate::host::HostCommand;
 use crate::latency::LatencyCommand;
 use crate::media::MediaCommand;
 use crate::play::PlayArgs;
@@ -151,6 +152,12 @@ pub(crate) enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  hythe core run hosted --detach && hythe core status")]
     Core(CoreCommand),
+    /// Let channels reach other hosts: make a realm of hosts, run this host's agent, look at it
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(
+        after_help = "Example:\n  hythe host init && hythe host start && hythe host add camera.lan"
+    )]
+    Host(HostCommand),
     /// Measure real-time latency, of this machine or of an RTOS on a board, and compare
     #[command(subcommand, arg_required_else_help = true)]
     #[command(

@@ -17,6 +17,7 @@ mod core;
 mod demo;
 mod doctor;
 mod error;
+mod host;
 mod hz;
 mod latency;
 mod list;
@@ -29,6 +30,7 @@ mod play;
 mod pool;
 mod preload;
 mod probe;
+mod program;
 mod publish;
 mod rates;
 mod record;
@@ -106,6 +108,7 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Replay(args) => replay::run(&args, &globals),
         Command::Preload(command) => preload::run(command, &globals),
         Command::Core(command) => core::run(command, &globals),
+        Command::Host(command) => host::run(command, &globals),
         Command::Media(command) => media::run(command, &globals),
         Command::Latency(command) => latency::run(command, &globals),
         Command::Bench(args) => bench::run(&args, &globals),

@@ -60,7 +60,7 @@ fn completions_know_every_command() {
         let script = root.ok(&["completions", shell]);
         for word in [
             "hythe", "doctor", "pub", "record", "replay", "top", "bench", "report", "create",
-            "--json",
+            "--json", "allow",
         ] {
             // Fish leaves the dashes to its own options.
             assert!(

@@ -88,6 +88,7 @@ const PLAY: &[&str] = &[
 /// The command besides asks the kernel what this machine can do (`hythe doctor`).
 const COMMAND: &[&str] = &[
     "hythe",
+    "hythe-cluster",
     "hythe-demo",
     "hythe-play",
     "hythe-preload",

@@ -1,0 +1,90 @@
+//! Asks the agent of this host, over the socket in the directory of the host's files.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use hythe_cluster::Status;
+use hythe_cluster::command::{self, Reply, Request, SOCKET_NAME};
+use hythe_terminal::escaped;
+
+use crate::error::CliError;
+
+/// How the agent is.
+pub(super) fn status() -> Result<Status, CliError> {
+    let socket = socket()?;
+    match ask(&socket, &Request::Status)? {
+        Reply::Status { status } => Ok(*status),
+        reply => Err(no_answer(&socket, "the request for its status", &reply)),
+    }
+}
+
+/// Asks it to stop. It may go on for a moment.
+pub(super) fn stop() -> Result<(), CliError> {
+    let socket = socket()?;
+    match ask(&socket, &Request::Stop)? {
+        Reply::Done => Ok(()),
+        reply => Err(no_answer(&socket, "the request to stop", &reply)),
+    }
+}
+
+fn ask(socket: &Path, request: &Request) -> Result<Reply, CliError> {
+    command::ask(socket, request).map_err(|error| cannot_ask(socket, &error))
+}
+
+fn cannot_ask(socket: &Path, error: &io::Error) -> CliError {
+    let shown = escaped(socket);
+    let folder = socket.parent().unwrap_or(Path::new("."));
+    CliError::Failed(match error.kind() {
+        ErrorKind::NotFound if !folder.exists() => format!(
+            "this host is in no realm: there is no {}; `hythe host init` begins one, or `hythe \
+             host add` on a host that is in one; `hythe host start` starts the agent then",
+            escaped(folder)
+        ),
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            format!("no agent runs: nobody listens at {shown}; `hythe host start` starts it")
+        }
+        ErrorKind::PermissionDenied => {
+            format!("cannot ask the agent at {shown}: {error}; only the user whose agent it is may")
+        }
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            format!("the agent at {shown} does not answer; see agent.log beside it")
+        }
+        ErrorKind::InvalidData => format!(
+            "the agent at {shown} answers what this `hythe` does not understand ({error}); if it \
+             is of another version, end its process and `hythe host start` it again"
+        ),
+        _ => format!("cannot ask the agent at {shown}: {error}; see agent.log beside it"),
+    })
+}
+
+fn no_answer(socket: &Path, request: &str, reply: &Reply) -> CliError {
+    let what = match reply {
+        Reply::Failed { reason } => escaped(reason).to_string(),
+        _ => "it sent the reply to something else".to_owned(),
+    };
+    CliError::Failed(format!(
+        "the agent at {} refuses {request}: {what}",
+        escaped(socket)
+    ))
+}
+
+/// As `hythe-hostd` finds it: in `HYTHE_HOSTS_DIR`, else below the user's configuration.
+fn socket() -> Result<PathBuf, CliError> {
+    let from = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from)
+    };
+    let given = from("HYTHE_HOSTS_DIR");
+    let configured = || from("XDG_CONFIG_HOME").map(|folder| folder.join("hythe/hosts"));
+    let at_home = || from("HOME").map(|home| home.join(".config/hythe/hosts"));
+    let folder = given.or_else(configured).or_else(at_home);
+    folder
+        .map(|folder| folder.join(SOCKET_NAME))
+        .ok_or_else(|| {
+            CliError::Failed(
+            "none of HYTHE_HOSTS_DIR, XDG_CONFIG_HOME and HOME says where the files of this host \
+             are: set HYTHE_HOSTS_DIR"
+                .to_owned(),
+        )
+        })
+}

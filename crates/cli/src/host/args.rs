@@ -1,0 +1,283 @@
+//! What the commands about hosts take, and how `hythe-hostd` is told the same.
+
+use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use hythe_cluster::HostName;
+
+use crate::units;
+
+/// What can be done with hosts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HostCommand {
+    /// Begin a realm of hosts that trust each other; this host is its first, and signs the others'
+    /// keys
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe host init\n",
+            "  hythe host init --name desk --address desk.example.org:7450",
+        )
+    )]
+    Init(InitArgs),
+    /// Take hosts into the realm over ssh (or the program in HYTHE_RSH), and start their agents
+    ///
+    /// The host needs `hythe-hostd` in its PATH. Its key is made there and stays there; this host
+    /// signs it. What it and the other hosts may do to each other is what --allow says; `hythe host
+    /// allow` changes it.
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe host add camera.lan\n",
+            "  hythe host add root@192.0.2.7 --name camera --allow 'camera/*:write'\n",
+            "  hythe host add --hostfile machines",
+        )
+    )]
+    Add(AddArgs),
+    /// Put a host out of the realm: its certificate is revoked
+    #[command(after_help = "Example:\n  hythe host remove camera")]
+    Remove(RemoveArgs),
+    /// Permit a host something on this one, or take it away
+    ///
+    /// Later rules go before earlier ones. What no rule permits is refused.
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe host allow camera 'camera/*' write\n",
+            "  hythe host allow '*' settings read\n",
+            "  hythe host allow camera '*' none",
+        )
+    )]
+    Allow(AllowArgs),
+    /// Start this host's agent, for the pool of --pool, and wait until it can be reached
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe host start\n",
+            "  hythe host start --pool camera --listen 192.0.2.7:7450\n",
+            "  hythe host start --no-scouting --peer router.example.org:7451",
+        )
+    )]
+    Start(StartArgs),
+    /// Stop this host's agent, and wait until it is gone; local channels go on
+    #[command(after_help = "Example:\n  hythe host stop")]
+    Stop(StopArgs),
+    /// Show the agent and the hosts it knows: carrier, identity, round trip, credit, losses,
+    /// channels
+    #[command(
+        after_help = "Examples:\n  hythe host status\n  hythe host status --json | jq '.hosts[].session.round_trip_ns'"
+    )]
+    Status,
+    /// List the hosts that this host's agent knows
+    #[command(after_help = "Example:\n  hythe host list --json | jq '.[].host'")]
+    List,
+}
+
+/// How this host is known.
+#[derive(Args, Debug)]
+pub(crate) struct InitArgs {
+    /// Name of this host in the realm [default: that of the system, up to the first dot]
+    #[arg(long)]
+    name: Option<HostName>,
+    /// Where other hosts reach it; may be repeated
+    #[arg(long, value_name = "HOST[:PORT]")]
+    address: Vec<String>,
+}
+
+/// Which hosts, and what they may do.
+#[derive(Args, Debug)]
+pub(crate) struct AddArgs {
+    /// The host, as ssh is told it
+    #[arg(
+        value_name = "[USER@]HOST",
+        required_unless_present = "hostfile",
+        value_parser = parse_target
+    )]
+    target: Option<String>,
+    /// Its name in the realm [default: HOST, up to the first dot]
+    #[arg(long)]
+    name: Option<HostName>,
+    /// Where its agent is reached; may be repeated [default: HOST]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    address: Vec<String>,
+    /// What it and the other hosts may do to each other, as PATTERN:read, PATTERN:write or
+    /// PATTERN:read,write; may be repeated [default: *:read,write]
+    #[arg(long, value_name = "PATTERN:RIGHTS", value_parser = parse_grant)]
+    allow: Vec<String>,
+    /// Add all hosts of a file with lines `HOST slots=N`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "name", "address"])]
+    hostfile: Option<PathBuf>,
+}
+
+/// Which host.
+#[derive(Args, Debug)]
+pub(crate) struct RemoveArgs {
+    /// Its name in the realm
+    name: HostName,
+}
+
+/// A rule.
+#[derive(Args, Debug)]
+pub(crate) struct AllowArgs {
+    /// Name of the host, or a pattern of names
+    host: String,
+    /// The channels: a name, or a pattern of names
+    pattern: String,
+    /// What it may do with them
+    right: RightArg,
+}
+
+/// What a host may do with a channel.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum RightArg {
+    /// Get what is sent over it here
+    Read,
+    /// Send over it to here
+    Write,
+    /// Start programs of that name here
+    Spawn,
+    /// Nothing
+    None,
+}
+
+/// How the agent finds others and is found.
+#[derive(Args, Debug)]
+pub(crate) struct StartArgs {
+    /// Become the agent, instead of starting it and returning
+    #[arg(long)]
+    foreground: bool,
+    /// Take connections of other hosts there [default: all addresses, port 7450]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Be found there [default: all addresses, port 7451]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    discovery: Option<SocketAddr>,
+    /// Find other hosts through the agent or router there, too; may be repeated
+    #[arg(long, value_name = "HOST:PORT")]
+    peer: Vec<String>,
+    /// Do not look for other hosts by multicast
+    #[arg(long)]
+    no_scouting: bool,
+    /// Link this LAN to others
+    #[arg(long)]
+    router: bool,
+}
+
+/// How long to wait.
+#[derive(Args, Debug)]
+pub(crate) struct StopArgs {
+    /// Seconds that it may take
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "10")]
+    pub(super) timeout: Duration,
+}
+
+impl InitArgs {
+    pub(super) fn words(&self) -> Vec<OsString> {
+        let mut words = Words::of("init");
+        words.option("--name", self.name.as_ref().map(HostName::as_str));
+        words.option("--address", &self.address);
+        words.0
+    }
+}
+
+impl AddArgs {
+    pub(super) fn words(&self) -> Vec<OsString> {
+        let mut words = Words::of("add");
+        words.option("--name", self.name.as_ref().map(HostName::as_str));
+        words.option("--address", &self.address);
+        words.option("--allow", &self.allow);
+        words.option("--hostfile", &self.hostfile);
+        words.positions(&self.target);
+        words.0
+    }
+}
+
+impl RemoveArgs {
+    pub(super) fn words(&self) -> Vec<OsString> {
+        let mut words = Words::of("remove");
+        words.positions([self.name.as_str()]);
+        words.0
+    }
+}
+
+impl AllowArgs {
+    pub(super) fn words(&self) -> Vec<OsString> {
+        let right = match self.right {
+            RightArg::Read => "read",
+            RightArg::Write => "write",
+            RightArg::Spawn => "spawn",
+            RightArg::None => "none",
+        };
+        let mut words = Words::of("allow");
+        words.positions([self.host.as_str(), &self.pattern, right]);
+        words.0
+    }
+}
+
+impl StartArgs {
+    pub(super) fn words(&self) -> Vec<OsString> {
+        let mut words = Words::of("start");
+        words.flag("--foreground", self.foreground);
+        words.option("--listen", self.listen.map(|address| address.to_string()));
+        let discovery = self.discovery.map(|address| address.to_string());
+        words.option("--discovery", discovery);
+        words.option("--peer", &self.peer);
+        words.flag("--no-scouting", self.no_scouting);
+        words.flag("--router", self.router);
+        words.0
+    }
+}
+
+/// A command line. Values that begin with `-` stay values.
+struct Words(Vec<OsString>);
+
+impl Words {
+    fn of(command: &str) -> Self {
+        Self(vec![command.into()])
+    }
+
+    fn flag(&mut self, name: &str, is_given: bool) {
+        self.0.extend(is_given.then(|| name.into()));
+    }
+
+    fn option(&mut self, name: &str, values: impl IntoIterator<Item = impl AsRef<OsStr>>) {
+        self.0.extend(values.into_iter().map(|value| {
+            let mut word = OsString::from(format!("{name}="));
+            word.push(value);
+            word
+        }));
+    }
+
+    /// What has no name of its own: behind all options.
+    fn positions(&mut self, values: impl IntoIterator<Item = impl AsRef<OsStr>>) {
+        self.0.push("--".into());
+        let values = values.into_iter();
+        self.0.extend(values.map(|value| value.as_ref().to_owned()));
+    }
+}
+
+/// `me@camera.lan`. What begins with `-` would be an option of ssh.
+fn parse_target(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.starts_with('-') {
+        true => Err("a host is a name or an address, with or without a user: me@camera.lan".into()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// `camera/*:read,write`.
+fn parse_grant(text: &str) -> Result<String, String> {
+    let is_right = |right: &str| matches!(right, "read" | "write");
+    let is_grant =
+        |(pattern, rights): (&str, &str)| !pattern.is_empty() && rights.split(',').all(is_right);
+    match text.rsplit_once(':').is_some_and(is_grant) {
+        true => Ok(text.to_owned()),
+        false => Err(
+            "a grant is a pattern of channels and rights: camera/*:read, camera/*:write or \
+             camera/*:read,write"
+                .to_owned(),
+        ),
+    }
+}

@@ -1,0 +1,31 @@
+//! `hythe host`: other hosts, and the agent that carries channels to them.
+//!
+//! What needs keys is done by the program `hythe-hostd`, which the command becomes (`hostd`); what
+//! only the running agent knows, it is asked for over its socket (`agent`). Never reads a key,
+//! never connects to another host.
+
+mod agent;
+mod args;
+mod hostd;
+mod list;
+mod status;
+mod stop;
+
+pub(crate) use self::args::HostCommand;
+
+use crate::args::Globals;
+use crate::error::CliError;
+
+pub(crate) fn run(command: HostCommand, globals: &Globals) -> Result<(), CliError> {
+    let words = match command {
+        HostCommand::Stop(args) => return stop::run(&args, globals),
+        HostCommand::Status => return status::run(globals),
+        HostCommand::List => return list::run(globals),
+        HostCommand::Init(args) => args.words(),
+        HostCommand::Add(args) => args.words(),
+        HostCommand::Remove(args) => args.words(),
+        HostCommand::Allow(args) => args.words(),
+        HostCommand::Start(args) => args.words(),
+    };
+    Err(hostd::exec(words, globals))
+}

@@ -1,0 +1,214 @@
+//! `hythe host status`: the agent of this host, and how it sees each other host.
+
+use hythe_cluster::frame::EndKind;
+use hythe_cluster::{
+    ChannelState, ChannelStatus, Credit, Direction, HostState, HostStatus, Losses, SessionStatus,
+    Status,
+};
+use hythe_terminal::escaped;
+
+use super::agent;
+use crate::args::Globals;
+use crate::error::CliError;
+use crate::{output, units};
+
+pub(super) fn run(globals: &Globals) -> Result<(), CliError> {
+    output::print(globals.json, &agent::status()?, text)
+}
+
+/// For people.
+pub(super) const fn state(state: HostState) -> &'static str {
+    match state {
+        HostState::Connected => "connected",
+        HostState::Connecting => "connecting",
+        HostState::Away => "away",
+    }
+}
+
+/// Where it is connected, else where it is said to be.
+pub(super) fn address(host: &HostStatus) -> Option<String> {
+    match &host.session {
+        Some(session) => Some(session.connection.address.clone()),
+        None => host.addresses.first().cloned(),
+    }
+}
+
+/// `182.4 us`; `-`: not measured.
+pub(super) fn round_trip(ns: Option<u64>) -> String {
+    match ns {
+        None => "-".to_owned(),
+        Some(ns) if ns < 10_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        Some(ns) => units::milliseconds(ns / 1_000_000),
+    }
+}
+
+fn text(status: &Status) -> String {
+    let mut text = format!(
+        "host {}: agent with pid {}, pool {}\n",
+        status.host,
+        status.pid,
+        escaped(&status.pool)
+    );
+    if status.refused_connections > 0 {
+        let refused = units::counted(status.refused_connections, "connection");
+        text.push_str(&format!("{refused} of other hosts came to nothing\n"));
+    }
+    if status.hosts.is_empty() {
+        text.push_str("it knows no other host; `hythe host add HOST` takes one in\n");
+    }
+    for host in &status.hosts {
+        text.push('\n');
+        text.push_str(&host_text(host));
+    }
+    text
+}
+
+fn host_text(host: &HostStatus) -> String {
+    let reason = match host.reason.is_empty() {
+        true => String::new(),
+        false => format!(": {}", escaped(&host.reason)),
+    };
+    let mut text = format!("host {} is {}{reason}\n", host.host, state(host.state));
+    let mut line = |name: &str, value: String| {
+        text.push_str(&format!("  {name:<10}  {value}\n"));
+    };
+    let told: Vec<String> = host
+        .addresses
+        .iter()
+        .map(|address| escaped(address).to_string())
+        .collect();
+    match &host.session {
+        Some(session) => {
+            for (name, value) in session_lines(session, host.sessions) {
+                line(name, value);
+            }
+        }
+        None if host.sessions > 0 => {
+            line("sessions", format!("{}, none now", host.sessions));
+        }
+        None => {}
+    }
+    if !told.is_empty() {
+        line("found at", told.join(", "));
+    }
+    line("losses", losses(&host.losses));
+    if let Some(session) = &host.session {
+        text.push_str(&channels(&session.channels));
+    }
+    text
+}
+
+fn session_lines(session: &SessionStatus, sessions: u64) -> [(&'static str, String); 7] {
+    let about = &session.connection;
+    let why = match about.why_not_better.is_empty() {
+        true => ", the best there is".to_owned(),
+        false => format!("; no better one: {}", escaped(&about.why_not_better)),
+    };
+    let copies = session.copies;
+    [
+        (
+            "session",
+            format!(
+                "{}, for {}; {} so far",
+                escaped(&session.number),
+                units::milliseconds(session.age_ms),
+                units::counted(sessions, "session")
+            ),
+        ),
+        ("carrier", format!("{}{why}", escaped(&about.carrier))),
+        ("identity", escaped(&about.identity).to_string()),
+        ("address", escaped(&about.address).to_string()),
+        ("round trip", round_trip(session.round_trip_ns)),
+        ("credit", credit(&session.credit)),
+        (
+            "copies",
+            format!(
+                "{} of each byte sent, {} of each received",
+                copies.sending, copies.receiving
+            ),
+        ),
+    ]
+}
+
+fn credit(credit: &Credit) -> String {
+    let Credit { window, used } = credit;
+    format!(
+        "{} of {} used, {} of {}",
+        used.frames,
+        units::counted(window.frames.into(), "message"),
+        units::bytes(used.bytes),
+        units::bytes(window.bytes)
+    )
+}
+
+/// Those that are not 0.
+fn losses(losses: &Losses) -> String {
+    let counts = [
+        ("dropped before sending", losses.not_sent),
+        ("sent and not confirmed", losses.unconfirmed),
+        ("without a free slot here", losses.no_slot),
+        ("too long for the receiver", losses.too_long),
+        ("not delivered here", losses.not_delivered),
+        ("reconnections of channels", losses.reconnections),
+    ];
+    let seen = counts.iter().filter(|(_, count)| *count > 0);
+    let seen: Vec<String> = seen
+        .map(|(what, count)| format!("{what}: {count}"))
+        .collect();
+    match seen.is_empty() {
+        true => "none".to_owned(),
+        false => seen.join(", "),
+    }
+}
+
+fn channels(channels: &[ChannelStatus]) -> String {
+    if channels.is_empty() {
+        return "  no channel has ends on both hosts\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = channels.iter().map(channel).collect();
+    output::table(
+        &[
+            "  CHANNEL",
+            "CARRIES",
+            "DIRECTION",
+            "STATE",
+            ">MESSAGES",
+            ">PAYLOAD",
+            "CREDIT",
+            "REASON",
+        ],
+        &rows,
+    )
+}
+
+fn channel(channel: &ChannelStatus) -> Vec<String> {
+    let kind = match channel.kind {
+        EndKind::Publish => "messages",
+        EndKind::Request => "requests",
+        EndKind::Reply => "replies",
+        EndKind::Event => "events",
+    };
+    let direction = match channel.direction {
+        Direction::Sending => "sending",
+        Direction::Receiving => "receiving",
+    };
+    let state = match channel.state {
+        ChannelState::Open => "open",
+        ChannelState::Connecting => "connecting",
+        ChannelState::Waiting => "waiting",
+        ChannelState::Refused => "refused",
+    };
+    vec![
+        format!("  {}", channel.channel),
+        kind.to_owned(),
+        direction.to_owned(),
+        state.to_owned(),
+        channel.messages.to_string(),
+        units::bytes(channel.payload_bytes),
+        channel
+            .credit
+            .as_ref()
+            .map_or_else(|| "-".to_owned(), credit),
+        channel.reason.clone(),
+    ]
+}
