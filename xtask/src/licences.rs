@@ -77,7 +77,10 @@ pub(crate) fn run() -> Result<(), String> {
 
 /// Why this package may not be used, if so.
 fn refusal(package: &Package) -> Option<String> {
-    if NOT_BUILT.iter().any(|(name, _reason)| *name == package.name) {
+    if NOT_BUILT
+        .iter()
+        .any(|(name, _reason)| *name == package.name)
+    {
         return None;
     }
     let refuse = |what: String| Some(format!("{} {}: {what}", package.name, package.version));

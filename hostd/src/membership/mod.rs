@@ -63,6 +63,12 @@ pub fn init(
 /// is taken.
 pub fn add(directory: &HostsDirectory, addition: &Addition) -> Result<String, HostdError> {
     let host = bare_host(&addition.target);
+    if addition.target.starts_with('-') || host.is_empty() {
+        let target = hythe_terminal::escaped(&addition.target).to_string();
+        return Err(HostdError::Remote(format!(
+            "`{target}` is no host: write [USER@]HOST, as ssh is told it"
+        )));
+    }
     let name = match &addition.name {
         Some(name) => name.clone(),
         None => host.split('.').next().unwrap_or(host).parse()?,
