@@ -12,10 +12,12 @@ mod core;
 mod cpus;
 mod document;
 mod error;
+mod host;
 mod ipc;
 mod lookout;
 mod machine;
 mod media;
+mod network;
 mod others;
 mod payload;
 mod pool;
@@ -25,6 +27,7 @@ mod soak;
 mod statistics;
 mod system_v;
 mod table;
+mod times;
 mod wait_set;
 
 use std::io::Write;
@@ -37,6 +40,7 @@ use crate::args::{Arguments, Command};
 use crate::core::args::CoreArguments;
 use crate::document::Document;
 use crate::error::BenchError;
+use crate::host::args::HostArguments;
 use crate::media::args::MediaArguments;
 use crate::preload::args::PreloadArguments;
 use crate::soak::args::SoakArguments;
@@ -53,6 +57,8 @@ fn main() -> ExitCode {
         Command::Preload(arguments) => run_preload(&arguments),
         Command::Media(arguments) => run_media(&arguments),
         Command::MediaEnd(arguments) => media::run_end(&arguments),
+        Command::Host(arguments) => run_host(&arguments),
+        Command::HostEnd(arguments) => host::run_end(&arguments),
         Command::Echo(arguments) => ipc::echo(&arguments),
         Command::PairWriter(arguments) => core::pair::write(&arguments),
         Command::ServicePeer(arguments) => core::services::answer(&arguments),
@@ -83,7 +89,7 @@ fn run_core(arguments: &CoreArguments) -> Result<(), BenchError> {
     };
     if let Some(measure) = measure {
         let report = measure(arguments)?;
-        print(&report, arguments.json, core::times::render)?;
+        print(&report, arguments.json, times::render)?;
         return verdict(report.conditions.invalid);
     }
     let report = core::run(arguments)?;
@@ -99,6 +105,12 @@ fn run_preload(arguments: &PreloadArguments) -> Result<(), BenchError> {
 fn run_media(arguments: &MediaArguments) -> Result<(), BenchError> {
     let report = media::run(arguments)?;
     print(&report, arguments.json, media::render)?;
+    verdict(report.conditions.invalid)
+}
+
+fn run_host(arguments: &HostArguments) -> Result<(), BenchError> {
+    let report = host::run(arguments)?;
+    print(&report, arguments.json, times::render)?;
     verdict(report.conditions.invalid)
 }
 

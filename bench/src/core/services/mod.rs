@@ -27,10 +27,10 @@ use self::end::Side;
 use super::args::CoreArguments;
 use super::board::{self, Running};
 use super::run::{Budget, sample};
-use super::times::{Place, RunConditions, Times, TimesReport};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::others::Others;
+use crate::times::{Labels, Place, RunConditions, Times, TimesReport};
 use crate::{cpus, machine};
 
 pub(crate) use self::far::{ServiceArguments, answer};
@@ -91,7 +91,12 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<TimesReport, BenchError> 
         skipped: Vec::new(),
     };
     let ratios = ratios::all(&cases, &times);
-    TimesReport::new(&times, ratios, run, ("service, ns", |_| None))
+    let labels = Labels {
+        bench: "core",
+        cases: "service, ns",
+        bar_of: |_| None,
+    };
+    TimesReport::new(&times, ratios, run, labels)
 }
 
 fn row(case: Case, cpus: [usize; 2], core: &Place) -> Times {
@@ -108,6 +113,7 @@ fn row(case: Case, cpus: [usize; 2], core: &Place) -> Times {
             _ => "round_trip",
         },
         rounds: Vec::new(),
+        kernel_copies: None,
         place,
     }
 }
