@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use crate::core::args::CoreArguments;
 use crate::core::pair::WriterArguments;
 use crate::core::services::ServiceArguments;
+use crate::host::args::{HostArguments, HostEndArguments};
 use crate::ipc::args::{EchoArguments, IpcArguments};
 use crate::media::args::{MediaArguments, MediaEndArguments};
 use crate::preload::args::PreloadArguments;
@@ -51,6 +52,14 @@ pub(crate) enum Command {
     /// The sender or the receiver of scenario media.
     #[command(hide = true)]
     MediaEnd(MediaEndArguments),
+    /// Between two hosts, each a network namespace of this machine; as root.
+    #[command(
+        after_help = "Example:\n  hythe-bench host --sizes 64,1048576 --json > host.json\n\nExit codes: 0 done, 1 failed or not valid, 2 wrong use."
+    )]
+    Host(HostArguments),
+    /// One of the hosts of scenario host.
+    #[command(hide = true)]
+    HostEnd(HostEndArguments),
     /// The other process of a run.
     #[command(hide = true)]
     Echo(EchoArguments),

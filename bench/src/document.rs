@@ -37,6 +37,9 @@ pub(crate) struct Measurement<C = Pinned> {
     pub(crate) count: u64,
     #[serde(flatten)]
     pub(crate) figures: Figures,
+    /// Copies of each message by the kernel, where they are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kernel_copies: Option<u32>,
     pub(crate) conditions: C,
 }
 

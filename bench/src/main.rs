@@ -12,10 +12,12 @@ mod core;
 mod cpus;
 mod document;
 mod error;
+mod host;
 mod ipc;
 mod lookout;
 mod machine;
 mod media;
+mod network;
 mod others;
 mod payload;
 mod pool;
@@ -26,6 +28,7 @@ mod soak;
 mod statistics;
 mod system_v;
 mod table;
+mod times;
 mod wait_set;
 
 use std::io::Write;
@@ -38,6 +41,7 @@ use crate::args::{Arguments, Command};
 use crate::core::args::CoreArguments;
 use crate::document::Document;
 use crate::error::BenchError;
+use crate::host::args::HostArguments;
 use crate::media::args::MediaArguments;
 use crate::preload::args::PreloadArguments;
 use crate::soak::args::SoakArguments;
@@ -54,6 +58,8 @@ fn main() -> ExitCode {
         Command::Preload(arguments) => run_preload(&arguments),
         Command::Media(arguments) => run_media(&arguments),
         Command::MediaEnd(arguments) => media::run_end(&arguments),
+        Command::Host(arguments) => run_host(&arguments),
+        Command::HostEnd(arguments) => host::run_end(&arguments),
         Command::Echo(arguments) => ipc::echo(&arguments),
         Command::PairWriter(arguments) => core::pair::write(&arguments),
         Command::ServicePeer(arguments) => core::services::answer(&arguments),
@@ -83,8 +89,8 @@ fn run_core(arguments: &CoreArguments) -> Result<(), BenchError> {
             let report = core::player::run(arguments, film.as_deref())?;
             (report, core::player::render as fn(&_) -> _)
         }
-        (_, true, _) => (core::pair::run(arguments)?, core::times::render as _),
-        (_, _, true) => (core::services::run(arguments)?, core::times::render as _),
+        (_, true, _) => (core::pair::run(arguments)?, times::render as _),
+        (_, _, true) => (core::services::run(arguments)?, times::render as _),
         _ => return print(&core::run(arguments)?, json, core::render),
     };
     print(&report, json, render)?;
@@ -100,6 +106,12 @@ fn run_preload(arguments: &PreloadArguments) -> Result<(), BenchError> {
 fn run_media(arguments: &MediaArguments) -> Result<(), BenchError> {
     let report = media::run(arguments)?;
     print(&report, arguments.json, media::render)?;
+    verdict(report.conditions.invalid)
+}
+
+fn run_host(arguments: &HostArguments) -> Result<(), BenchError> {
+    let report = host::run(arguments)?;
+    print(&report, arguments.json, times::render)?;
     verdict(report.conditions.invalid)
 }
 

@@ -22,7 +22,6 @@ mod series;
 pub(crate) mod services;
 mod sharing;
 mod table;
-pub(crate) mod times;
 mod wait;
 
 use std::time::Duration;

@@ -100,7 +100,8 @@ pub(crate) struct EchoArguments {
     pub(crate) cpu: Option<usize>,
 }
 
-fn size(text: &str) -> Result<usize, String> {
+/// Of a payload.
+pub(crate) fn size(text: &str) -> Result<usize, String> {
     let bytes: usize = text.parse().map_err(|error| format!("{error}"))?;
     if bytes == 0 || !bytes.is_multiple_of(8) || bytes > 4 << 20 {
         return Err("a size is a multiple of 8 from 8 to 4194304".to_owned());
@@ -108,7 +109,8 @@ fn size(text: &str) -> Result<usize, String> {
     Ok(bytes)
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// For a run.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
     if !(0.001..=86_400.0).contains(&seconds) {
         return Err("a time is 0.001 to 86400 seconds".to_owned());

@@ -61,11 +61,11 @@ pub(crate) struct Case {
 }
 
 /// Subscribers of [`Pattern::Fan`], from the fewest to the most.
-pub(super) const FANS: [u32; 4] = [1, 2, 4, 8];
+pub(crate) const FANS: [u32; 4] = [1, 2, 4, 8];
 
 /// Systems that are compared stand next to each other: what disturbs one of them disturbs the
 /// other.
-pub(super) fn all() -> Vec<Case> {
+pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for &pattern in Pattern::value_variants() {
         for &wait in Wait::value_variants() {
@@ -87,7 +87,7 @@ pub(super) fn all() -> Vec<Case> {
 impl Case {
     /// There and back, between one publisher and one subscriber on each way.
     #[cfg(test)]
-    pub(super) fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         name.parse().expect("a case")
     }
 
@@ -121,7 +121,7 @@ impl Case {
     }
 
     /// Does a side keep its CPU busy while it waits?
-    pub(super) const fn spins(self) -> bool {
+    pub(crate) const fn spins(self) -> bool {
         matches!(self.wait, Wait::Poll)
     }
 }
@@ -145,7 +145,7 @@ impl fmt::Display for Case {
 }
 
 /// The word for it on the command line, in cases and in ratios.
-pub(super) fn word(value: impl ValueEnum) -> String {
+pub(crate) fn word(value: impl ValueEnum) -> String {
     let word = value.to_possible_value();
     word.map_or_else(String::new, |word| word.get_name().to_owned())
 }

@@ -14,12 +14,12 @@ const WARM_UP_MIN: u64 = 16;
 /// A run whose time is over early still has so many samples.
 const SAMPLES_MIN: u64 = 20;
 /// Messages per call of a batched rate.
-pub(super) const BATCH: u64 = 32;
+pub(crate) const BATCH: u64 = 32;
 /// Messages of a burst; every system's queue holds so many.
-pub(super) const BURST: u64 = 16;
+pub(crate) const BURST: u64 = 16;
 
 /// One end. Numbers count the messages of each direction; they decide the content.
-pub(super) trait End {
+pub(crate) trait End {
     /// Sends message `number`: a filled one, or on what was received last.
     fn send(&mut self, number: u64) -> Result<(), BenchError>;
 
@@ -44,13 +44,13 @@ pub(super) trait End {
 
 /// How much of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budget {
-    pub(super) count: u64,
-    pub(super) time: Duration,
+pub(crate) struct Budget {
+    pub(crate) count: u64,
+    pub(crate) time: Duration,
 }
 
 /// The measuring side, there and back.
-pub(super) fn round_trips(
+pub(crate) fn round_trips(
     end: &mut impl End,
     budget: Budget,
 ) -> Result<Histogram<u64>, BenchError> {
@@ -85,7 +85,7 @@ fn round_trip(end: &mut impl End, number: u64) -> Result<(), BenchError> {
 }
 
 /// The measuring side, one way: messages per second, the last of them acknowledged.
-pub(super) fn rate(end: &mut impl End, messages: u64) -> Result<f64, BenchError> {
+pub(crate) fn rate(end: &mut impl End, messages: u64) -> Result<f64, BenchError> {
     let start = Instant::now();
     for number in 0..messages {
         end.send(number)?;
@@ -95,7 +95,7 @@ pub(super) fn rate(end: &mut impl End, messages: u64) -> Result<f64, BenchError>
 }
 
 /// The other side of [`rate`].
-pub(super) fn swallow(end: &mut impl End, messages: u64) -> Result<(), BenchError> {
+pub(crate) fn swallow(end: &mut impl End, messages: u64) -> Result<(), BenchError> {
     for number in 0..messages {
         expect(end.receive(number)?)?;
     }
@@ -104,7 +104,7 @@ pub(super) fn swallow(end: &mut impl End, messages: u64) -> Result<(), BenchErro
 }
 
 /// As [`rate`], with batches.
-pub(super) fn batched_rate(end: &mut impl End, messages: u64) -> Result<f64, BenchError> {
+pub(crate) fn batched_rate(end: &mut impl End, messages: u64) -> Result<f64, BenchError> {
     let start = Instant::now();
     let mut sent = 0;
     while sent < messages {
@@ -117,7 +117,7 @@ pub(super) fn batched_rate(end: &mut impl End, messages: u64) -> Result<f64, Ben
 }
 
 /// The other side of [`batched_rate`].
-pub(super) fn swallow_batches(end: &mut impl End, messages: u64) -> Result<(), BenchError> {
+pub(crate) fn swallow_batches(end: &mut impl End, messages: u64) -> Result<(), BenchError> {
     let mut received = 0;
     while received < messages {
         let count = end.receive_batch(received, BATCH.min(messages - received))?;
@@ -131,7 +131,7 @@ pub(super) fn swallow_batches(end: &mut impl End, messages: u64) -> Result<(), B
 /// The measuring side, one way in bursts that fit any queue, each acknowledged when all subscribers
 /// have all of it. A sample is the time that publishing a burst took, by the messages in it;
 /// waiting for the acknowledgement is no part of it.
-pub(super) fn bursts(end: &mut impl End, budget: Budget) -> Result<Histogram<u64>, BenchError> {
+pub(crate) fn bursts(end: &mut impl End, budget: Budget) -> Result<Histogram<u64>, BenchError> {
     let mut histogram = statistics::histogram();
     let (samples_min, start) = (SAMPLES_MIN.min(budget.count), Instant::now());
     for burst in 0.. {
@@ -154,7 +154,7 @@ pub(super) fn bursts(end: &mut impl End, budget: Budget) -> Result<Histogram<u64
 }
 
 /// The other side of [`bursts`].
-pub(super) fn acknowledge(end: &mut impl End) -> Result<(), BenchError> {
+pub(crate) fn acknowledge(end: &mut impl End) -> Result<(), BenchError> {
     let mut number = 0;
     while end.receive(number)? {
         number += 1;
@@ -166,7 +166,7 @@ pub(super) fn acknowledge(end: &mut impl End) -> Result<(), BenchError> {
 }
 
 /// The other side of [`round_trips`].
-pub(super) fn echo(end: &mut impl End) -> Result<(), BenchError> {
+pub(crate) fn echo(end: &mut impl End) -> Result<(), BenchError> {
     let mut number = 0;
     while end.receive(number)? {
         end.send(number)?;

@@ -25,7 +25,7 @@ const RATE_SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One end: a publisher on one channel, a subscriber on the other.
 #[derive(Debug)]
-pub(super) struct HytheEnd {
+pub(crate) struct HytheEnd {
     case: Case,
     size: usize,
     publisher: Publisher,
@@ -44,7 +44,7 @@ pub(super) struct HytheEnd {
 
 impl HytheEnd {
     /// Joins, and waits until the other side has.
-    pub(super) fn join(
+    pub(crate) fn join(
         pool: &Pool,
         side: Side,
         case: Case,

@@ -7,10 +7,10 @@
 
 pub(crate) mod args;
 pub(crate) mod bars;
-mod case;
-mod end;
+pub(crate) mod case;
+pub(crate) mod end;
 mod floor;
-mod hythe;
+pub(crate) mod hythe;
 mod hythe_batch;
 mod hythe_request;
 mod iceoryx2;
@@ -22,8 +22,8 @@ mod run;
 mod series;
 mod setting;
 mod setup;
-mod side;
-mod stream;
+pub(crate) mod side;
+pub(crate) mod stream;
 mod subject;
 mod sysv;
 
@@ -46,7 +46,7 @@ use crate::pool::BenchPool;
 use crate::statistics::{median, paired_ratio};
 use crate::{bounce, cpus, machine};
 
-pub(crate) use run::echo;
+pub(crate) use run::{echo, round_trips};
 
 const BOUNCES: u32 = 10_000;
 /// Nothing but lines that move.

@@ -122,6 +122,7 @@ pub(super) fn further_subscribers(series: &[Series], pinned: &Pinned) -> Vec<Mea
             figures: Figures::Value {
                 value: median(further(fewest, most)),
             },
+            kernel_copies: None,
             conditions: pinned.clone(),
         })
     };

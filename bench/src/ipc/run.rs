@@ -10,12 +10,12 @@ use hdrhistogram::Histogram;
 use hythe_node::Pool;
 
 use super::args::EchoArguments;
-use super::case::{Pattern, System};
-use super::end::{self, End};
+use super::case::{Case, Pattern, System};
+use super::end::{self, Budget, End};
 use super::floor::{self, FloorEnd};
 use super::hythe::HytheEnd;
 use super::hythe_request::RequestEnd;
-use super::iceoryx2::{Iceoryx2End, Ports, Word};
+use super::iceoryx2::{Iceoryx2End, Place, Ports, Word};
 use super::peer::Peer;
 use super::setting::Setting;
 use super::side::Side;
@@ -23,6 +23,7 @@ use super::stream::StreamEnd;
 use super::sysv::{self, SysvEnd};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
+use crate::pool::BenchPool;
 use crate::{cpus, pool};
 
 /// What came of it.
@@ -134,6 +135,29 @@ impl Setting<'_> {
             Pattern::Single => end::rate(end, messages).map(rate),
             Pattern::Batched => end::batched_rate(end, messages).map(rate),
         }
+    }
+}
+
+/// There and back once, in a pool of its own, for a scenario that compares with it.
+pub(crate) fn round_trips(
+    case: Case,
+    size: usize,
+    budget: Budget,
+    cpus: Option<[usize; 2]>,
+) -> Result<Histogram<u64>, BenchError> {
+    let (pool, iceoryx2, lookout) = (BenchPool::make()?, Place::new(), Lookout::default());
+    let setting = Setting {
+        case,
+        size,
+        budget,
+        cpus,
+        pool: &pool,
+        iceoryx2: &iceoryx2,
+        lookout: &lookout,
+    };
+    match setting.run()? {
+        Outcome::Times(times) => Ok(times),
+        Outcome::Rate { .. } => Err(BenchError::WrongUse(format!("{case} is one way"))),
     }
 }
 

@@ -71,6 +71,7 @@ impl Series {
             unit,
             count: self.count(),
             figures,
+            kernel_copies: None,
             conditions: Pinned { pinned },
         })
     }

@@ -2,7 +2,7 @@
 
 /// Near is the one that measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// Sends first, and holds the clock.
     Near = 0,
     /// Answers.
@@ -10,7 +10,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    pub(super) const fn other(self) -> Self {
+    pub(crate) const fn other(self) -> Self {
         match self {
             Self::Near => Self::Far,
             Self::Far => Self::Near,

@@ -13,7 +13,7 @@ use crate::payload::{fill, is_message};
 /// One end. A blocking call ends when the other process does, and that one is killed when its time
 /// is over.
 #[derive(Debug)]
-pub(super) struct StreamEnd {
+pub(crate) struct StreamEnd {
     input: OwnedFd,
     output: Option<OwnedFd>,
     buffer: Vec<u8>,
@@ -21,7 +21,7 @@ pub(super) struct StreamEnd {
 }
 
 impl StreamEnd {
-    pub(super) fn new(
+    pub(crate) fn new(
         input: OwnedFd,
         output: OwnedFd,
         case: Case,

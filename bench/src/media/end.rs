@@ -4,24 +4,21 @@
 //! Ends when nobody orders any more.
 
 use std::fs::File;
-use std::io::{self, BufRead, Write};
+use std::io;
 use std::net::IpAddr;
-use std::process::{Command, Stdio};
-
-use rustix::mount::{MountFlags, mount};
 
 use super::args::MediaEndArguments;
 use super::calls::{self, CallCase};
 use super::case::Case;
 use super::job::Job;
 use super::lossy::{self, LossyCase, Relay};
-use super::message::{Answer, Link, Order, Source};
+use super::message::{Answer, Order, Source};
 use super::plays::{self, PlaysCase};
 use super::receiver::Receiver;
 use super::sender;
 use super::tally::Checker;
-use crate::cpus;
 use crate::error::BenchError;
+use crate::network::{Link, answer, begin, next_order, put_up};
 
 /// What it knows.
 struct End {
@@ -33,17 +30,7 @@ struct End {
 
 /// Takes orders.
 pub(crate) fn run(arguments: &MediaEndArguments) -> Result<(), BenchError> {
-    if let Some(cpu) = arguments.cpu {
-        cpus::pin(cpu)?;
-    }
-    // Seen by this process only, since its mounts are its own: what is made there goes with it.
-    mount(
-        "hythe-bench",
-        "/dev/shm",
-        "tmpfs",
-        MountFlags::empty(),
-        None,
-    )?;
+    begin(arguments.cpu)?;
     let sources: Vec<Source> = serde_json::from_str(&arguments.sources).map_err(io::Error::from)?;
     let mut end = End {
         sources: sources.into_iter().map(|source| (source, None)).collect(),
@@ -55,22 +42,6 @@ pub(crate) fn run(arguments: &MediaEndArguments) -> Result<(), BenchError> {
         answer(&answered.unwrap_or_else(|error| Answer::Failed(error.to_string())))?;
     }
     Ok(())
-}
-
-/// None: nobody is there any more.
-fn next_order() -> Result<Option<Order>, BenchError> {
-    let mut line = String::new();
-    if io::stdin().lock().read_line(&mut line)? == 0 {
-        return Ok(None);
-    }
-    Ok(Some(serde_json::from_str(&line).map_err(io::Error::from)?))
-}
-
-fn answer(answer: &Answer) -> Result<(), BenchError> {
-    let line = serde_json::to_string(answer).map_err(io::Error::from)? + "\n";
-    let mut out = io::stdout().lock();
-    out.write_all(line.as_bytes())?;
-    Ok(out.flush()?)
 }
 
 impl End {
@@ -114,7 +85,7 @@ impl End {
         answer(&Answer::Ready)?;
         receiver.run(&mut checker, io::stdin())?;
         // None: the bench has ended, and so will this process.
-        next_order()?;
+        next_order::<Order>()?;
         Ok(Answer::Received(checker.tally()))
     }
 
@@ -122,33 +93,29 @@ impl End {
         let receiver = calls::Receiver::open(case, self.address()?)?;
         answer(&Answer::Ready)?;
         let arrivals = receiver.run(io::stdin())?;
-        next_order()?;
+        next_order::<Order>()?;
         Ok(Answer::Arrivals(arrivals))
     }
 
     fn take(&self, case: LossyCase) -> Result<Answer, BenchError> {
         let ready = || answer(&Answer::Ready);
         let taken = lossy::receive(case, self.address()?, ready, io::stdin())?;
-        next_order()?;
+        next_order::<Order>()?;
         Ok(Answer::Taken(taken))
     }
 
     fn watch(&self, case: PlaysCase) -> Result<Answer, BenchError> {
         let ready = || answer(&Answer::Ready);
         let watched = plays::watch(case, self.address()?, ready, io::stdin())?;
-        next_order()?;
+        next_order::<Order>()?;
         Ok(Answer::Watched(watched))
     }
 
     fn pass(&self, seed: u64) -> Result<Answer, BenchError> {
         let [near, far] = [self.link(0)?, self.link(1)?];
-        let relay = Relay::open(
-            ip(&near.address)?,
-            ip(&far.address)?,
-            ip(&far.other_address)?,
-        )?;
+        let relay = Relay::open(near.own_ip()?, far.own_ip()?, far.other_ip()?)?;
         answer(&Answer::Ready)?;
-        let (passed, order) = relay.run(seed, next_order);
+        let (passed, order) = relay.run(seed, next_order::<Order>);
         order?;
         Ok(Answer::Passed(passed))
     }
@@ -160,12 +127,12 @@ impl End {
 
     /// Its own.
     fn address(&self) -> Result<IpAddr, BenchError> {
-        ip(&self.link(0)?.address)
+        self.link(0)?.own_ip()
     }
 
     /// Whom it sends to.
     fn other(&self) -> Result<IpAddr, BenchError> {
-        ip(&self.link(0)?.other_address)
+        self.link(0)?.other_ip()
     }
 
     fn place(&self, case: Case) -> Result<usize, BenchError> {
@@ -186,54 +153,4 @@ impl End {
         }
         Ok(media.as_deref().unwrap_or_default())
     }
-}
-
-/// Address, interface, and the other end as a neighbour that nobody needs to ask for: packets would
-/// be dropped meanwhile.
-fn put_up(link: &Link) -> Result<(), BenchError> {
-    let Link {
-        interface,
-        address,
-        other_address,
-        other_mac,
-    } = link;
-    let other = other_address.split('/').next().unwrap_or_default();
-    ip_command(&["address", "add", address, "dev", interface])?;
-    ip_command(&["link", "set", interface, "up"])?;
-    ip_command(&[
-        "neighbour",
-        "replace",
-        other,
-        "lladdr",
-        other_mac,
-        "dev",
-        interface,
-        "nud",
-        "permanent",
-    ])
-}
-
-/// Runs `ip`, of iproute2.
-pub(super) fn ip_command(words: &[&str]) -> Result<(), BenchError> {
-    let run = Command::new("ip").args(words).stdin(Stdio::null()).output();
-    let output = run.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => BenchError::Unable(
-            "the program `ip` is missing: install iproute2 (`make setup` does)".to_owned(),
-        ),
-        _ => error.into(),
-    })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(BenchError::Unable(format!(
-        "`ip {}`: {said}",
-        words.join(" ")
-    )))
-}
-
-fn ip(address: &str) -> Result<IpAddr, BenchError> {
-    let bare = address.split('/').next().unwrap_or_default();
-    bare.parse()
-        .map_err(|_| BenchError::WrongUse(format!("{address} is no address")))
 }

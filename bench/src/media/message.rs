@@ -7,6 +7,7 @@ use super::case::{Case, Content};
 use super::job::Sent;
 use super::lossy::{LossyCase, Passed, Streamed, Taken};
 use super::plays::{Play, Played, PlaysCase, Watched};
+use crate::network::{self, Link};
 
 /// A file with media, and what it has in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,16 +46,6 @@ pub(super) enum Order {
     Play(Play),
 }
 
-/// One end of the link.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Link {
-    pub(super) interface: String,
-    /// With the length of the prefix.
-    pub(super) address: String,
-    pub(super) other_address: String,
-    pub(super) other_mac: String,
-}
-
 /// From an end.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
@@ -70,6 +61,27 @@ pub(super) enum Answer {
     Watched(Watched),
     /// It cannot.
     Failed(String),
+}
+
+impl network::Order for Order {
+    type Answer = Answer;
+
+    fn join(link: Link) -> Self {
+        Self::Join(link)
+    }
+}
+
+impl network::Answer for Answer {
+    fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready)
+    }
+
+    fn failure(&self) -> Option<&str> {
+        match self {
+            Self::Failed(why) => Some(why),
+            _ => None,
+        }
+    }
 }
 
 /// What arrived, of all destinations together.

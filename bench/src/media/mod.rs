@@ -22,7 +22,6 @@ mod packets;
 mod paper;
 mod plan;
 mod plays;
-mod process;
 mod program;
 mod ratios;
 mod receiver;

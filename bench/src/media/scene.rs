@@ -1,27 +1,18 @@
-//! Processes with a network each, and veth links between them: two, or three with a way that loses
-//! in the middle.
-//!
-//! Nothing has a name that others see: a network is held by its process alone and goes with it, and
-//! the link with the networks. The host's own network is not touched.
+//! Processes with a network each (`network`), and veth links between them: two, or three with a way
+//! that loses in the middle.
 
 use super::calls::{CallCase, CallRound};
 use super::case::Case;
-use super::end::ip_command;
 use super::job::Sent;
 use super::lossy::{LossyCase, LossyOutcome};
-use super::message::{Answer, Link, Order, Source, Tally};
+use super::message::{Answer, Order, Source, Tally};
 use super::plays::{Play, PlaysRound};
-use super::process::Process;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::machine::CpuTimes;
+use crate::network::{self, LinkPlan, connect};
 
-/// Both ends of a link.
-struct LinkPlan {
-    interface: &'static str,
-    addresses: [&'static str; 2],
-    macs: [&'static str; 2],
-}
+type Process = network::Process<Order>;
 
 const DIRECT: LinkPlan = LinkPlan {
     interface: "hythe0",
@@ -56,8 +47,8 @@ impl Scene {
         lookout: &Lookout,
     ) -> Result<Self, BenchError> {
         let [near, far] = cpus.map_or([None; 2], |cpus| cpus.map(Some));
-        let mut sender = Process::start("sender", near, sources, lookout)?;
-        let mut receiver = Process::start("receiver", far, sources, lookout)?;
+        let mut sender = start("sender", near, sources, lookout)?;
+        let mut receiver = start("receiver", far, sources, lookout)?;
         connect(&DIRECT, [&mut sender, &mut receiver])?;
         Ok(Self { sender, receiver })
     }
@@ -120,9 +111,9 @@ impl LossyScene {
     /// Needs the right to make networks. The relay runs where a CPU is free.
     pub(super) fn set(cpus: Option<[usize; 2]>, lookout: &Lookout) -> Result<Self, BenchError> {
         let [near, far] = cpus.map_or([None; 2], |cpus| cpus.map(Some));
-        let mut sender = Process::start("sender", near, &[], lookout)?;
-        let mut relay = Process::start("relay", None, &[], lookout)?;
-        let mut receiver = Process::start("receiver", far, &[], lookout)?;
+        let mut sender = start("sender", near, &[], lookout)?;
+        let mut relay = start("relay", None, &[], lookout)?;
+        let mut receiver = start("receiver", far, &[], lookout)?;
         connect(&NEAR, [&mut sender, &mut relay])?;
         connect(&FAR, [&mut relay, &mut receiver])?;
         Ok(Self {
@@ -156,25 +147,13 @@ impl LossyScene {
     }
 }
 
-/// Makes a link and has both put up their ends.
-fn connect(link: &LinkPlan, ends: [&mut Process; 2]) -> Result<(), BenchError> {
-    let [one, other] = [&ends[0], &ends[1]].map(|end| end.id().to_string());
-    let LinkPlan {
-        interface,
-        addresses,
-        macs,
-    } = *link;
-    ip_command(&[
-        "link", "add", interface, "address", macs[0], "netns", &one, "type", "veth", "peer",
-        "name", interface, "address", macs[1], "netns", &other,
-    ])?;
-    for (own, end) in ends.into_iter().enumerate() {
-        end.order(&Order::Join(Link {
-            interface: interface.to_owned(),
-            address: addresses[own].to_owned(),
-            other_address: addresses[1 - own].to_owned(),
-            other_mac: macs[1 - own].to_owned(),
-        }))?;
-    }
-    Ok(())
+/// An end that knows these files.
+fn start(
+    name: &'static str,
+    cpu: Option<usize>,
+    sources: &[Source],
+    lookout: &Lookout,
+) -> Result<Process, BenchError> {
+    let sources = serde_json::to_string(sources).map_err(std::io::Error::from)?;
+    Process::start(name, &["media-end", "--sources", &sources], cpu, lookout)
 }

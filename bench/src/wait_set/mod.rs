@@ -78,6 +78,7 @@ impl Series {
                 percentiles: statistics::percentiles(&self.rounds),
                 histogram: statistics::encode(&self.rounds)?,
             },
+            kernel_copies: None,
             conditions: conditions.clone(),
         })
     }

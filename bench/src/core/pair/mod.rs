@@ -28,11 +28,11 @@ use self::payload::Payload;
 use self::with_core::Direction;
 use super::args::CoreArguments;
 use super::board::{self, Running};
-use super::times::{Place, RunConditions, TimesReport, of_document};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::others::Others;
 use crate::statistics::{histogram, record};
+use crate::times::{Labels, Place, RunConditions, TimesReport, of_document};
 use crate::{cpus, machine};
 
 pub(super) use self::ground::CREATE;
@@ -165,7 +165,11 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<TimesReport, BenchError> 
     let mut times = report::of_pairs(&series, cpus, &core);
     let ratios = report::ratios(&series, &times);
     times.extend(report::of_pages(touched, cpus[0]));
-    let labels = ("case, ns by message or page", report::bar_of as fn(&_) -> _);
+    let labels = Labels {
+        bench: "core",
+        cases: "case, ns by message or page",
+        bar_of: report::bar_of,
+    };
     Ok(TimesReport::new(of_document(&times)?, ratios, run, labels))
 }
 

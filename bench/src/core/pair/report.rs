@@ -2,7 +2,6 @@
 
 use clap::ValueEnum as _;
 
-use super::super::times::{Place, Times};
 use super::first_touch::{BYTES, Touched};
 use super::ground::Kind;
 use super::payload::Payload;
@@ -10,6 +9,7 @@ use super::{Case, Placement, Series, System};
 use crate::bar::Bar;
 use crate::document::Ratio;
 use crate::statistics;
+use crate::times::{Place, Times};
 
 /// From what size on two CPUs are to be faster, and by how much.
 const AIM: (usize, Bar) = (1 << 20, Bar::AtLeast(1.4));
@@ -30,6 +30,7 @@ pub(super) fn of_pairs(series: &[Series], cpus: [usize; 2], core: &Place) -> Vec
             size: series.size,
             metric: "message",
             rounds: series.rounds.clone(),
+            kernel_copies: None,
             place: Place { pinned, ..place },
         }
     };
@@ -43,6 +44,7 @@ pub(super) fn of_pages(touched: Vec<Touched>, cpu: usize) -> impl Iterator<Item 
         size: BYTES,
         metric: "page",
         rounds: touched.rounds,
+        kernel_copies: None,
         place: Place {
             pinned: vec![cpu],
             ..Place::default()

@@ -21,10 +21,10 @@ use self::case::System;
 use self::program::{Film, Played};
 use super::args::CoreArguments;
 use super::board;
-use super::times::{RunConditions, TimesReport};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::others::Others;
+use crate::times::{RunConditions, TimesReport};
 use crate::{cpus, machine, product};
 
 pub(crate) use self::table::render;

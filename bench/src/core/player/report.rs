@@ -2,7 +2,6 @@
 
 use hdrhistogram::Histogram;
 
-use super::super::times::{Place, RunConditions, Times, TimesReport, of_document};
 use super::Series;
 use super::case::System;
 use super::metric::Metric;
@@ -10,6 +9,7 @@ use crate::bar::Bar::{self, AtLeast};
 use crate::document::{Figures, Measurement, Ratio};
 use crate::error::BenchError;
 use crate::statistics::{histogram, paired_ratio};
+use crate::times::{Labels, Place, RunConditions, Times, TimesReport, of_document};
 
 /// The paper's figure is the first metric; the system that all are compared with the first system.
 const BELOW: System = System::Hythe;
@@ -27,7 +27,11 @@ pub(super) fn of(series: &[Series], run: RunConditions) -> Result<TimesReport, B
     for series in series {
         rows.extend(series.counts(&cpus));
     }
-    let labels = ("player, ns", bar_of as fn(&_) -> _);
+    let labels = Labels {
+        bench: "core",
+        cases: "player, ns",
+        bar_of,
+    };
     Ok(TimesReport::new(rows, ratios(series, &cpus), run, labels))
 }
 
@@ -110,6 +114,7 @@ impl Series {
             size: self.size(),
             metric: metric.name(),
             rounds,
+            kernel_copies: None,
             place: self.place(cpus),
         })
     }
@@ -127,6 +132,7 @@ impl Series {
             figures: Figures::Value {
                 value: value as f64,
             },
+            kernel_copies: None,
             conditions: self.place(cpus),
         };
         [

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::super::times::{TimesReport, write_head, write_ratios};
 use crate::document::Figures;
+use crate::times::{TimesReport, write_head, write_ratios};
 
 /// Of the paper on memory shared between the cores of a dual-core system.
 const PAPER: &str = "\

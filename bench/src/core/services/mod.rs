@@ -27,10 +27,10 @@ use self::end::Side;
 use super::args::CoreArguments;
 use super::board::{self, Running};
 use super::run::{Budget, sample};
-use super::times::{Place, RunConditions, Times, TimesReport, of_document};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::others::Others;
+use crate::times::{Labels, Place, RunConditions, Times, TimesReport, of_document};
 use crate::{cpus, machine};
 
 pub(crate) use self::far::{ServiceArguments, answer};
@@ -92,7 +92,11 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<TimesReport, BenchError> 
         objection: None,
     };
     let ratios = ratios::all(&cases, &times);
-    let labels = ("service, ns", (|_| None) as fn(&_) -> _);
+    let labels = Labels {
+        bench: "core",
+        cases: "service, ns",
+        bar_of: |_| None,
+    };
     Ok(TimesReport::new(of_document(&times)?, ratios, run, labels))
 }
 
@@ -110,6 +114,7 @@ fn row(case: Case, cpus: [usize; 2], core: &Place) -> Times {
             _ => "round_trip",
         },
         rounds: Vec::new(),
+        kernel_copies: None,
         place,
     }
 }

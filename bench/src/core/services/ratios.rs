@@ -3,10 +3,10 @@
 use clap::ValueEnum as _;
 
 use super::super::case::word;
-use super::super::times::Times;
 use super::case::{Case, Service, System, Wait};
 use crate::document::Ratio;
 use crate::statistics::paired_ratio;
+use crate::times::Times;
 
 /// All of them.
 pub(super) fn all(cases: &[Case], times: &[Times]) -> Vec<Ratio> {

@@ -1,6 +1,5 @@
-//! What the comparisons beside the table of round trips have in common (`pair`, `services`,
-//! `player`): times by case and size over the rounds, as a `hythe.result/1` document, and for
-//! people.
+//! Times by case and size over the rounds, as a `hythe.result/1` document, and for people: what
+//! comparisons have in common that are no table of their own.
 
 use std::fmt::Write;
 
@@ -15,28 +14,30 @@ use crate::{machine, statistics};
 
 /// All rounds of a case at a size.
 #[derive(Debug)]
-pub(super) struct Times {
-    pub(super) case: String,
-    pub(super) size: usize,
-    pub(super) metric: &'static str,
-    pub(super) rounds: Vec<Histogram<u64>>,
-    pub(super) place: Place,
+pub(crate) struct Times {
+    pub(crate) case: String,
+    pub(crate) size: usize,
+    pub(crate) metric: &'static str,
+    pub(crate) rounds: Vec<Histogram<u64>>,
+    pub(crate) place: Place,
+    /// Of each message, where they are known.
+    pub(crate) kernel_copies: Option<u32>,
 }
 
 /// Where the sides of a case ran.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Their CPUs, one number twice where they shared it.
-    pub(super) pinned: Vec<usize>,
+    pub(crate) pinned: Vec<usize>,
     /// Whose core is one of the sides.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) board: Option<String>,
-    pub(super) emulated: bool,
+    pub(crate) board: Option<String>,
+    pub(crate) emulated: bool,
 }
 
 impl Place {
     /// Of a case without a core.
-    pub(super) fn on(cpus: &[usize]) -> Self {
+    pub(crate) fn on(cpus: &[usize]) -> Self {
         Self {
             pinned: cpus.to_vec(),
             ..Self::default()
@@ -46,23 +47,25 @@ impl Place {
 
 /// How it was measured.
 #[derive(Debug)]
-pub(super) struct RunConditions {
-    pub(super) cpus: [usize; 2],
-    pub(super) rounds: u32,
-    pub(super) load_before: f64,
+pub(crate) struct RunConditions {
+    pub(crate) cpus: [usize; 2],
+    pub(crate) rounds: u32,
+    pub(crate) load_before: f64,
     /// Of the time of the CPUs, what others had.
-    pub(super) others: f64,
-    pub(super) skipped: Vec<String>,
+    pub(crate) others: f64,
+    pub(crate) skipped: Vec<String>,
     /// What the cases themselves say against their figures.
-    pub(super) objection: Option<String>,
+    pub(crate) objection: Option<String>,
 }
 
-/// What people see of it beside the figures.
+/// What it is called, and what people see of it beside the figures.
 #[derive(Debug)]
-struct Labels {
+pub(crate) struct Labels {
+    /// The scenario.
+    pub(crate) bench: &'static str,
     /// Above the column of cases.
-    cases: &'static str,
-    bar_of: fn(&Ratio) -> Option<Bar>,
+    pub(crate) cases: &'static str,
+    pub(crate) bar_of: fn(&Ratio) -> Option<Bar>,
 }
 
 /// The document.
@@ -73,8 +76,8 @@ pub(crate) struct TimesReport {
     command: String,
     commit: String,
     machine: Machine,
-    pub(super) results: Vec<Measurement<Place>>,
-    pub(super) ratios: Vec<Ratio>,
+    pub(crate) results: Vec<Measurement<Place>>,
+    pub(crate) ratios: Vec<Ratio>,
     pub(crate) conditions: Conditions,
     #[serde(skip)]
     labels: Labels,
@@ -99,13 +102,13 @@ pub(crate) struct Conditions {
 
 impl Times {
     /// The median time of each round, which ratios are made of.
-    pub(super) fn medians(&self) -> Vec<f64> {
+    pub(crate) fn medians(&self) -> Vec<f64> {
         let median = |round: &Histogram<u64>| round.value_at_quantile(0.5) as f64;
         self.rounds.iter().map(median).collect()
     }
 
     /// The samples of all rounds as those of one.
-    pub(super) fn into_one_round(self) -> Result<Self, BenchError> {
+    pub(crate) fn into_one_round(self) -> Result<Self, BenchError> {
         Ok(Self {
             rounds: vec![statistics::sum(&self.rounds)?],
             ..self
@@ -123,28 +126,29 @@ impl Times {
                 percentiles: statistics::percentiles(&self.rounds),
                 histogram: statistics::encode(&self.rounds)?,
             },
+            kernel_copies: self.kernel_copies,
             conditions: self.place.clone(),
         })
     }
 }
 
 /// The rows of a document.
-pub(super) fn of_document(times: &[Times]) -> Result<Vec<Measurement<Place>>, BenchError> {
+pub(crate) fn of_document(times: &[Times]) -> Result<Vec<Measurement<Place>>, BenchError> {
     times.iter().map(Times::measurement).collect()
 }
 
 impl TimesReport {
     /// Figures of CPUs that others used are shown, and not valid.
-    pub(super) fn new(
+    pub(crate) fn new(
         results: Vec<Measurement<Place>>,
         ratios: Vec<Ratio>,
         run: RunConditions,
-        (cases, bar_of): (&'static str, fn(&Ratio) -> Option<Bar>),
+        labels: Labels,
     ) -> Self {
         let invalid = run.invalid();
         Self {
             schema: SCHEMA,
-            bench: "core",
+            bench: labels.bench,
             command: machine::command(),
             commit: machine::commit(),
             machine: machine::describe(),
@@ -160,7 +164,7 @@ impl TimesReport {
                 skipped: run.skipped,
                 invalid,
             },
-            labels: Labels { cases, bar_of },
+            labels,
         }
     }
 }
@@ -211,7 +215,7 @@ fn write_all(out: &mut String, report: &TimesReport) -> std::fmt::Result {
 }
 
 /// Each with what is wanted of it.
-pub(super) fn write_ratios(out: &mut String, report: &TimesReport) -> std::fmt::Result {
+pub(crate) fn write_ratios(out: &mut String, report: &TimesReport) -> std::fmt::Result {
     writeln!(out, "\n{:<54}{:>9}{:>9}", "ratio", "bytes", "value")?;
     for ratio in &report.ratios {
         let wanted = verdict((report.labels.bar_of)(ratio), ratio.value);
@@ -222,7 +226,7 @@ pub(super) fn write_ratios(out: &mut String, report: &TimesReport) -> std::fmt::
 }
 
 /// What was measured where, and what stood in the way.
-pub(super) fn write_head(out: &mut String, report: &TimesReport) -> std::fmt::Result {
+pub(crate) fn write_head(out: &mut String, report: &TimesReport) -> std::fmt::Result {
     let (machine, conditions) = (&report.machine, &report.conditions);
     writeln!(
         out,

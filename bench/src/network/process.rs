@@ -2,12 +2,13 @@
 //! bench.
 
 use std::io::{BufRead, BufReader, Write};
+use std::marker::PhantomData;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use super::message::{Answer, Order, Source};
+use super::message::{Answer, Order};
 use crate::error::BenchError;
 use crate::lookout::{Lookout, NAP};
 
@@ -16,28 +17,28 @@ const BOUND: Duration = Duration::from_secs(120);
 
 /// Killed and waited for when dropped.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process<O> {
     name: &'static str,
     child: Child,
     orders: Option<ChildStdin>,
     answers: Receiver<String>,
     lookout: Lookout,
+    orders_of: PhantomData<fn(O)>,
 }
 
-impl Process {
-    /// Starts this program as an end, with a network and mounts of its own, which nothing but this
-    /// process holds. The calling thread must live as long as the end shall.
-    pub(super) fn start(
+impl<O: Order> Process<O> {
+    /// Starts this program with these arguments as an end, with a network and mounts of its own,
+    /// which nothing but this process holds. The calling thread must live as long as the end shall.
+    pub(crate) fn start(
         name: &'static str,
+        arguments: &[&str],
         cpu: Option<usize>,
-        sources: &[Source],
         lookout: &Lookout,
     ) -> Result<Self, BenchError> {
         let mut command = Command::new("unshare");
         command.args(["--net", "--mount", "--"]);
         command.arg(std::env::current_exe()?);
-        let sources = serde_json::to_string(sources).map_err(std::io::Error::from)?;
-        command.args(["media-end", "--sources", &sources]);
+        command.args(arguments);
         if let Some(cpu) = cpu {
             command.args(["--cpu", &cpu.to_string()]);
         }
@@ -70,6 +71,7 @@ impl Process {
             orders,
             answers,
             lookout: lookout.clone(),
+            orders_of: PhantomData,
         };
         // From here on it has its network.
         process.expect_ready()?;
@@ -77,12 +79,12 @@ impl Process {
     }
 
     /// By which `ip` finds its network.
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Orders, and waits for the answer.
-    pub(super) fn ask(&mut self, order: &Order) -> Result<Answer, BenchError> {
+    pub(crate) fn ask(&mut self, order: &O) -> Result<O::Answer, BenchError> {
         let line = serde_json::to_string(order).map_err(std::io::Error::from)? + "\n";
         if let Some(orders) = &mut self.orders {
             // A process that is gone is noticed by the missing answer, which says more.
@@ -92,37 +94,39 @@ impl Process {
     }
 
     /// Orders what is answered with `Ready`.
-    pub(super) fn order(&mut self, order: &Order) -> Result<(), BenchError> {
-        match self.ask(order)? {
-            Answer::Ready => Ok(()),
-            other => Err(self.surprise(&other)),
-        }
+    pub(crate) fn order(&mut self, order: &O) -> Result<(), BenchError> {
+        let answer = self.ask(order)?;
+        self.ready(&answer)
     }
 
     /// It said something else than was asked for.
-    pub(super) fn surprise(&self, answer: &Answer) -> BenchError {
+    pub(crate) fn surprise(&self, answer: &O::Answer) -> BenchError {
         BenchError::Invalid(format!("the {} said {answer:?}", self.name))
     }
 
     fn expect_ready(&self) -> Result<(), BenchError> {
-        match self.answer()? {
-            Answer::Ready => Ok(()),
-            other => Err(self.surprise(&other)),
+        let answer = self.answer()?;
+        self.ready(&answer)
+    }
+
+    fn ready(&self, answer: &O::Answer) -> Result<(), BenchError> {
+        match answer.is_ready() {
+            true => Ok(()),
+            false => Err(self.surprise(answer)),
         }
     }
 
-    fn answer(&self) -> Result<Answer, BenchError> {
+    fn answer(&self) -> Result<O::Answer, BenchError> {
         let asked = Instant::now();
         loop {
             self.lookout.check_stop()?;
             match self.answers.recv_timeout(NAP) {
                 Ok(line) => {
-                    let answer = serde_json::from_str(&line).map_err(std::io::Error::from)?;
-                    return match answer {
-                        Answer::Failed(why) => {
-                            Err(BenchError::Unable(format!("the {}: {why}", self.name)))
-                        }
-                        answer => Ok(answer),
+                    let answer: O::Answer =
+                        serde_json::from_str(&line).map_err(std::io::Error::from)?;
+                    return match answer.failure() {
+                        Some(why) => Err(BenchError::Unable(format!("the {}: {why}", self.name))),
+                        None => Ok(answer),
                     };
                 }
                 Err(RecvTimeoutError::Timeout) if asked.elapsed() < BOUND => {}
@@ -135,7 +139,7 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl<O> Drop for Process<O> {
     fn drop(&mut self) {
         // It has ended already, or does so now; there is nobody to tell.
         let _ = self.child.kill();

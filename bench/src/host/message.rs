@@ -1,0 +1,90 @@
+//! What the bench and its two ends say to each other: one line of JSON each.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::case::Case;
+use crate::ipc::end::Budget;
+use crate::network::{self, Link};
+
+/// One case at one size.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Run {
+    pub(super) case: Case,
+    pub(super) size: usize,
+    /// Samples, at most.
+    pub(super) count: u64,
+    pub(super) time: Duration,
+}
+
+impl Run {
+    pub(super) const fn budget(&self) -> Budget {
+        Budget {
+            count: self.count,
+            time: self.time,
+        }
+    }
+}
+
+/// To an end.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Put up a link's end and know the other. Answer: `Ready`.
+    Join(Link),
+    /// To the far end: send back what comes. Answer: `Listening`, and when the other end has
+    /// finished, to [`Order::Collect`], `Ready`.
+    Echo(Run),
+    /// To the near end: there and back with the far end, which listens at this port. Answer:
+    /// `Measured`.
+    Measure(Run, u16),
+    /// To the near end: there and back with a process of the same host, on these CPUs. Answer:
+    /// `Measured`.
+    MeasureLocally(Run, Option<[usize; 2]>),
+    /// To the far end, when the near one has measured. Answer: `Ready`.
+    Collect,
+    /// To the near end: make a realm, start an agent, and add the far host, which has this process.
+    /// Answer: `Ready`.
+    Introduce { far: u32, far_pool: String },
+    /// To the far end: what its pool is called. Answer: `Pool`.
+    Prepare,
+    /// The agent ends. Answer: `Ready`.
+    Part { is_near: bool },
+    /// The ledger of the pool adds up, and all of it is free. Answer: `Ready`.
+    Audit,
+}
+
+/// From an end.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Answer {
+    Ready,
+    /// At this port; 0 where none is needed.
+    Listening(u16),
+    /// Its name.
+    Pool(String),
+    /// Base64 of an HdrHistogram V2.
+    Measured(String),
+    /// It cannot.
+    Failed(String),
+}
+
+impl network::Order for Order {
+    type Answer = Answer;
+
+    fn join(link: Link) -> Self {
+        Self::Join(link)
+    }
+}
+
+impl network::Answer for Answer {
+    fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready)
+    }
+
+    fn failure(&self) -> Option<&str> {
+        match self {
+            Self::Failed(why) => Some(why),
+            _ => None,
+        }
+    }
+}

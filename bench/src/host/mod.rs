@@ -1,0 +1,200 @@
+//! Scenario `host`: two hosts, there and back, beside the floors and what people use today.
+//!
+//! Both hosts are this machine, each with a network and a `/dev/shm` of its own (`scene`); an `end`
+//! is a host, and takes orders (`message`). Rounds go over all sizes and, within a size, over all
+//! cases, so that what is compared was measured next to each other. Afterwards both ledgers are
+//! audited.
+
+mod agents;
+pub(crate) mod args;
+mod case;
+mod end;
+mod message;
+mod outside;
+mod ratios;
+mod scene;
+mod udp;
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use indicatif::ProgressBar;
+use rustix::process::geteuid;
+
+use self::args::{HostArguments, Scale};
+use self::case::{Case, Reach, System, Wait};
+use self::message::Run;
+use self::scene::Scene;
+use crate::error::BenchError;
+use crate::lookout::Lookout;
+use crate::others::Others;
+use crate::times::{Labels, Place, RunConditions, Times, TimesReport, of_document};
+use crate::{cpus, machine};
+
+pub(crate) use self::end::run as run_end;
+
+/// All rounds of a case at a size.
+#[derive(Debug)]
+struct Series {
+    case: Case,
+    size: usize,
+    rounds: Vec<Histogram<u64>>,
+}
+
+impl Series {
+    /// The median time of each round, which ratios are made of.
+    fn medians(&self) -> Vec<f64> {
+        let median = |round: &Histogram<u64>| round.value_at_quantile(0.5) as f64;
+        self.rounds.iter().map(median).collect()
+    }
+}
+
+/// Measures what the arguments ask for.
+pub(crate) fn run(arguments: &HostArguments) -> Result<TimesReport, BenchError> {
+    machine::look_at_sources();
+    if !geteuid().is_root() {
+        return Err(BenchError::Unable(
+            "scenario host makes two networks and the link between them: run it as root".to_owned(),
+        ));
+    }
+    let lookout = Lookout::on_signals()?;
+    let load_before = machine::load();
+    let cpus = cpus::choose()?;
+    let scale = arguments.scale();
+    let (mut series, skipped) = plan(arguments, &scale, cpus.is_some());
+    if series.is_empty() {
+        return Err(BenchError::WrongUse(
+            "no case fits all of --systems, --reaches, --waits and --payloads on this machine"
+                .to_owned(),
+        ));
+    }
+    let folder = tempfile::tempdir()?;
+    let others = Others::watch(&cpus.map_or_else(|| vec![0], Vec::from), &[])?;
+    let mut scene = Scene::set(cpus, &folder.path().display().to_string(), &lookout)?;
+    measure(&scale, &mut series, &mut scene, &lookout)?;
+    scene.audit()?;
+    drop(scene);
+    let conditions = RunConditions {
+        cpus: cpus.unwrap_or_default(),
+        rounds: scale.rounds,
+        load_before,
+        others: others.share()?,
+        skipped,
+        objection: None,
+    };
+    let labels = Labels {
+        bench: "host",
+        cases: "case, ns",
+        bar_of: ratios::bar_of,
+    };
+    let ratios = ratios::all(&series);
+    let place = Place::on(&conditions.cpus);
+    let times: Vec<Times> = series.into_iter().map(|row| row.times(&place)).collect();
+    Ok(TimesReport::new(
+        of_document(&times)?,
+        ratios,
+        conditions,
+        labels,
+    ))
+}
+
+impl Series {
+    fn times(self, place: &Place) -> Times {
+        Times {
+            kernel_copies: self.case.kernel_copies(),
+            case: self.case.to_string(),
+            size: self.size,
+            metric: "round_trip",
+            rounds: self.rounds,
+            place: place.clone(),
+        }
+    }
+}
+
+/// What is measured, and what is not, and why.
+fn plan(arguments: &HostArguments, scale: &Scale, two_cpus: bool) -> (Vec<Series>, Vec<String>) {
+    let wanted = case::all().into_iter().filter(|case| {
+        contains(&arguments.systems, &case.system)
+            && contains(&arguments.reaches, &case.reach)
+            && contains(&arguments.waits, &case.wait)
+            && contains(&arguments.payloads, &case.payload)
+    });
+    let mut skipped = Vec::new();
+    let mut cases = Vec::new();
+    for case in wanted {
+        match why_not(case, two_cpus) {
+            Some(why) => skipped.push(format!("{case}: {why}")),
+            None => cases.push(case),
+        }
+    }
+    let mut series = Vec::new();
+    for &size in &scale.sizes {
+        for &case in &cases {
+            match size <= case.bytes_max() {
+                true => series.push(Series {
+                    case,
+                    size,
+                    rounds: Vec::new(),
+                }),
+                false => skipped.push(format!("{case}, {size} bytes: more than a message holds")),
+            }
+        }
+    }
+    (series, skipped)
+}
+
+/// Why this machine cannot measure a case.
+fn why_not(case: Case, two_cpus: bool) -> Option<String> {
+    if case.wait == Wait::Poll && !two_cpus {
+        return Some("both sides would spin on the only CPU".to_owned());
+    }
+    match (case.system, case.reach) {
+        (System::FloorTls | System::Zenoh, _) => outside::why_not(),
+        (System::HytheTls, Reach::Remote) => agents::why_not(),
+        _ => None,
+    }
+}
+
+/// No choice is every choice.
+fn contains<T: PartialEq>(chosen: &[T], value: &T) -> bool {
+    chosen.is_empty() || chosen.contains(value)
+}
+
+/// All rounds of all cases at all sizes.
+fn measure(
+    scale: &Scale,
+    series: &mut [Series],
+    scene: &mut Scene,
+    lookout: &Lookout,
+) -> Result<(), BenchError> {
+    let is_across =
+        |row: &Series| (row.case.system, row.case.reach) == (System::HytheTls, Reach::Remote);
+    let is_joined = series.iter().any(is_across);
+    if is_joined {
+        scene.join()?;
+    }
+    let runs = series.len() as u64 * u64::from(scale.rounds);
+    let time = Duration::from_secs_f64(scale.seconds / runs as f64);
+    // Shown on a terminal only.
+    let bar = ProgressBar::new(runs);
+    for _ in 0..scale.rounds {
+        for row in series.iter_mut() {
+            lookout.check_stop()?;
+            let run = Run {
+                case: row.case,
+                size: row.size,
+                count: scale.count,
+                time,
+            };
+            let measured = scene.measure(&run);
+            row.rounds
+                .push(measured.map_err(|error| error.of(&row.case, row.size))?);
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    match is_joined {
+        true => scene.part(),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,90 @@
+//! Two hosts: processes with a network each, joined by a veth link, as far apart as the CPUs of the
+//! machine allow.
+
+use hdrhistogram::Histogram;
+
+use super::case::Reach;
+use super::message::{Answer, Order, Run};
+use crate::error::BenchError;
+use crate::lookout::Lookout;
+use crate::network::{self, LinkPlan, connect};
+use crate::statistics;
+
+type Process = network::Process<Order>;
+
+const LINK: LinkPlan = LinkPlan {
+    interface: "hythe0",
+    addresses: ["10.77.0.1/30", "10.77.0.2/30"],
+    macs: ["02:00:00:00:00:01", "02:00:00:00:00:02"],
+};
+
+/// The hosts.
+#[derive(Debug)]
+pub(super) struct Scene {
+    near: Process,
+    far: Process,
+    cpus: Option<[usize; 2]>,
+}
+
+impl Scene {
+    /// Needs the right to make networks.
+    pub(super) fn set(
+        cpus: Option<[usize; 2]>,
+        folder: &str,
+        lookout: &Lookout,
+    ) -> Result<Self, BenchError> {
+        let [on_near, on_far] = cpus.map_or([None; 2], |cpus| cpus.map(Some));
+        let words = ["host-end", "--folder", folder];
+        let mut near = Process::start("near host", &words, on_near, lookout)?;
+        let mut far = Process::start("far host", &words, on_far, lookout)?;
+        connect(&LINK, [&mut near, &mut far])?;
+        Ok(Self { near, far, cpus })
+    }
+
+    /// Joins the two hosts by their agents.
+    pub(super) fn join(&mut self) -> Result<(), BenchError> {
+        let far = self.far.id();
+        let far_pool = match self.far.ask(&Order::Prepare)? {
+            Answer::Pool(name) => name,
+            other => return Err(self.far.surprise(&other)),
+        };
+        self.near.order(&Order::Introduce { far, far_pool })
+    }
+
+    /// Ends the agents.
+    pub(super) fn part(&mut self) -> Result<(), BenchError> {
+        self.near.order(&Order::Part { is_near: true })?;
+        self.far.order(&Order::Part { is_near: false })
+    }
+
+    /// One run.
+    pub(super) fn measure(&mut self, run: &Run) -> Result<Histogram<u64>, BenchError> {
+        let answer = match run.case.reach {
+            Reach::Local => {
+                let order = Order::MeasureLocally(run.clone(), self.cpus);
+                self.near.ask(&order)?
+            }
+            Reach::Remote => self.measure_remotely(run)?,
+        };
+        match answer {
+            Answer::Measured(times) => statistics::decode(&times),
+            other => Err(self.near.surprise(&other)),
+        }
+    }
+
+    fn measure_remotely(&mut self, run: &Run) -> Result<Answer, BenchError> {
+        let port = match self.far.ask(&Order::Echo(run.clone()))? {
+            Answer::Listening(port) => port,
+            other => return Err(self.far.surprise(&other)),
+        };
+        let measured = self.near.ask(&Order::Measure(run.clone(), port))?;
+        self.far.order(&Order::Collect)?;
+        Ok(measured)
+    }
+
+    /// Both ledgers add up.
+    pub(super) fn audit(&mut self) -> Result<(), BenchError> {
+        self.near.order(&Order::Audit)?;
+        self.far.order(&Order::Audit)
+    }
+}

@@ -1,0 +1,85 @@
+//! A veth link between two ends.
+
+use std::io;
+use std::process::{Command, Stdio};
+
+use super::message::{Link, Order};
+use super::process::Process;
+use crate::error::BenchError;
+
+/// Both ends of a link.
+pub(crate) struct LinkPlan {
+    pub(crate) interface: &'static str,
+    pub(crate) addresses: [&'static str; 2],
+    pub(crate) macs: [&'static str; 2],
+}
+
+/// Makes a link and has both put up their ends.
+pub(crate) fn connect<O: Order>(
+    link: &LinkPlan,
+    ends: [&mut Process<O>; 2],
+) -> Result<(), BenchError> {
+    let [one, other] = [&ends[0], &ends[1]].map(|end| end.id().to_string());
+    let LinkPlan {
+        interface,
+        addresses,
+        macs,
+    } = *link;
+    ip_command(&[
+        "link", "add", interface, "address", macs[0], "netns", &one, "type", "veth", "peer",
+        "name", interface, "address", macs[1], "netns", &other,
+    ])?;
+    for (own, end) in ends.into_iter().enumerate() {
+        end.order(&O::join(Link {
+            interface: interface.to_owned(),
+            address: addresses[own].to_owned(),
+            other_address: addresses[1 - own].to_owned(),
+            other_mac: macs[1 - own].to_owned(),
+        }))?;
+    }
+    Ok(())
+}
+
+/// Address, interface, and the other end as a neighbour that nobody needs to ask for: packets would
+/// be dropped meanwhile.
+pub(crate) fn put_up(link: &Link) -> Result<(), BenchError> {
+    let Link {
+        interface,
+        address,
+        other_address,
+        other_mac,
+    } = link;
+    let other = other_address.split('/').next().unwrap_or_default();
+    ip_command(&["address", "add", address, "dev", interface])?;
+    ip_command(&["link", "set", interface, "up"])?;
+    ip_command(&[
+        "neighbour",
+        "replace",
+        other,
+        "lladdr",
+        other_mac,
+        "dev",
+        interface,
+        "nud",
+        "permanent",
+    ])
+}
+
+/// Runs `ip`, of iproute2.
+fn ip_command(words: &[&str]) -> Result<(), BenchError> {
+    let run = Command::new("ip").args(words).stdin(Stdio::null()).output();
+    let output = run.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => BenchError::Unable(
+            "the program `ip` is missing: install iproute2 (`make setup` does)".to_owned(),
+        ),
+        _ => error.into(),
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(BenchError::Unable(format!(
+        "`ip {}`: {said}",
+        words.join(" ")
+    )))
+}
