@@ -1,6 +1,5 @@
 //! The agents of both hosts, made and joined by the shipped command, as a user does it.
 
-use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -27,10 +26,9 @@ pub(super) struct Far {
 
 /// Why there are no agents here.
 pub(super) fn why_not() -> Option<String> {
-    let missing = [COMMAND, AGENT]
-        .into_iter()
-        .find(|name| beside(name).is_none());
-    missing.map(|name| format!("{name} is not beside hythe-bench: run `make hosts`"))
+    let mut programs = [COMMAND, AGENT].into_iter();
+    let missing = programs.find(|name| find(name).is_none());
+    missing.map(|name| format!("{name} is not there: run `make hosts`, and build hythe"))
 }
 
 /// Makes a realm and an agent here, and adds the far host over a remote shell that leads into its
@@ -65,15 +63,15 @@ pub(super) fn part(folder: &Path, pool: &str, is_near: bool) -> Result<(), Bench
 fn remote_shell(folder: &Path, far: &Far) -> Result<PathBuf, BenchError> {
     let path = folder.join("remote-shell");
     let hosts = folder.join(FAR);
-    let programs = beside(COMMAND).unwrap_or_default();
-    let programs = programs.parent().unwrap_or(Path::new("/"));
+    let agent = find(AGENT).unwrap_or_default();
+    let programs = agent.parent().unwrap_or(Path::new("/"));
     let script = format!(
-        "#!/bin/sh\nshift\nPATH='{}':$PATH\nexec nsenter -t {} -n -m env \
-         HYTHE_HOSTS_DIR='{}' HYTHE_POOL='{}' PATH=\"$PATH\" sh -c \"$*\"\n",
-        programs.display(),
+        "#!/bin/sh\nshift\nexec nsenter -t {} -n -m env HYTHE_HOSTS_DIR='{}' HYTHE_POOL='{}' \
+         PATH='{}':\"$PATH\" \"$@\"\n",
         far.process,
         hosts.display(),
-        far.pool
+        far.pool,
+        programs.display()
     );
     std::fs::write(&path, script)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700))?;
@@ -86,10 +84,13 @@ fn hythe(
     remote_shell: Option<&Path>,
     words: &[&str],
 ) -> Result<(), BenchError> {
-    let program = beside(COMMAND).unwrap_or_else(|| PathBuf::from(COMMAND));
+    let program = find(COMMAND).unwrap_or_else(|| PathBuf::from(COMMAND));
     let mut command = Command::new(&program);
     command.args(["--pool", pool]).args(words);
     command.env("HYTHE_HOSTS_DIR", hosts).stdin(Stdio::null());
+    if let Some(agent) = find(AGENT) {
+        command.env("HYTHE_HOSTD", agent);
+    }
     if let Some(shell) = remote_shell {
         command.env("HYTHE_RSH", shell);
     }
@@ -105,9 +106,12 @@ fn hythe(
     Err(BenchError::Unable(format!("`hythe {words}`: {said}")))
 }
 
-/// A program beside this one.
-fn beside(name: &str) -> Option<PathBuf> {
+/// A program beside this one, or where `make hosts` puts it.
+pub(super) fn find(name: &str) -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
-    let path = own.with_file_name(OsString::from(name));
-    path.is_file().then_some(path)
+    let folder = own.parent()?;
+    let hosts = Path::new("../hosts").join(folder.file_name()?);
+    let places = [folder.to_owned(), folder.join(hosts)];
+    let files = places.into_iter().map(|place| place.join(name));
+    files.into_iter().find(|file| file.is_file())
 }

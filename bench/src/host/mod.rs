@@ -173,6 +173,18 @@ fn measure(
     if is_joined {
         scene.join()?;
     }
+    let measured = rounds(scale, series, scene, lookout);
+    // Whatever came of it: agents outlive whoever started them.
+    let parted = if is_joined { scene.part() } else { Ok(()) };
+    measured.and(parted)
+}
+
+fn rounds(
+    scale: &Scale,
+    series: &mut [Series],
+    scene: &mut Scene,
+    lookout: &Lookout,
+) -> Result<(), BenchError> {
     let runs = series.len() as u64 * u64::from(scale.rounds);
     let time = Duration::from_secs_f64(scale.seconds / runs as f64);
     // Shown on a terminal only.
@@ -193,8 +205,5 @@ fn measure(
         }
     }
     bar.finish_and_clear();
-    match is_joined {
-        true => scene.part(),
-        false => Ok(()),
-    }
+    Ok(())
 }

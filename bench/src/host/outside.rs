@@ -3,11 +3,12 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use super::agents::find;
 use super::case::System;
 use super::message::Run;
 use crate::error::BenchError;
@@ -17,21 +18,9 @@ use crate::lookout::SILENCE_BOUND;
 /// Answers and measures; the other scenarios' loops in a program of its own.
 const PROGRAM: &str = "hythe-host-peers";
 
-/// The program, if it is beside this one or in PATH.
-fn find() -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
-    let beside = own.parent().map(|folder| folder.join(PROGRAM));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let in_path = std::env::split_paths(&path).map(|folder| folder.join(PROGRAM));
-    beside
-        .into_iter()
-        .chain(in_path)
-        .find(|file| file.is_file())
-}
-
 /// Why there is no such program.
 pub(super) fn why_not() -> Option<String> {
-    match find() {
+    match find(PROGRAM) {
         Some(_) => None,
         None => Some(format!("{PROGRAM} is not there: run `make hosts`")),
     }
@@ -85,7 +74,7 @@ impl Outside {
 
     fn start(system: System, folder: &Path, words: &[&str]) -> Result<Self, BenchError> {
         let missing = || BenchError::Unable(why_not().unwrap_or_default());
-        let program = find().ok_or_else(missing)?;
+        let program = find(PROGRAM).ok_or_else(missing)?;
         let mut command = Command::new(program);
         command.arg(word(system)).args(words);
         command.arg("--folder").arg(folder);

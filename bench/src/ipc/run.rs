@@ -145,7 +145,9 @@ pub(crate) fn round_trips(
     budget: Budget,
     cpus: Option<[usize; 2]>,
 ) -> Result<Histogram<u64>, BenchError> {
-    let (pool, iceoryx2, lookout) = (BenchPool::make()?, Place::new(), Lookout::default());
+    let name = format!("{}-{case}", pool::pool_name()).replace('/', "-");
+    let pool = BenchPool::make_with(&pool::options(&name))?;
+    let (iceoryx2, lookout) = (Place::new(), Lookout::default());
     let setting = Setting {
         case,
         size,
