@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow test-boot test-latency test-media test-p1 test-targets
 .PHONY: arm miri mutants check hosts test-hosts install uninstall deb
-.PHONY: bench bench-core bench-media bench-preload soak fuzz
+.PHONY: bench bench-core bench-host bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
@@ -114,6 +114,11 @@ bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside 
 	    mv $(target)/core.json bench/results/$$name-$$(date +%F)-$$board.json || exit 1; \
 	  done; \
 	done
+
+bench-host: setup hosts ## two hosts, each a network namespace, beside TLS, TCP, Zenoh and their floors (as root, three minutes, on an idle machine); kept in bench/results
+	cargo build --release -p hythe-cli -p hythe-bench
+	$(target)/release/hythe bench host --json >$(target)/host.json
+	mv $(target)/host.json bench/results/host-$$(date +%F).json
 
 bench-media: setup ## RTP sending by every method, ffmpeg and GStreamer beside it, 100 times, paced calls, a way that loses (over half an hour, as root, on an idle machine); kept in bench/results
 	cargo build --release -p hythe-cli -p hythe-bench
