@@ -24,10 +24,16 @@ pub fn join_with(pool: &Pool, name: &str, timeouts: LinkTimeouts) -> Result<Node
     hop::join(pool, name, &[Arc::new(CoreLinks::new(timeouts))])
 }
 
-/// The transport by which ports reach cores, for hops that join a pool by themselves.
-#[must_use]
-pub fn transport() -> Arc<dyn hop::Transport> {
-    Arc::new(CoreLinks::new(LinkTimeouts::default()))
+/// Joins a pool for another host, as participant `host NAME`, whose ports reach cores, too.
+///
+/// # Errors
+/// As [`Node::join`].
+pub fn join_host(pool: &Pool, host: &str) -> Result<Node, NodeError> {
+    hop::join_host(
+        pool,
+        host,
+        &[Arc::new(CoreLinks::new(LinkTimeouts::default()))],
+    )
 }
 
 /// As [`join`], but each ring passes through the agent of its core, as on boards whose doorbell is

@@ -57,9 +57,9 @@ pub use board::{Board, Listed, list, search_path};
 pub use error::CoreError;
 pub use hythe_abi::link::CoreState as LinkState;
 pub use hythe_pool::CoreCounters;
+pub use join::{join, join_with};
 #[doc(hidden)]
-pub use join::join_without_doorbells;
-pub use join::{join, join_with, transport};
+pub use join::{join_host, join_without_doorbells};
 #[doc(hidden)]
 pub use link::call_at_each_store;
 pub use link::{

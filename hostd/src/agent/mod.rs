@@ -72,7 +72,7 @@ pub fn run(
     let pool = Pool::open_or_create(&PoolOptions::new(&options.pool));
     let pool = pool.map_err(|error| HostdError::Agent(error.to_string()))?;
     let engine = AgentOptions::new(identity.name().clone(), pool)
-        .transports(vec![hythe_rtcore::transport()])
+        .join(hythe_rtcore::join_host)
         .rights(rights::effective(realm.directory(), &identity)?)
         .lease(LEASE);
     let agent = Agent::start(engine, carrier.clone(), Arc::new(hosts));

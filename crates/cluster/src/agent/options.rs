@@ -1,10 +1,8 @@
 //! What an agent is started with.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use hythe_node::Pool;
-use hythe_node::hop::Transport;
+use hythe_node::{Node, NodeError, Pool, hop};
 
 use crate::{HostName, Rights};
 
@@ -18,7 +16,7 @@ const KEEP_ALIVES: u32 = 4;
 pub struct AgentOptions {
     pub(crate) host: HostName,
     pub(crate) pool: Pool,
-    pub(crate) transports: Vec<Arc<dyn Transport>>,
+    pub(crate) join: fn(&Pool, &str) -> Result<Node, NodeError>,
     pub(crate) rights: Rights,
     pub(crate) lease: Duration,
 }
@@ -30,17 +28,17 @@ impl AgentOptions {
         Self {
             host,
             pool,
-            transports: Vec::new(),
+            join: |pool, host| hop::join_host(pool, host, &[]),
             rights: Rights::default(),
             lease: LEASE,
         }
     }
 
-    /// The transports of other hops, with which the agent joins its pool: a channel of a core
-    /// reaches other hosts then.
+    /// How a participant for a host joins the pool; default: with the hop between processes only.
+    /// With those of other hops a channel of a core, for instance, reaches other hosts.
     #[must_use]
-    pub fn transports(mut self, transports: Vec<Arc<dyn Transport>>) -> Self {
-        self.transports = transports;
+    pub const fn join(mut self, join: fn(&Pool, &str) -> Result<Node, NodeError>) -> Self {
+        self.join = join;
         self
     }
 

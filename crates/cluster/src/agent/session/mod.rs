@@ -80,7 +80,7 @@ impl Session {
         about: ConnectionAbout,
     ) -> Result<Arc<Self>, NodeError> {
         let options = &context.options;
-        let node = hop::join_host(&options.pool, record.name.as_str(), &options.transports)?;
+        let node = (options.join)(&options.pool, record.name.as_str())?;
         Ok(Arc::new(Self {
             context: Arc::clone(context),
             record: Arc::clone(record),
