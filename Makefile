@@ -60,7 +60,7 @@ test-p1: setup ## the table of tests of the paper on shared memory between cores
 test-targets: ## a pool shared by an i686 and an x86-64 process, a static hythe built for musl (3 minutes at first, then seconds)
 	scripts/other-targets.sh test
 
-hosts: ## the agent of the host hop, hythe-hostd, in $(target)/hosts (PROFILE=dev for a quick build; 3 to 4 minutes of a CPU at first)
+hosts: ## the agent of the host hop, hythe-hostd, in $(target)/hosts (PROFILE=dev for a quick build: 4 minutes of a CPU at first, 12 else)
 	$(hostd) build --profile $(profile)
 
 test-hosts: setup ## tests of the agent, in network namespaces (root)
