@@ -296,7 +296,9 @@ fn keeps_its_rate(what: &str, make: fn(&World, &AtomicU64, &AtomicU32)) {
         "{what}: {asleep} round trips a second beside a core that sleeps, {computing} beside one \
          that computes, {ringing} beside one that rings"
     );
-    assert!(2 * ringing >= computing, "{what}: {ringing} of {computing}");
+    // Whoever is starved comes to a hundredth. What ringing costs is for a benchmark to say: what
+    // else runs here takes its share from turns of either kind.
+    assert!(8 * ringing >= computing, "{what}: {ringing} of {computing}");
     // While it rings it can be asked, and stopped. Nobody is attached, so the rings are for nobody.
     loud.order(RINGS);
     drop((port, listener));
