@@ -89,16 +89,19 @@ check: setup ## format, lints, tidy, licences, sizes of the C library, public na
 	cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir $(target)/fuzz
 	scripts/other-targets.sh check
 
-install: ## commands, board images, libraries, manuals and completions into PREFIX (/usr/local), under DESTDIR; PROFILE=dev for a quick build
+# The agent is built apart (`make hosts`), and installed if it is there.
+agent = $(wildcard $(target)/hosts/$(if $(filter dev,$(profile)),debug,$(profile))/hythe-hostd)
+
+install: ## commands, board images, libraries, manuals, completions, and the agent if `make hosts` built it, into PREFIX (/usr/local), under DESTDIR; PROFILE=dev for a quick build
 	$(build_product)
-	$(install) install $(built) $(target)/boards
+	$(install) install $(built) $(target)/boards $(agent)
 
 uninstall: ## remove from PREFIX, under DESTDIR, what `make install` put there
 	$(install) uninstall
 
-deb: ## Debian packages hythe, libhythe0.1 and libhythe-dev in target/deb
+deb: ## Debian packages hythe, libhythe0.1, libhythe-dev, and hythe-hostd if `make hosts` built it, in target/deb
 	$(build_product)
-	packaging/deb.sh $(built) $(target)/boards $(or $(debs),$(target)/deb)
+	packaging/deb.sh $(built) $(target)/boards $(or $(debs),$(target)/deb) $(agent)
 
 bench: setup ## benchmarks, with baselines and peers in the same run
 	cargo build --release -p hythe-cli -p hythe-bench

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Debian packages of what packaging/install.sh installs: hythe, libhythe0.1 (named after the soname)
-# and libhythe-dev.
+# Debian packages of what packaging/install.sh installs: hythe, libhythe0.1 (named after the soname),
+# libhythe-dev, and hythe-hostd if there is an agent.
 #
-#   deb.sh BUILT BOARDS OUT   BUILT and BOARDS as for install.sh; OUT receives the packages
+#   deb.sh BUILT BOARDS OUT [AGENT]   BUILT, BOARDS, AGENT as for install.sh; OUT gets the packages
 #
 # `make deb` calls it. Needs dpkg-dev. The architecture is this machine's, the version Cargo.toml's,
 # and each package depends on what dpkg-shlibdeps finds. DEBFULLNAME and DEBEMAIL name the
@@ -13,11 +13,11 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
-if (($# != 3)); then
-    echo "usage: $0 BUILT BOARDS OUT" >&2
+if (($# != 3 && $# != 4)); then
+    echo "usage: $0 BUILT BOARDS OUT [AGENT]" >&2
     exit 2
 fi
-built=$(realpath "$1") boards=$(realpath "$2")
+built=$(realpath "$1") boards=$(realpath "$2") agent=${4:+$(realpath "$4")}
 mkdir -p "$3"
 out=$(realpath "$3")
 
@@ -74,6 +74,11 @@ distribute() {
     # Debian has the terms in `copyright`, and changes of packages in another format.
     rm "$all"/usr/share/doc/hythe/{LICENSE-APACHE,LICENSE-MIT,CHANGELOG.md}
     rm "$all/usr/share/hythe/installed"
+    if [[ $agent ]]; then
+        take hythe-hostd usr/bin/hythe-hostd
+        take_as hythe-hostd usr/share/systemd/user usr/lib/systemd/user
+        rmdir "$all/usr/share/systemd"
+    fi
     take hythe usr/bin "$libraries/libhythe_shm.so" usr/share/{hythe,bash-completion,fish,doc/hythe,man/man1}
     take_as hythe usr/share/zsh/site-functions usr/share/zsh/vendor-completions
     find "$all" ! -type d | grep . >&2 && fail "these files are in no package"
@@ -111,6 +116,7 @@ components() {
         echo 'Standard library of Rust: MIT OR Apache-2.0'
         "${tree[@]}" -p hythe-cli -p hythe-bench -p hythe-c -p hythe-shm
         "${tree[@]}" --manifest-path rtos/vendor/Cargo.toml
+        [[ ! $agent ]] || "${tree[@]}" --manifest-path hostd/Cargo.toml
     } | grep -Ev '^$| \((/|\*|proc-macro)' | sort -u
 }
 
@@ -216,8 +222,22 @@ Description: channels between processes, RTOS cores, storage and network
 END
 }
 
+pack_agent() {
+    pack hythe-hostd <<END
+Section: net
+Depends: hythe (= $version), $(needs "$work/hythe-hostd/usr/bin/hythe-hostd")
+Recommends: openssh-client
+Description: channels between processes - agent that carries them between hosts
+ Hythe keeps data in one pool of shared memory: a buffer is written once, and
+ processes exchange 16-byte descriptors of it.
+ .
+ This package has the agent, one for each user and host, that carries the
+ channels of a pool to other hosts over TLS, and its unit for systemd.
+END
+}
+
 cd "$root"
-PREFIX=/usr LIBDIR=/$libraries DESTDIR=$all "$here/install.sh" install "$built" "$boards" >/dev/null
+PREFIX=/usr LIBDIR=/$libraries DESTDIR=$all "$here/install.sh" install "$built" "$boards" ${agent:+"$agent"} >/dev/null
 soname=$(readlink "$all/$libraries/libhythe.so")
 # As Debian names packages of libraries: a hyphen only after a digit.
 runtime=${soname/.so./}
@@ -226,3 +246,4 @@ distribute
 pack_runtime "$soname"
 pack_development
 pack_commands
+[[ ! $agent ]] || pack_agent

@@ -2,8 +2,9 @@
 # Installs all of Hythe, or removes it again: `make install` and `make uninstall`; packaging/deb.sh
 # calls it, too.
 #
-#   install.sh install BUILT BOARDS   BUILT: cargo's folder of programs and libraries
-#                                     BOARDS: the folder of the boards' images
+#   install.sh install BUILT BOARDS [AGENT]   BUILT: cargo's folder of programs and libraries
+#                                             BOARDS: the folder of the boards' images
+#                                             AGENT: the program hythe-hostd, if there is one
 #   install.sh uninstall
 #
 # From the environment: PREFIX (/usr/local), LIBDIR (PREFIX/lib), DESTDIR, which is put before every
@@ -31,13 +32,13 @@ fail() {
 }
 
 usage() {
-    echo "usage: [PREFIX=…] [LIBDIR=…] [DESTDIR=…] $0 install BUILT BOARDS | uninstall" >&2
+    echo "usage: [PREFIX=…] [LIBDIR=…] [DESTDIR=…] $0 install BUILT BOARDS [AGENT] | uninstall" >&2
     exit 2
 }
 
 # Everything below $work, as it will be below $destination.
 stage() {
-    local built=$1 boards=$2 below=$work$prefix
+    local built=$1 boards=$2 agent=$3 below=$work$prefix
     [[ -x $built/hythe && -x $built/hythe-bench && -f $built/libhythe_shm.so ]] ||
         fail "$built has no hythe, hythe-bench or libhythe_shm.so; build them first"
     DESTDIR=$work "$root/bindings/c/install.sh" "$prefix" "$built"
@@ -46,6 +47,7 @@ stage() {
     stage_boards "$boards" "$below/share/hythe/boards"
     stage_generated "$built/hythe" "$below/share"
     stage_documents "$below/share/doc/hythe"
+    [[ ! $agent ]] || stage_agent "$agent" "$below"
     strip_programs "$below"
 }
 
@@ -94,6 +96,12 @@ stage_documents() {
     install -D -m 644 -t "$to" "$root"/{README.md,CHANGELOG.md,LICENSE-APACHE,LICENSE-MIT}
     install -D -m 644 -t "$to/guide" "$root"/docs/guide/*
     install -D -m 644 -t "$to/examples" "$root"/examples/c/*.c
+}
+
+# Where systemd looks for units of users below any prefix, also `$HOME/.local`.
+stage_agent() {
+    install -D -m 755 "$1" "$2/bin/hythe-hostd"
+    install -D -m 644 -t "$2/share/systemd/user" "$root/packaging/systemd/user/hythe-hostd.service"
 }
 
 strip_programs() {
@@ -152,10 +160,10 @@ uninstall() {
 }
 
 case ${1-}:$# in
-install:3)
+install:[34])
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
-    stage "$(realpath "$2")" "$(realpath "$3")"
+    stage "$(realpath "$2")" "$(realpath "$3")" "${4:+$(realpath "$4")}"
     copy
     ;;
 uninstall:1)

@@ -105,21 +105,6 @@ pub(crate) struct StartArguments {
     pub(crate) pool: String,
 }
 
-impl Arguments {
-    /// `HYTHE_HOSTS_DIR`, else below the user's configuration.
-    pub(crate) fn hosts_directory(&self) -> Result<PathBuf, HostdError> {
-        let from = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let below = |folder: PathBuf| folder.join("hythe/hosts");
-        let configured = from("XDG_CONFIG_HOME").map(|folder| below(folder.into()));
-        let at_home = || from("HOME").map(|home| below(PathBuf::from(home).join(".config")));
-        let given = from("HYTHE_HOSTS_DIR").map(PathBuf::from);
-        given.or(configured).or_else(at_home).ok_or_else(|| {
-            let why = "neither HYTHE_HOSTS_DIR nor HOME says where the files of this host are";
-            HostdError::Agent(why.to_owned())
-        })
-    }
-}
-
 impl AddArguments {
     /// The hosts to add.
     pub(crate) fn all(&self) -> Result<Vec<Addition>, HostdError> {

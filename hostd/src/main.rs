@@ -30,7 +30,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), HostdError> {
-    let path = arguments.hosts_directory()?;
+    let path = hythe_cluster::command::hosts_directory();
+    let path = path.map_err(|error| HostdError::Agent(error.to_string()))?;
     let say = |text: String| print(arguments.json, &text);
     match &arguments.command {
         Command::Init { name, address } => {

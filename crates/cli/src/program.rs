@@ -27,14 +27,8 @@ impl Program {
     /// Becomes the program, with the arguments and environment that `prepare` gives it. Returns
     /// only if that fails.
     pub(crate) fn exec(&self, prepare: impl FnOnce(&mut Command)) -> CliError {
-        let named = self.named();
-        let folder = own_folder();
-        let beside = folder.as_ref().map(|folder| folder.join(self.name));
-        // A name without a folder is looked for in PATH.
-        let file = named
-            .clone()
-            .or_else(|| beside.filter(|path| path.is_file()))
-            .unwrap_or_else(|| PathBuf::from(self.name));
+        let (named, folder) = (self.named(), own_folder());
+        let file = self.file();
         let mut command = Command::new(&file);
         prepare(&mut command);
         let error = command.exec();
@@ -58,6 +52,14 @@ impl Program {
                 )
             }
         })
+    }
+
+    /// The file of the program. A name without a folder is to be looked for in PATH.
+    pub(crate) fn file(&self) -> PathBuf {
+        let beside = || own_folder().map(|folder| folder.join(self.name));
+        self.named()
+            .or_else(|| beside().filter(|path| path.is_file()))
+            .unwrap_or_else(|| PathBuf::from(self.name))
     }
 
     /// The file that the environment names, with its folder, so that it is not looked for in PATH.

@@ -6,7 +6,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -16,6 +16,33 @@ use crate::Status;
 
 /// The socket's name.
 pub const SOCKET_NAME: &str = "agent.sock";
+/// Nothing says where the files of this host are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "none of HYTHE_HOSTS_DIR, XDG_CONFIG_HOME and HOME says where the files of this host are: set \
+     HYTHE_HOSTS_DIR"
+)]
+pub struct NoHostsDirectory;
+
+/// Where the files of this host are, whether there are any or not: `HYTHE_HOSTS_DIR`, else
+/// `hythe/hosts` below `XDG_CONFIG_HOME`, else below `~/.config`.
+///
+/// # Errors
+/// None of them is set.
+pub fn hosts_directory() -> Result<PathBuf, NoHostsDirectory> {
+    let from = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from)
+    };
+    let given = from("HYTHE_HOSTS_DIR");
+    let configured = || from("XDG_CONFIG_HOME").map(|folder| folder.join("hythe/hosts"));
+    let at_home = || from("HOME").map(|home| home.join(".config/hythe/hosts"));
+    given
+        .or_else(configured)
+        .or_else(at_home)
+        .ok_or(NoHostsDirectory)
+}
+
 /// The longest line; a status of many hosts is long.
 const LINE_BYTES_MAX: u64 = 16 << 20;
 /// How long either side waits for the other.

@@ -7,6 +7,7 @@
 
 mod boards;
 mod command;
+mod hosts;
 mod kernel;
 mod memory;
 mod network;
@@ -50,8 +51,10 @@ pub(crate) enum Group {
     Memory,
     /// Bells and wait sets.
     Waiting,
-    /// The media and host hops.
+    /// The media hop, and the host hop's links that are trusted.
     Network,
+    /// The host hop's agent.
+    Hosts,
     /// Sending at the pace of a clock.
     Pacing,
     /// The storage hop and read-ahead.
@@ -70,6 +73,7 @@ impl Group {
             Self::Memory => "memory",
             Self::Waiting => "waiting",
             Self::Network => "network",
+            Self::Hosts => "hosts",
             Self::Pacing => "pacing",
             Self::Storage => "storage",
             Self::Realtime => "real time",
@@ -135,6 +139,7 @@ pub(crate) fn probe_all() -> Vec<Probe> {
         memory::probe(),
         waiting::probe(),
         network::probe(),
+        hosts::probe(),
         pacing::probe(),
         storage::probe(),
         reading_ahead::probe(),
@@ -213,6 +218,13 @@ mod tests {
             "MSG_ZEROCOPY",
             "AF_XDP copy",
             "AF_XDP zero-copy",
+            "hythe-hostd",
+            "realm",
+            "agent",
+            "port 7450",
+            "port 7451",
+            "multicast",
+            "kernel TLS",
             "htb",
             "fq",
             "etf",

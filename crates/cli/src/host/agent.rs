@@ -68,23 +68,9 @@ fn no_answer(socket: &Path, request: &str, reply: &Reply) -> CliError {
     ))
 }
 
-/// As `hythe-hostd` finds it: in `HYTHE_HOSTS_DIR`, else below the user's configuration.
+/// As `hythe-hostd` finds it.
 fn socket() -> Result<PathBuf, CliError> {
-    let from = |name: &str| {
-        let value = std::env::var_os(name).filter(|value| !value.is_empty());
-        value.map(PathBuf::from)
-    };
-    let given = from("HYTHE_HOSTS_DIR");
-    let configured = || from("XDG_CONFIG_HOME").map(|folder| folder.join("hythe/hosts"));
-    let at_home = || from("HOME").map(|home| home.join(".config/hythe/hosts"));
-    let folder = given.or_else(configured).or_else(at_home);
-    folder
-        .map(|folder| folder.join(SOCKET_NAME))
-        .ok_or_else(|| {
-            CliError::Failed(
-            "none of HYTHE_HOSTS_DIR, XDG_CONFIG_HOME and HOME says where the files of this host \
-             are: set HYTHE_HOSTS_DIR"
-                .to_owned(),
-        )
-        })
+    let folder = command::hosts_directory();
+    let folder = folder.map_err(|error| CliError::Failed(error.to_string()))?;
+    Ok(folder.join(SOCKET_NAME))
 }

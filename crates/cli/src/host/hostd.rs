@@ -8,7 +8,8 @@ use crate::args::Globals;
 use crate::error::CliError;
 use crate::program::Program;
 
-const PROGRAM: Program = Program {
+/// The agent.
+pub(crate) const PROGRAM: Program = Program {
     name: "hythe-hostd",
     variable: Some("HYTHE_HOSTD"),
     remedy: "`make hosts` makes it from Hythe's sources",

@@ -12,6 +12,7 @@ mod status;
 mod stop;
 
 pub(crate) use self::args::HostCommand;
+pub(crate) use self::hostd::PROGRAM as HOSTD;
 
 use crate::args::Globals;
 use crate::error::CliError;
