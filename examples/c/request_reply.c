@@ -1,10 +1,11 @@
 /*
- * Requests and replies from C, client and server in one process with a thread each: two processes
- * work the same way.
+ * Requests and replies from C.
  *
- *   request_reply POOL
+ *   request_reply POOL         client and server in one process, with a thread each
+ *   request_reply serve POOL   one of them: answers three requests
+ *   request_reply ask POOL     the other: asks three times
  *
- * The server answers a text in capital letters, and does not answer what is empty. Built
+ * The two may be on different hosts, where agents connect these (`hythe host`). The server answers a text in capital letters, and does not answer what is empty. Built
  * and run by the tests of bindings/c. Never waits longer than ten seconds for anybody.
  */
 #include <hythe.h>
@@ -80,32 +81,53 @@ static void ask(struct hythe_client *client, const char *question)
     hythe_sample_release(reply);
 }
 
+static struct hythe_server *open_server(struct hythe_node *node)
+{
+    struct hythe_server *server;
+    check(hythe_server_open(node, "capitals", NULL, &server), "server");
+    return server;
+}
+
+static void ask_three_times(struct hythe_node *node)
+{
+    struct hythe_client *client;
+    check(hythe_client_open(node, "capitals", NULL, &client), "client");
+    ask(client, "hello");
+    ask(client, "");
+    ask(client, "good bye");
+    hythe_client_close(client);
+}
+
 int main(int argc, char **argv)
 {
     struct hythe_pool_options options;
     struct hythe_pool *pool;
     struct hythe_node *node;
     struct hythe_server *server;
-    struct hythe_client *client;
+    const char *role = argc == 3 ? argv[1] : "both";
     pthread_t thread;
-    if (argc != 2) {
-        fprintf(stderr, "usage: %s POOL\n", argv[0]);
+    if (argc != 2 && argc != 3) {
+        fprintf(stderr, "usage: %s [serve|ask] POOL\n", argv[0]);
         return 2;
     }
     hythe_pool_options_init(&options, sizeof options);
-    options.name = argv[1];
+    options.name = argv[argc - 1];
     check(hythe_pool_open_or_create(&options, &pool), "pool");
     check(hythe_node_join(pool, "request_reply", &node), "join");
-    check(hythe_server_open(node, "capitals", NULL, &server), "server");
-    check(hythe_client_open(node, "capitals", NULL, &client), "client");
-    if (pthread_create(&thread, NULL, serve, server) != 0)
-        return 1;
-    ask(client, "hello");
-    ask(client, "");
-    ask(client, "good bye");
-    pthread_join(thread, NULL);
-    hythe_client_close(client);
-    hythe_server_close(server);
+    if (strcmp(role, "serve") == 0) {
+        server = open_server(node);
+        serve(server);
+        hythe_server_close(server);
+    } else if (strcmp(role, "ask") == 0) {
+        ask_three_times(node);
+    } else {
+        server = open_server(node);
+        if (pthread_create(&thread, NULL, serve, server) != 0)
+            return 1;
+        ask_three_times(node);
+        pthread_join(thread, NULL);
+        hythe_server_close(server);
+    }
     hythe_node_leave(node);
     hythe_pool_close(pool);
     return 0;

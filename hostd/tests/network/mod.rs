@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod agent;
 pub(crate) mod peer;
 pub(crate) mod realm;
 

@@ -1,0 +1,158 @@
+//! Hosts with the agent as it is shipped, each in a network namespace, taken in over a remote shell.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use super::{Lan, Namespace, Plug};
+use hythe_cluster::HostState;
+use hythe_cluster::command::{Reply, Request, SOCKET_NAME, ask};
+use hythe_node::{Node, Pool, PoolOptions};
+use tempfile::TempDir;
+
+/// Far beyond what anything here takes.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// A host: a network, its files, a pool.
+pub(crate) struct Host {
+    pub(crate) space: Namespace,
+    pub(crate) plug: Plug,
+    pub(crate) folder: TempDir,
+}
+
+impl Host {
+    pub(crate) fn on(lan: &Lan, number: u8) -> Self {
+        let (space, plug) = lan.host(number);
+        let folder = tempfile::tempdir().expect("a directory");
+        Self {
+            space,
+            plug,
+            folder,
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `hythe-hostd` on this host.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = self.space.command(env!("CARGO_BIN_EXE_hythe-hostd"));
+        command.env("HYTHE_HOSTS_DIR", self.path("hosts"));
+        command.env("HYTHE_ROOT", self.path("pools"));
+        command
+    }
+
+    pub(crate) fn run(&self, words: &[&str]) -> Output {
+        self.command().args(words).output().expect("run")
+    }
+
+    pub(crate) fn said(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    pub(crate) fn refusal(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+        String::from_utf8(output.stderr).expect("text")
+    }
+
+    /// A remote shell that leads to this host; `programs` is its PATH.
+    fn remote_shell(&self, programs: &Path) -> PathBuf {
+        let path = self.path("remote-shell");
+        let script = format!(
+            "#!/bin/sh\nshift\nexec nsenter --net=/proc/{}/ns/net env PATH='{}:/usr/bin:/bin' \
+             HYTHE_HOSTS_DIR='{}' HYTHE_ROOT='{}' \"$@\"\n",
+            self.space.id(),
+            programs.display(),
+            self.path("hosts").display(),
+            self.path("pools").display(),
+        );
+        std::fs::write(&path, script).expect("written");
+        let mode = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&path, mode).expect("permitted");
+        path
+    }
+
+    pub(crate) fn add(&self, other: &Self, name: &str, programs: &Path) -> Output {
+        let mut command = self.command();
+        command.env("HYTHE_RSH", other.remote_shell(programs));
+        command.args(["add", name, "--address", &other.plug.address()]);
+        command.output().expect("run")
+    }
+
+    pub(crate) fn ask(&self, request: &Request) -> Option<Reply> {
+        ask(&self.path("hosts").join(SOCKET_NAME), request).ok()
+    }
+
+    pub(crate) fn is_connected_with(&self, name: &str) -> bool {
+        let Some(Reply::Status { status }) = self.ask(&Request::Status) else {
+            return false;
+        };
+        let mut hosts = status.hosts.iter();
+        hosts.any(|host| host.host.as_str() == name && host.state == HostState::Connected)
+    }
+
+    /// Channels with other hosts.
+    pub(crate) fn channels(&self) -> Vec<String> {
+        let Some(Reply::Status { status }) = self.ask(&Request::Status) else {
+            return Vec::new();
+        };
+        let sessions = status.hosts.into_iter().filter_map(|host| host.session);
+        let channels = sessions.flat_map(|session| session.channels);
+        channels.map(|channel| channel.channel).collect()
+    }
+
+    pub(crate) fn join(&self, name: &str) -> Node {
+        let options = PoolOptions::new("default").root(&self.path("pools"));
+        let pool = Pool::open_or_create(&options).expect("the agent's pool");
+        Node::join(&pool, name).expect("joined")
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if self.ask(&Request::Stop).is_some() {
+            let socket = self.path("hosts").join(SOCKET_NAME);
+            let since = Instant::now();
+            while socket.exists() && since.elapsed() < LONG {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < LONG, "not within {LONG:?}: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub(crate) fn programs() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_hythe-hostd"));
+    program.parent().expect("a folder").to_owned()
+}
+
+/// A realm of one host, whose agent runs.
+pub(crate) fn first(lan: &Lan) -> Host {
+    let a = Host::on(lan, 1);
+    a.said(&["init", "--name", "a", "--address", &a.plug.address()]);
+    assert!(a.said(&["start"]).starts_with("ready at "));
+    a
+}
+
+/// Two hosts of a realm, whose agents are connected.
+pub(crate) fn pair(lan: &Lan) -> [Host; 2] {
+    let (a, b) = (first(lan), Host::on(lan, 2));
+    let added = a.add(&b, "b", &programs());
+    assert!(added.status.success(), "{added:?}");
+    eventually("a and b are connected", || {
+        a.is_connected_with("b") && b.is_connected_with("a")
+    });
+    [a, b]
+}
