@@ -63,8 +63,9 @@ test-targets: ## a pool shared by an i686 and an x86-64 process, a static hythe 
 hosts: ## the agent of the host hop, hythe-hostd, in $(target)/hosts (PROFILE=dev for a quick build: 4 minutes of a CPU at first, 12 else)
 	$(hostd) build --profile $(profile)
 
-test-hosts: setup ## tests of the agent, in network namespaces (root)
+test-hosts: setup ## tests of the agent, in network namespaces, and of the commands that need it (root)
 	$(hostd) test
+	HYTHE_HOSTD='$(abspath $(target))/hosts/debug/hythe-hostd' cargo test -q -p hythe-cli --test demo across
 
 arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, a pool shared with one, the storage hop on their kernels
 	scripts/arm.sh $(target)/arm

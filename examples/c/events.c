@@ -5,7 +5,8 @@
  *   events listen POOL   one end: prints the events of one wait
  *   events raise POOL    the other: raises two, as soon as somebody listens
  *
- * The two ends may be on different hosts, where agents connect these (`hythe host`). Built and run by the tests of bindings/c. Never waits longer than ten seconds for anybody.
+ * The two ends may be on different hosts, if agents connect these (`hythe host`). Built and run by
+ * the tests of bindings/c. Never waits longer than ten seconds for anybody.
  */
 #include <hythe.h>
 #include <stdio.h>

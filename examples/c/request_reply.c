@@ -5,8 +5,9 @@
  *   request_reply serve POOL   one of them: answers three requests
  *   request_reply ask POOL     the other: asks three times
  *
- * The two may be on different hosts, where agents connect these (`hythe host`). The server answers a text in capital letters, and does not answer what is empty. Built
- * and run by the tests of bindings/c. Never waits longer than ten seconds for anybody.
+ * The two may be on different hosts, where agents connect these (`hythe host`). The server
+ * answers a text in capital letters, and does not answer what is empty. Built and run by the
+ * tests of bindings/c. Never waits longer than ten seconds for anybody.
  */
 #include <hythe.h>
 #include <ctype.h>

@@ -4,9 +4,11 @@
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 use hythe_terminal::escaped;
 
@@ -62,9 +64,18 @@ impl Program {
             .unwrap_or_else(|| PathBuf::from(self.name))
     }
 
+    /// The file of the program, with its folder; `None`: there is none.
+    pub(crate) fn find(&self) -> Option<PathBuf> {
+        let file = self.file();
+        if file.parent() == Some(Path::new("")) {
+            return find(self.name);
+        }
+        file.is_file().then_some(file)
+    }
+
     /// The file that the environment names, with its folder, so that it is not looked for in PATH.
     fn named(&self) -> Option<PathBuf> {
-        let named = self.variable.and_then(std::env::var_os);
+        let named = self.variable.and_then(env::var_os);
         let named = named.filter(|path| !path.is_empty()).map(PathBuf::from)?;
         let has_folder = named.parent() != Some(Path::new(OsStr::new("")));
         Some(match has_folder {
@@ -76,6 +87,27 @@ impl Program {
 
 /// Where this program is.
 fn own_folder() -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
+    let own = env::current_exe().ok()?;
     own.parent().map(Path::to_owned)
+}
+
+/// Where on `PATH` (or where system programs are) `program` lies.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    folders.map(|folder| folder.join(program)).find(|path| {
+        fs::metadata(path)
+            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_on_the_path() {
+        assert!(find("sh").is_some_and(|path| path.ends_with("sh")));
+        assert_eq!(find("hythe-no-such-program"), None);
+    }
 }

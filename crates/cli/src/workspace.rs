@@ -64,6 +64,7 @@ pub(crate) struct Workspace {
     pub(crate) options: PoolOptions,
     pub(crate) pool: Pool,
     files: TempDir,
+    others: Vec<PoolOptions>,
 }
 
 impl Workspace {
@@ -74,15 +75,26 @@ impl Workspace {
             payload_bytes: 3840,
             count: 64,
         }];
-        let geometry = Geometry::with_classes(LIMITS, &plan).map_err(hythe::NodeError::from)?;
-        let options = PoolOptions::new(&pool_name(purpose)).geometry(geometry);
         let files = temporary(purpose)?;
-        let pool = Pool::open_or_create(&options)?;
+        let (options, pool) = make_pool(&pool_name(purpose), &plan)?;
         Ok(Self {
             options,
             pool,
             files,
+            others: Vec::new(),
         })
+    }
+
+    /// One more pool, for another host.
+    pub(crate) fn add_pool(
+        &mut self,
+        purpose: Purpose,
+        plan: &[ClassPlan],
+    ) -> Result<Pool, WorkspaceError> {
+        let name = format!("{}-{}", pool_name(purpose), self.others.len() + 1);
+        let (options, pool) = make_pool(&name, plan)?;
+        self.others.push(options);
+        Ok(pool)
     }
 
     pub(crate) fn files(&self) -> &Path {
@@ -92,10 +104,19 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        if let Err(error) = Pool::remove_by_force(&self.options) {
-            tracing::error!(%error, "could not remove the pool of this command");
+        for options in self.others.iter().chain([&self.options]) {
+            if let Err(error) = Pool::remove_by_force(options) {
+                tracing::error!(%error, "could not remove a pool of this command");
+            }
         }
     }
+}
+
+fn make_pool(name: &str, plan: &[ClassPlan]) -> Result<(PoolOptions, Pool), WorkspaceError> {
+    let geometry = Geometry::with_classes(LIMITS, plan).map_err(hythe::NodeError::from)?;
+    let options = PoolOptions::new(name).geometry(geometry);
+    let pool = Pool::open_or_create(&options)?;
+    Ok((options, pool))
 }
 
 /// A directory for temporary files alone, whose name says whose it is: if its maker is killed, the

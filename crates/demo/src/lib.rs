@@ -11,8 +11,11 @@
 //! caller's [`Program`] starts; [`run_stage`] is its body. [`counter`] counts packets in the
 //! kernel, independently of their sender.
 //!
+//! The core with all before it may be on one host and the sender on another: each has a pool then,
+//! and [`Program`] knows how the two are reached and connected.
+//!
 //! No process outlives the demo: the kernel kills a stage when the process that started it dies.
-//! The pool and the directory for files belong to the caller. Never reads arguments, never prints.
+//! The pools and the directory for files belong to the caller. Never reads arguments, never prints.
 
 mod channels;
 mod children;
@@ -33,7 +36,7 @@ mod verdict;
 
 pub use error::DemoError;
 pub use orchestrate::{Demo, DemoOptions};
-pub use program::{Program, StageOutput};
+pub use program::{Host, Pools, Program, StageOutput};
 pub use stage::run_stage;
 pub use task::{PlayTask, Stage, StageTask, StorageTask};
 pub use verdict::{Hop, Verdict};

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use hythe::Pool;
 use hythe::core::{Board, Core, CoreOptions, CoreState};
+use hythe::inspect::{PortInfo, PortKind};
 use hythe::media::MediaError;
 use hythe::media::sdp::{self, StreamDescription};
 use hythe::rtp::L16;
@@ -15,7 +16,7 @@ use crate::children::{StageProcess, wait_for_all};
 use crate::counter::{PacketCounter, count_from_recording};
 use crate::error::DemoError;
 use crate::play::READY;
-use crate::program::Program;
+use crate::program::{Host, Pools, Program};
 use crate::receiver::FfmpegReceiver;
 use crate::reference;
 use crate::scan::{Scan, scan};
@@ -74,7 +75,7 @@ impl Demo {
         })
     }
 
-    /// Runs the demo in `pool`, which nobody else uses, with files in `directory`.
+    /// Runs the demo in `pools`, with files in `directory`.
     ///
     /// # Errors
     ///
@@ -82,7 +83,7 @@ impl Demo {
     /// else what could not be started, or did not go on.
     pub fn run(
         &self,
-        pool: &Pool,
+        pools: Pools<'_>,
         directory: &Path,
         program: &dyn Program,
     ) -> Result<Verdict, DemoError> {
@@ -96,9 +97,12 @@ impl Demo {
 
         let options = CoreOptions::default();
         let is_stop_requested = || program.is_stop_requested();
-        let core = Core::start_unless(pool, &self.board, &options, is_stop_requested)?;
+        let core = at_core(program, || {
+            let started = Core::start_unless(pools.core, &self.board, &options, is_stop_requested);
+            Ok(started?)
+        })?;
         go_on(program)?;
-        let reports = self.run_stages(pool, &core, destination, program)?;
+        let reports = self.run_stages(pools, &core, destination, program)?;
         let received = receiver.finish(reports.play.samples)?;
         go_on(program)?;
         core.stop()?;
@@ -111,7 +115,10 @@ impl Demo {
                 count_from_recording(self.format, of_frame, per_channel)
             }
         };
-        let audit = pool.snapshot().audit;
+        let copies = program.part_hosts().map_err(|source| DemoError::System {
+            action: "part the two hosts",
+            source,
+        })?;
         let verdict = Verdict {
             board: self.board.name().to_owned(),
             emulated: self.board.is_emulated(),
@@ -124,8 +131,8 @@ impl Demo {
             packets_sent: reports.play.packets,
             packets_received: counted.packets,
             packets_received_by: counted.method.to_string(),
-            slots_leaked: audit.slots - audit.free + audit.mismatches.len() as u32,
-            hops: hops(&reports),
+            slots_leaked: slots_leaked(pools),
+            hops: hops(&reports, pools.are_of_two_hosts().then_some(copies)),
         };
         verdict.check(reports.play.unsent)?;
         Ok(verdict)
@@ -133,32 +140,38 @@ impl Demo {
 
     fn run_stages(
         &self,
-        pool: &Pool,
+        pools: Pools<'_>,
         core: &Core,
         destination: SocketAddr,
         program: &dyn Program,
     ) -> Result<StageReports, DemoError> {
-        let start = |stage| StageProcess::start(program, pool.options().name(), stage);
+        let start = |pool: &Pool, stage| StageProcess::start(program, pool.options().name(), stage);
         let Scan { hz, channels, .. } = self.scan;
         // From the end to the start, so that nothing is sent before somebody takes it.
-        let mut play = start(Stage::Play(PlayTask {
+        let task = PlayTask {
             destination,
             hz,
             channels,
             parts: self.scan.parts,
-        }))?;
+            across: pools.are_of_two_hosts(),
+        };
+        let mut play = start(pools.sender, Stage::Play(task))?;
         let said = play.line(NEIGHBOUR_TIMEOUT)?;
         if said != READY {
             return Err(DemoError::Stalled(format!(
                 "the sender of {CHANNEL_PCM} said {said:?}"
             )));
         }
-        let mut demux = start(Stage::Demux)?;
-        let mut storage = start(Stage::Storage(StorageTask {
-            file: self.file.clone(),
-            audio_bytes: self.scan.audio_bytes,
-            region: core.region().0,
-        }))?;
+        wait_for_subscriber(pools.core, program)?;
+        let (mut demux, mut storage) = at_core(program, || {
+            let demux = start(pools.core, Stage::Demux)?;
+            let task = StorageTask {
+                file: self.file.clone(),
+                audio_bytes: self.scan.audio_bytes,
+                region: core.region().0,
+            };
+            Ok((demux, start(pools.core, Stage::Storage(task))?))
+        })?;
         let length = Duration::from_secs(self.scan.samples / u64::from(hz));
         let begun = Instant::now();
         let mut stages = [&mut storage, &mut demux, &mut play];
@@ -206,6 +219,54 @@ fn start_receiver(
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Starts something on the host of the core, and comes back.
+fn at_core<T>(
+    program: &dyn Program,
+    start: impl FnOnce() -> Result<T, DemoError>,
+) -> Result<T, DemoError> {
+    let go_to = |host| {
+        program.go_to(host).map_err(|source| DemoError::System {
+            action: "go to another host",
+            source,
+        })
+    };
+    go_to(Host::Core)?;
+    let started = start();
+    go_to(Host::Sender)?;
+    started
+}
+
+/// Waits until somebody takes what the core decodes: at once on one host.
+fn wait_for_subscriber(pool: &Pool, program: &dyn Program) -> Result<(), DemoError> {
+    let since = Instant::now();
+    while since.elapsed() < NEIGHBOUR_TIMEOUT {
+        let seen = pool.snapshot();
+        let channel = seen.channels.iter().find(|one| one.name == CHANNEL_PCM);
+        let is_taken = |port: &PortInfo| {
+            port.kind == PortKind::Subscriber
+                && channel.is_some_and(|channel| channel.index == port.channel)
+        };
+        if seen.ports.iter().any(is_taken) {
+            return Ok(());
+        }
+        go_on(program)?;
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(DemoError::Stalled(format!(
+        "channel {CHANNEL_PCM} does not reach the sender's host within {NEIGHBOUR_TIMEOUT:?}"
+    )))
+}
+
+/// Slots that somebody still holds.
+fn slots_leaked(pools: Pools<'_>) -> u32 {
+    let leaked = |pool: &Pool| {
+        let audit = pool.snapshot().audit;
+        audit.slots - audit.free + audit.mismatches.len() as u32
+    };
+    let at_sender = pools.are_of_two_hosts().then(|| leaked(pools.sender));
+    leaked(pools.core) + at_sender.unwrap_or(0)
 }
 
 /// An error as soon as somebody asked to stop.

@@ -59,4 +59,6 @@ pub struct PlayTask {
     pub channels: u8,
     /// Buffers that will come from the core.
     pub parts: u64,
+    /// They come from another host: not in the core's own slots.
+    pub across: bool,
 }

@@ -42,7 +42,7 @@ pub struct Verdict {
 /// The way over one boundary.
 #[derive(Debug, Serialize)]
 pub struct Hop {
-    /// `storage`, `process`, `core` or `media`.
+    /// `storage`, `process`, `core` or `media`; `core, host` where both are crossed.
     pub name: &'static str,
     /// Buffers that crossed.
     pub buffers: u64,
@@ -72,8 +72,9 @@ pub(super) struct StageReports {
 /// receiver's back), `sendmsg` copies into the kernel (one). Time: storage, the read; process and
 /// core, from the later of publishing and the taker's readiness to its having the buffer (over the
 /// core that includes decoding); media, the calls that send one buffer's packets, without waiting
-/// for their time.
-pub(super) fn hops(reports: &StageReports) -> Vec<Hop> {
+/// for their time. `host_copies`: the core's frames went to another host, and each byte was copied
+/// so often on the way; the times of the two hops cannot be told apart.
+pub(super) fn hops(reports: &StageReports, host_copies: Option<u32>) -> Vec<Hop> {
     let StageReports {
         storage,
         demux,
@@ -81,11 +82,15 @@ pub(super) fn hops(reports: &StageReports) -> Vec<Hop> {
     } = reports;
     let process = crossing_times(&storage.published_ns, &demux.arrivals);
     let core = crossing_times(&demux.published_ns, &play.arrivals);
+    let (name, copies) = match host_copies {
+        None => ("core", 0),
+        Some(copies) => ("core, host", copies),
+    };
     let read: u64 = storage.bytes.iter().sum();
     vec![
         hop("storage", read, 1, 0, storage.read_ns.clone()),
         hop("process", read, 0, demux.wakes, process),
-        hop("core", demux.bytes + play.bytes, 0, play.wakes, core),
+        hop(name, demux.bytes + play.bytes, copies, play.wakes, core),
         hop("media", play.packet_bytes, 1, 0, play.send_ns.clone()),
     ]
 }

@@ -7,7 +7,7 @@
 //! - threads that wait: [`wait`];
 //! - the media hop: [`packet`], [`socket_option`], [`error_queue`], [`udp_receive`];
 //! - the storage hop: [`control_group`], [`fanotify`], [`file_pages`], [`io_priority`],
-//!   [`mount_space`], [`read_ahead`], [`residency`];
+//!   [`namespaces`], [`read_ahead`], [`residency`];
 //! - the doctor and the latency of this machine: [`probe`], [`scheduling`];
 //! - the agent of a core and the benchmarks: [`spawn`];
 //! - segments that cores see, too: [`system_v`], [`fork`]; the C API: [`fork`];
@@ -25,7 +25,7 @@ pub mod file_pages;
 pub mod fork;
 pub mod identity;
 pub mod io_priority;
-pub mod mount_space;
+pub mod namespaces;
 pub mod packet;
 pub mod peer;
 pub mod probe;

@@ -1,4 +1,5 @@
-//! Hosts with the agent as it is shipped, each in a network namespace, taken in over a remote shell.
+//! Hosts with the agent as it is shipped, each in a network namespace, and taken in over a remote
+//! shell.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,9 @@
 //! `hythe demo`: the arguments of the crate `hythe-demo`, what it asks of this program, its result.
 //!
-//! `stage` is the hidden command that runs one stage; `table` shows the result to people.
+//! `stage` is the hidden command that runs one stage; `table` shows the result to people; `across`
+//! makes the two hosts of `--across`.
 
+mod across;
 mod stage;
 mod table;
 
@@ -11,7 +13,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use hythe_demo::{Demo, DemoError, DemoOptions, Program, StageTask, Verdict};
+use hythe_demo::{Demo, DemoError, DemoOptions, Host, Pools, Program, StageTask, Verdict};
 use indicatif::ProgressBar;
 
 use crate::args::Globals;
@@ -20,6 +22,8 @@ use crate::output;
 use crate::remedy;
 use crate::stop::Stop;
 use crate::workspace::{Purpose, Workspace};
+
+use self::across::Across;
 
 pub(crate) use stage::{StageArgs, run as run_stage};
 
@@ -35,6 +39,10 @@ pub(crate) struct DemoArgs {
     /// UDP port to send to, even; default: one that is free.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
+    /// On two hosts, each a network of its own: the file and the core on one, the sender on the
+    /// other. Needs root, and the agent that `make hosts` builds.
+    #[arg(long)]
+    across: bool,
 }
 
 /// Whatever fails after somebody asked to stop is an interruption: a terminal's Ctrl-C may also
@@ -49,17 +57,30 @@ pub(crate) fn run(args: DemoArgs, globals: &Globals) -> Result<(), CliError> {
 }
 
 fn play(args: DemoArgs, stop: &Stop) -> Result<Verdict, CliError> {
+    let is_across = args.across;
     let demo = Demo::prepare(&DemoOptions {
         file: args.file,
         board: args.board,
         port: args.port,
     })?;
-    let workspace = Workspace::make(Purpose::Demo)?;
+    let mut workspace = Workspace::make(Purpose::Demo)?;
+    let across = match is_across {
+        true => Some(Across::make(&mut workspace)?),
+        false => None,
+    };
     let program = ThisProgram {
         stop,
         bar: OnceCell::new(),
+        across,
     };
-    let outcome = demo.run(&workspace.pool, workspace.files(), &program);
+    let pools = Pools {
+        core: &workspace.pool,
+        sender: program
+            .across
+            .as_ref()
+            .map_or(&workspace.pool, |across| &across.pool),
+    };
+    let outcome = demo.run(pools, workspace.files(), &program);
     if let Some(bar) = program.bar.get() {
         bar.finish_and_clear();
     }
@@ -70,6 +91,7 @@ fn play(args: DemoArgs, stop: &Stop) -> Result<Verdict, CliError> {
 struct ThisProgram<'a> {
     stop: &'a Stop,
     bar: OnceCell<ProgressBar>,
+    across: Option<Across>,
 }
 
 impl Program for ThisProgram<'_> {
@@ -79,6 +101,16 @@ impl Program for ThisProgram<'_> {
 
     fn is_stop_requested(&self) -> bool {
         self.stop.asked()
+    }
+
+    fn go_to(&self, host: Host) -> io::Result<()> {
+        self.across
+            .as_ref()
+            .map_or(Ok(()), |across| across.go_to(host))
+    }
+
+    fn part_hosts(&self) -> io::Result<u32> {
+        self.across.as_ref().map_or(Ok(0), Across::part)
     }
 
     fn progress(&self, elapsed: Duration, length: Duration) {

@@ -62,6 +62,9 @@ struct PlayArgs {
     /// Buffers that will come from the core.
     #[arg(long)]
     parts: u64,
+    /// They come from another host.
+    #[arg(long)]
+    across: bool,
 }
 
 /// Runs one stage; the demo reads what it prints.
@@ -81,6 +84,7 @@ pub(crate) fn run(args: StageArgs) -> Result<(), CliError> {
                 hz: args.hz,
                 channels: args.channels,
                 parts: args.parts,
+                across: args.across,
             }),
         },
     };
@@ -125,11 +129,15 @@ fn arguments(stage: &Stage) -> Vec<OsString> {
             ]
         }
         Stage::Demux => Vec::new(),
-        Stage::Play(task) => vec![
-            option("destination", &task.destination),
-            option("hz", &task.hz),
-            option("channels", &task.channels),
-            option("parts", &task.parts),
-        ],
+        Stage::Play(task) => {
+            let mut words = vec![
+                option("destination", &task.destination),
+                option("hz", &task.hz),
+                option("channels", &task.channels),
+                option("parts", &task.parts),
+            ];
+            words.extend(task.across.then(|| "--across".into()));
+            words
+        }
     }
 }

@@ -6,8 +6,9 @@ use std::{env, fs};
 
 use hythe_terminal::escaped;
 
-use super::command::{Outcome, find, run};
+use super::command::{Outcome, run};
 use super::{Group, Probe};
+use crate::program::find;
 
 /// A program, what it is for, its Debian package, and how it is asked for its version.
 struct Program {

@@ -1,10 +1,9 @@
 //! Running another program with a bound on its time.
 
 use std::io::Read;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
 
 /// How long a program may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -66,17 +65,6 @@ fn first_line(pipe: Option<impl Read>) -> String {
         .to_owned()
 }
 
-/// Where on `PATH` (or where system programs are) `program` lies.
-pub(super) fn find(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    folders.map(|folder| folder.join(program)).find(|path| {
-        use std::os::unix::fs::PermissionsExt;
-        fs::metadata(path)
-            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,11 +80,5 @@ mod tests {
             Outcome::NotStarted
         ));
         assert!(matches!(run("sleep", &["60"]), Outcome::TimedOut));
-    }
-
-    #[test]
-    fn programs_are_found_on_the_path() {
-        assert!(find("sh").is_some_and(|path| path.ends_with("sh")));
-        assert_eq!(find("hythe-no-such-program"), None);
     }
 }

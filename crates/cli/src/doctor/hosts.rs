@@ -2,13 +2,12 @@
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
-use std::path::Path;
 
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, ask, hosts_directory};
 use hythe_cluster::{HostState, Status as AgentStatus};
 use hythe_terminal::escaped;
 
-use super::command::{Outcome, find, run};
+use super::command::{Outcome, run};
 use super::kernel;
 use super::{Group, Probe};
 use crate::host::HOSTD;
@@ -44,14 +43,7 @@ pub(super) fn probe() -> Vec<Probe> {
 
 /// The program of the agent, found as `hythe host` finds it.
 fn program() -> Probe {
-    let file = HOSTD.file();
-    let has_folder = file.parent() != Some(Path::new(""));
-    let path = if has_folder {
-        Some(file)
-    } else {
-        find(HOSTD.name)
-    };
-    let Some(path) = path else {
+    let Some(path) = HOSTD.find() else {
         let detail = "not built (channels stay on this host)";
         return Probe::missing(GROUP, HOSTD.name, detail).enable("make hosts");
     };

@@ -11,9 +11,10 @@ use rustix::net::TxTimeFlags;
 use rustix::net::sockopt::set_txtime;
 use rustix::time::ClockId;
 
-use super::command::{Outcome, find, run};
+use super::command::{Outcome, run};
 use super::kernel::{Built, config};
 use super::{Group, Probe, Status};
+use crate::program::find;
 
 /// A scheduler, what `tc` is told to set it up, and the kernel's option for it.
 struct Scheduler {

@@ -5,6 +5,7 @@
 //! and recording come from `make setup`; without them the tests fail, because then the product does
 //! not work.
 
+mod across;
 mod formats;
 mod refusals;
 mod world;

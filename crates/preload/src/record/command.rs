@@ -15,7 +15,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use hythe_sys::fanotify::Scope;
-use hythe_sys::mount_space::unshare_mounts;
+use hythe_sys::namespaces::unshare_mounts;
 use hythe_sys::spawn::die_with_parent;
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -189,7 +189,7 @@ mod tests {
     /// Opens so many files of their own in a thread with mounts of its own, unread by its watch.
     fn lost_of(files: u64, queue: Queue) -> (u64, usize) {
         let run = move || {
-            hythe_sys::mount_space::unshare_mounts().unwrap();
+            hythe_sys::namespaces::unshare_mounts().unwrap();
             let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
             let mut watch = Watch::begin(queue, Scope::Mount).unwrap();
             let mut table = Table::new(HashMap::new());
