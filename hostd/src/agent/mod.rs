@@ -6,15 +6,17 @@
 mod rights;
 mod start;
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer};
 use hythe_cluster::{Agent, AgentOptions};
 use hythe_node::{Pool, PoolOptions};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use self::rights::{RIGHTS_FILE, allow};
 pub use self::start::start;
@@ -31,10 +33,10 @@ pub const DISCOVERY_PORT: u16 = crate::tls::DEFAULT_PORT + 1;
 const LOCK: &str = "agent.lock";
 /// How long a silent host counts as there.
 const LEASE: Duration = Duration::from_secs(2);
-/// How often the agent looks whether it was asked something.
+/// How often the agent looks whether a signal asked it to stop.
 const LOOK: Duration = Duration::from_millis(50);
-/// How many looks lie between two readings of the hosts directory.
-const LOOKS_PER_RELOAD: u32 = 20;
+/// Between two readings of the hosts directory.
+const RELOAD: Duration = Duration::from_secs(1);
 
 /// How an agent is run.
 #[derive(Clone, Debug, Default)]
@@ -104,18 +106,28 @@ struct Served<'a> {
 
 /// Answers requests, and goes by what changes in the hosts directory, until it is to stop.
 fn serve(served: &Served<'_>) -> Result<(), HostdError> {
-    let mut looks = 0;
+    let failed = |error: io::Error| HostdError::Agent(format!("its socket failed: {error}"));
+    let mut reloaded = Instant::now();
     while !served.stop.load(Ordering::Relaxed) {
-        let answered = answer(served.listener, |request| served.obey(&request));
-        answered.map_err(|error| HostdError::Agent(format!("its socket failed: {error}")))?;
-        looks += 1;
-        if looks % LOOKS_PER_RELOAD == 0 {
+        wait_for_request(served.listener).map_err(failed)?;
+        answer(served.listener, |request| served.obey(&request)).map_err(failed)?;
+        if reloaded.elapsed() >= RELOAD {
             // A list that is being written is read the next time.
             let _ = served.reload();
+            reloaded = Instant::now();
         }
-        std::thread::sleep(LOOK);
     }
     Ok(())
+}
+
+/// Waits until somebody connects, for [`LOOK`] at most.
+fn wait_for_request(listener: &UnixListener) -> io::Result<()> {
+    let mut sockets = [PollFd::new(listener, PollFlags::IN)];
+    let timeout = Timespec::try_from(LOOK).map_err(io::Error::other)?;
+    match poll(&mut sockets, Some(&timeout)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl Served<'_> {

@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use super::{Lan, Namespace, Plug};
-use hythe_cluster::HostState;
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, ask};
+use hythe_cluster::{HostState, Status};
 use hythe_node::{Node, Pool, PoolOptions};
 use tempfile::TempDir;
 
@@ -39,7 +39,8 @@ impl Host {
 
     /// `hythe-hostd` on this host.
     pub(crate) fn command(&self) -> Command {
-        let mut command = self.space.command(env!("CARGO_BIN_EXE_hythe-hostd"));
+        let program = programs().join("hythe-hostd");
+        let mut command = self.space.command(program.to_str().expect("text"));
         command.env("HYTHE_HOSTS_DIR", self.path("hosts"));
         command.env("HYTHE_ROOT", self.path("pools"));
         command
@@ -89,8 +90,16 @@ impl Host {
         ask(&self.path("hosts").join(SOCKET_NAME), request).ok()
     }
 
+    /// What its agent says, if one runs.
+    pub(crate) fn status(&self) -> Option<Status> {
+        match self.ask(&Request::Status)? {
+            Reply::Status { status } => Some(*status),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_connected_with(&self, name: &str) -> bool {
-        let Some(Reply::Status { status }) = self.ask(&Request::Status) else {
+        let Some(status) = self.status() else {
             return false;
         };
         let mut hosts = status.hosts.iter();
@@ -99,10 +108,8 @@ impl Host {
 
     /// Channels with other hosts.
     pub(crate) fn channels(&self) -> Vec<String> {
-        let Some(Reply::Status { status }) = self.ask(&Request::Status) else {
-            return Vec::new();
-        };
-        let sessions = status.hosts.into_iter().filter_map(|host| host.session);
+        let hosts = self.status().into_iter().flat_map(|status| status.hosts);
+        let sessions = hosts.filter_map(|host| host.session);
         let channels = sessions.flat_map(|session| session.channels);
         channels.map(|channel| channel.channel).collect()
     }
@@ -135,8 +142,10 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 pub(crate) fn programs() -> PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_hythe-hostd"));
-    program.parent().expect("a folder").to_owned()
+    let own = std::env::current_exe().expect("a program");
+    // Beside the folder of tests, and that of examples.
+    let folder = own.parent().and_then(Path::parent).expect("a folder");
+    folder.to_owned()
 }
 
 /// A realm of one host, whose agent runs.
