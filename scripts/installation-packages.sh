@@ -25,7 +25,7 @@ files() {
 files >/debs/before
 
 "${apt[@]}" install ./*.deb >/dev/null
-mapfile -t names < <(dpkg-query --show --showformat '${Package}\n' hythe 'libhythe*')
+mapfile -t names < <(dpkg-query --show --showformat '${Package}\n' 'hythe*' 'libhythe*')
 damaged=$(dpkg --verify "${names[@]}")
 [[ -z $damaged ]] || fail "not as packed: $damaged"
 hythe --version
@@ -49,6 +49,12 @@ gcc -o /debs/static publish_subscribe.c "${flags[@]}"
 /debs/static publish mixed calls 3
 wait "$!"
 [[ $(wc -l </debs/heard) == 3 ]] || fail "the program in C printed: $(</debs/heard)"
+
+# The agent, where its package was made.
+if [[ " ${names[*]} " == *" hythe-hostd "* ]]; then
+    HYTHE_HOSTS_DIR=$HYTHE_ROOT/hosts hythe host init --name desk
+    [[ -f /usr/lib/systemd/user/hythe-hostd.service ]] || fail "there is no unit for the agent"
+fi
 
 "${apt[@]}" purge "${names[@]}" >/dev/null
 rm -r "$HYTHE_ROOT"

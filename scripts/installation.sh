@@ -45,6 +45,7 @@ moved() {
     mv "$first" "$now"
     mkdir "$HYTHE_ROOT"
     check_commands "$now"
+    check_agent "$now"
     check_library "$now"
     check_files "$now" "$first"
     # What others have there stays.
@@ -82,6 +83,28 @@ check_commands() {
         fail "zsh would not load _hythe"
     grep -q '^complete -c hythe' "$now/share/fish/vendor_completions.d/hythe.fish" ||
         fail "fish has no completions"
+}
+
+# The agent, where `make hosts` or a test has built it: found beside the command, with a unit that
+# systemd understands.
+check_agent() {
+    local now=$1 unit=$1/share/systemd/user/hythe-hostd.service
+    if [[ ! -e $now/bin/hythe-hostd ]]; then
+        [[ ! -e $unit ]] || fail "there is a unit for no agent"
+        echo 'SKIPPED (`make hosts` has not built it): the agent' >&2
+        return
+    fi
+    HYTHE_HOSTS_DIR=$work/hosts wants "this host is desk" \
+        env -u HYTHE_HOSTD "$now/bin/hythe" host init --name desk
+    HYTHE_HOSTS_DIR=$work/hosts wants "none runs" env -u HYTHE_HOSTD "$now/bin/hythe" doctor
+    [[ -f $unit ]] || fail "there is no $unit"
+    if command -v systemd-analyze >/dev/null; then
+        mkdir "$work/unit"
+        # systemd looks for programs in a list of its own, where this one is not.
+        sed "s,^ExecStart=,&$now/bin/," "$unit" >"$work/unit/hythe-hostd.service"
+        XDG_RUNTIME_DIR=$work/unit systemd-analyze verify --user --man=no \
+            "$work/unit/hythe-hostd.service" || fail "systemd refuses $unit"
+    fi
 }
 
 check_library() {

@@ -26,27 +26,51 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Between two processes of this machine.
     #[command(
-        after_help = "Example:\n  hythe-bench ipc --json --sizes 64,65536 > ipc.json\n\nExit codes: 0 done, 1 failed or not valid, 2 wrong use."
+        after_help = concat!(
+            "Example:\n",
+            "  hythe-bench ipc --json --sizes 64,65536 > ipc.json\n\n",
+            "Defaults: --count 100000 --sizes 8,64,1024,8192,65536,1048576,4194304\n",
+            "  --seconds 60 --rounds 5; --quick: 200 of 64,65536 in 2 s, one round\n\n",
+            "Exit codes: 0 done, 1 failed or not valid, 2 wrong use.",
+        )
     )]
     Ipc(IpcArguments),
     /// Between this machine and an RTOS core, beside copying as RPMsg does it.
     #[command(
-        after_help = "Example:\n  hythe-bench core --board hosted --sizes 64,1048576 --json > core.json\n\nExit codes: 0 done, 1 failed or not valid, 2 wrong use."
+        after_help = concat!(
+            "Example:\n",
+            "  hythe-bench core --board hosted --sizes 64,1048576 --json > core.json\n\n",
+            "Defaults: --count 20000 --seconds 120 --rounds 5, sizes of 8 to 1048576 in the 16\n",
+            "  steps of the paper; --quick: 50 of 64,65536 in 2 s, one round\n\n",
+            "Exit codes: 0 done, 1 failed or not valid, 2 wrong use.",
+        )
     )]
     Core(CoreArguments),
     /// One wait for many channels, all idle but one.
     #[command(
-        after_help = "Example:\n  hythe-bench wait-set --json > wait-set.json\n\nExit codes: 0 done, 1 failed, 2 wrong use."
+        after_help = concat!(
+            "Example:\n",
+            "  hythe-bench wait-set --json > wait-set.json\n\n",
+            "Exit codes: 0 done, 1 failed, 2 wrong use.",
+        )
     )]
     WaitSet(WaitSetArguments),
     /// A file read ahead before a boot, on an emulated board with slow flash.
     #[command(
-        after_help = "Example:\n  hythe-bench preload --fs jffs2 --json > preload.json\n\nExit codes: 0 done, 1 failed or not valid, 2 wrong use."
+        after_help = concat!(
+            "Example:\n",
+            "  hythe-bench preload --fs jffs2 --json > preload.json\n\n",
+            "Exit codes: 0 done, 1 failed or not valid, 2 wrong use.",
+        )
     )]
     Preload(PreloadArguments),
     /// RTP packets sent as fast as they go, by every method; as root.
     #[command(
-        after_help = "Example:\n  hythe-bench media --json > media.json\n\nExit codes: 0 done, 1 failed or not valid, 2 wrong use."
+        after_help = concat!(
+            "Example:\n",
+            "  hythe-bench media --json > media.json\n\n",
+            "Exit codes: 0 done, 1 failed or not valid, 2 wrong use.",
+        )
     )]
     Media(MediaArguments),
     /// The sender or the receiver of scenario media.
@@ -54,7 +78,13 @@ pub(crate) enum Command {
     MediaEnd(MediaEndArguments),
     /// Between two hosts, each a network namespace of this machine; as root.
     #[command(
-        after_help = "Example:\n  hythe-bench host --sizes 64,1048576 --json > host.json\n\nExit codes: 0 done, 1 failed or not valid, 2 wrong use."
+        after_help = concat!(
+            "Example:\n",
+            "  hythe-bench host --sizes 64,1048576 --json > host.json\n\n",
+            "Defaults: --count 20000 --sizes 8,64,1024,8192,65536,1048576,4194304\n",
+            "  --seconds 120 --rounds 5; --quick: 100 of 64,65536 in 4 s, one round\n\n",
+            "Exit codes: 0 done, 1 failed or not valid, 2 wrong use.",
+        )
     )]
     Host(HostArguments),
     /// One of the hosts of scenario host.
@@ -71,7 +101,11 @@ pub(crate) enum Command {
     ServicePeer(ServiceArguments),
     /// Random joins, kills and traffic, audited; prints one `hythe.result/1` document
     #[command(
-        after_help = "Example:\n  hythe-bench soak --minutes 30 > bench/results/soak.json\n\nExit codes: 0 nothing was lost, 1 failed or not valid, 2 wrong use."
+        after_help = concat!(
+            "Example:\n",
+            "  hythe-bench soak --minutes 30 > bench/results/soak.json\n\n",
+            "Exit codes: 0 nothing was lost, 1 failed or not valid, 2 wrong use.",
+        )
     )]
     Soak(SoakArguments),
     /// One process of a soak.
@@ -82,7 +116,7 @@ pub(crate) enum Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ipc::args::Scale;
+    use crate::scale::Scale;
 
     #[test]
     fn the_definition_is_sound() {

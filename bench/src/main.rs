@@ -24,6 +24,7 @@ mod pool;
 mod posix_queue;
 mod preload;
 mod product;
+mod scale;
 mod soak;
 mod statistics;
 mod system_v;
@@ -49,7 +50,7 @@ use crate::soak::args::SoakArguments;
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Ipc(arguments) => {
-            ipc::run(&arguments).and_then(|document| show(document, arguments.json))
+            ipc::run(&arguments).and_then(|document| show(document, arguments.scale.json))
         }
         Command::WaitSet(arguments) => {
             wait_set::run(&arguments).and_then(|document| show(document, arguments.json))
@@ -83,7 +84,7 @@ fn show(document: Document, as_json: bool) -> Result<(), BenchError> {
 
 /// A core that is lost and an audit that fails are errors: then there is no document.
 fn run_core(arguments: &CoreArguments) -> Result<(), BenchError> {
-    let json = arguments.json;
+    let json = arguments.scale.json;
     let (report, render) = match (&arguments.player, arguments.pair, arguments.services) {
         (Some(film), ..) => {
             let report = core::player::run(arguments, film.as_deref())?;
@@ -111,7 +112,7 @@ fn run_media(arguments: &MediaArguments) -> Result<(), BenchError> {
 
 fn run_host(arguments: &HostArguments) -> Result<(), BenchError> {
     let report = host::run(arguments)?;
-    print(&report, arguments.json, times::render)?;
+    print(&report, arguments.scale.json, times::render)?;
     verdict(report.conditions.invalid)
 }
 

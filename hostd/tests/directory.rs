@@ -4,9 +4,58 @@ mod network;
 
 use network::peer::{IDLE, PORT, Peer};
 use network::realm::Realm;
-use network::{Lan, Namespace, is_skipped};
+use network::{Lan, Namespace, Plug, is_skipped};
 
 const NO_SCOUTING: &str = "--no-scouting";
+
+/// A realm, and a LAN with a namespace for each of its hosts.
+struct Hosts {
+    realm: Realm,
+    lan: Lan,
+    places: Vec<(&'static str, Namespace, Plug)>,
+}
+
+impl Hosts {
+    /// `None`, said aloud, without root.
+    fn new(names: &[&'static str]) -> Option<Self> {
+        if is_skipped() {
+            return None;
+        }
+        let (realm, lan) = (realm(names), Lan::new(1));
+        let place = |(name, number): (&&'static str, u8)| {
+            let (space, plug) = lan.host(number);
+            (*name, space, plug)
+        };
+        let places = names.iter().zip(1..).map(place).collect();
+        Some(Self { realm, lan, places })
+    }
+
+    fn place(&self, name: &str) -> &(&'static str, Namespace, Plug) {
+        let mut places = self.places.iter();
+        places.find(|(known, ..)| *known == name).expect("a host")
+    }
+
+    fn plug(&self, name: &str) -> Plug {
+        self.place(name).2
+    }
+
+    fn start(&self, name: &str, list: &[&str]) -> Peer {
+        Peer::start(&self.place(name).1, &self.realm, name, &options(list))
+    }
+
+    /// Waits until hosts A and B see each other where they are plugged in.
+    fn wait_until_met(&self, a: &mut Peer, b: &mut Peer) {
+        a.until_seen("b", self.plug("b"));
+        b.until_seen("a", self.plug("a"));
+    }
+
+    /// A and B, which see each other.
+    fn start_both(&self) -> (Peer, Peer) {
+        let (mut a, mut b) = (self.start("a", &[]), self.start("b", &[]));
+        self.wait_until_met(&mut a, &mut b);
+        (a, b)
+    }
+}
 
 fn realm(hosts: &[&str]) -> Realm {
     let realm = Realm::new();
@@ -20,58 +69,40 @@ fn options(list: &[&str]) -> Vec<String> {
 
 #[test]
 fn hosts_of_a_lan_find_each_other_by_multicast() {
-    if is_skipped() {
+    let Some(hosts) = Hosts::new(&["a", "b", "c"]) else {
         return;
-    }
-    let realm = realm(&["a", "b", "c"]);
-    let lan = Lan::new(1);
-    let (a_space, a_plug) = lan.host(1);
-    let (b_space, b_plug) = lan.host(2);
-    let (c_space, c_plug) = lan.host(3);
-    let mut a = Peer::start(&a_space, &realm, "a", &[]);
-    let mut b = Peer::start(&b_space, &realm, "b", &[]);
-    a.until_seen("b", b_plug);
-    b.until_seen("a", a_plug);
-    let mut c = Peer::start(&c_space, &realm, "c", &[]);
-    a.until_seen("c", c_plug);
-    b.until_seen("c", c_plug);
-    c.until_seen("a", a_plug);
+    };
+    let (mut a, mut b) = hosts.start_both();
+    let mut c = hosts.start("c", &[]);
+    a.until_seen("c", hosts.plug("c"));
+    b.until_seen("c", hosts.plug("c"));
+    c.until_seen("a", hosts.plug("a"));
 }
 
 #[test]
 fn hosts_are_found_by_a_given_address_and_through_each_other() {
-    if is_skipped() {
+    let Some(hosts) = Hosts::new(&["a", "b", "c"]) else {
         return;
-    }
-    let realm = realm(&["a", "b", "c"]);
-    let lan = Lan::new(1);
-    let (a_space, a_plug) = lan.host(1);
-    let (b_space, b_plug) = lan.host(2);
-    let (c_space, c_plug) = lan.host(3);
+    };
     // B is started first, with the address of A, which is not there yet.
-    let to_a = options(&[NO_SCOUTING, &format!("--peer={}:{PORT}", a_plug.address())]);
-    let mut b = Peer::start(&b_space, &realm, "b", &to_a);
-    let mut a = Peer::start(&a_space, &realm, "a", &options(&[NO_SCOUTING]));
-    a.until_seen("b", b_plug);
-    b.until_seen("a", a_plug);
-    let mut c = Peer::start(&c_space, &realm, "c", &to_a);
-    b.until_seen("c", c_plug);
-    c.until_seen("a", a_plug);
+    let to_a = format!("--peer={}:{PORT}", hosts.plug("a").address());
+    let mut b = hosts.start("b", &[NO_SCOUTING, &to_a]);
+    let mut a = hosts.start("a", &[NO_SCOUTING]);
+    hosts.wait_until_met(&mut a, &mut b);
+    let mut c = hosts.start("c", &[NO_SCOUTING, &to_a]);
+    b.until_seen("c", hosts.plug("c"));
+    c.until_seen("a", hosts.plug("a"));
 }
 
 #[test]
 fn a_host_is_gone_when_it_dies_and_there_again_when_it_is_back() {
-    if is_skipped() {
+    let Some(hosts) = Hosts::new(&["a", "b"]) else {
         return;
-    }
-    let realm = realm(&["a", "b"]);
-    let lan = Lan::new(1);
-    let (a_space, _) = lan.host(1);
-    let (b_space, b_plug) = lan.host(2);
-    let mut a = Peer::start(&a_space, &realm, "a", &[]);
+    };
+    let mut a = hosts.start("a", &[]);
     for _ in 0..2 {
-        let b = Peer::start(&b_space, &realm, "b", &[]);
-        a.until_seen("b", b_plug);
+        let b = hosts.start("b", &[]);
+        a.until_seen("b", hosts.plug("b"));
         b.kill();
         a.until_gone("b");
     }
@@ -79,71 +110,52 @@ fn a_host_is_gone_when_it_dies_and_there_again_when_it_is_back() {
 
 #[test]
 fn a_host_is_gone_when_its_link_is_down_and_there_again_when_it_is_up() {
-    if is_skipped() {
-        return;
-    }
-    cut_off(|lan, plug, is_reachable| lan.set_link(plug, is_reachable));
+    cut_off(Lan::set_link);
 }
 
 #[test]
 fn a_host_is_gone_when_nothing_passes_and_there_again_when_it_does() {
-    if is_skipped() {
-        return;
-    }
-    cut_off(|lan, plug, is_reachable| lan.set_passing(plug, is_reachable));
+    cut_off(Lan::set_passing);
 }
 
-fn cut_off(set: impl Fn(&Lan, network::Plug, bool)) {
-    let realm = realm(&["a", "b"]);
-    let lan = Lan::new(1);
-    let (a_space, a_plug) = lan.host(1);
-    let (b_space, b_plug) = lan.host(2);
-    let mut a = Peer::start(&a_space, &realm, "a", &[]);
-    let mut b = Peer::start(&b_space, &realm, "b", &[]);
-    a.until_seen("b", b_plug);
-    b.until_seen("a", a_plug);
-    set(&lan, b_plug, false);
+fn cut_off(set: impl Fn(&Lan, Plug, bool)) {
+    let Some(hosts) = Hosts::new(&["a", "b"]) else {
+        return;
+    };
+    let (mut a, mut b) = hosts.start_both();
+    set(&hosts.lan, hosts.plug("b"), false);
     a.until_gone("b");
     b.until_gone("a");
-    set(&lan, b_plug, true);
-    a.until_seen("b", b_plug);
-    b.until_seen("a", a_plug);
+    set(&hosts.lan, hosts.plug("b"), true);
+    hosts.wait_until_met(&mut a, &mut b);
 }
 
 #[test]
 fn a_host_is_seen_at_its_new_address() {
-    if is_skipped() {
+    let Some(hosts) = Hosts::new(&["a", "b"]) else {
         return;
-    }
-    let realm = realm(&["a", "b"]);
-    let lan = Lan::new(1);
-    let (a_space, a_plug) = lan.host(1);
-    let (b_space, b_plug) = lan.host(2);
-    let mut a = Peer::start(&a_space, &realm, "a", &[]);
-    let mut b = Peer::start(&b_space, &realm, "b", &[]);
-    a.until_seen("b", b_plug);
-    b.until_seen("a", a_plug);
-    let (interface, old) = (b_plug.interface(), b_plug.address());
-    b_space.run(&format!("ip addr del {old}/24 dev {interface}"));
-    b_space.run(&format!("ip addr add 10.77.1.9/24 dev {interface}"));
-    b_space.run(&format!("ip route replace 224.0.0.0/4 dev {interface}"));
+    };
+    let (mut a, _b) = hosts.start_both();
+    let (_, space, plug) = hosts.place("b");
+    let (interface, old) = (plug.interface(), plug.address());
+    space.run(&format!("ip addr del {old}/24 dev {interface}"));
+    space.run(&format!("ip addr add 10.77.1.9/24 dev {interface}"));
+    space.run(&format!("ip route replace 224.0.0.0/4 dev {interface}"));
     a.until("seen b 10.77.1.9:7410");
 }
 
 #[test]
 fn a_host_without_a_network_starts_and_is_found_when_it_has_one() {
-    if is_skipped() {
+    let Some(hosts) = Hosts::new(&["a"]) else {
         return;
-    }
-    let realm = realm(&["a", "b"]);
-    let lan = Lan::new(1);
-    let (a_space, a_plug) = lan.host(1);
+    };
+    hosts.realm.add("b");
     let b_space = Namespace::new();
-    let mut a = Peer::start(&a_space, &realm, "a", &[]);
-    let mut b = Peer::start(&b_space, &realm, "b", &[]);
-    let b_plug = lan.plug(&b_space, 2);
+    let mut a = hosts.start("a", &[]);
+    let mut b = Peer::start(&b_space, &hosts.realm, "b", &[]);
+    let b_plug = hosts.lan.plug(&b_space, 2);
     a.until_seen("b", b_plug);
-    b.until_seen("a", a_plug);
+    b.until_seen("a", hosts.plug("a"));
 }
 
 /// With a router in each LAN, which are linked; no packet is routed from one to the other.
@@ -179,32 +191,22 @@ fn hosts_of_two_lans_see_each_other_past_routers() {
 
 #[test]
 fn a_host_of_another_realm_and_one_that_is_denied_are_not_seen() {
-    if is_skipped() {
+    let Some(hosts) = Hosts::new(&["a", "b", "revoked"]) else {
         return;
-    }
-    let realm = realm(&["a", "b", "revoked"]);
+    };
     let other = Realm::new();
     other.add("stranger");
-    let lan = Lan::new(1);
-    let (a_space, a_plug) = lan.host(1);
-    let (b_space, b_plug) = lan.host(2);
-    let (stranger_space, _) = lan.host(3);
-    let (revoked_space, _) = lan.host(4);
-    let denied = options(&["--deny=revoked"]);
-    let mut a = Peer::start(&a_space, &realm, "a", &denied);
+    let (stranger_space, _) = hosts.lan.host(4);
+    let mut a = hosts.start("a", &["--deny=revoked"]);
     let mut stranger = Peer::start(&stranger_space, &other, "stranger", &[]);
-    let mut revoked = Peer::start(&revoked_space, &realm, "revoked", &[]);
+    let mut revoked = hosts.start("revoked", &[]);
     stranger.until(IDLE);
     revoked.until(IDLE);
-    let mut b = Peer::start(&b_space, &realm, "b", &denied);
-    assert_eq!(
-        a.line_of_host(),
-        format!("seen b {}:7410", b_plug.address())
-    );
-    assert_eq!(
-        b.line_of_host(),
-        format!("seen a {}:7410", a_plug.address())
-    );
+    let mut b = hosts.start("b", &["--deny=revoked"]);
+    for (peer, seen) in [(&mut a, "b"), (&mut b, "a")] {
+        let address = hosts.plug(seen).address();
+        assert_eq!(peer.line_of_host(), format!("seen {seen} {address}:7410"));
+    }
     // Long after the handshakes, they saw nobody.
     for peer in [&mut stranger, &mut revoked] {
         assert_eq!(peer.line(), IDLE);

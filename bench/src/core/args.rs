@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::case::{Payload, System, Wait};
+use crate::scale::{Defaults, Scale, ScaleArguments};
 
 /// Of table P1 in the project's first paper.
 const SIZES: [usize; 16] = [
@@ -26,35 +27,15 @@ const SIZES: [usize; 16] = [
     512 << 10,
     1 << 20,
 ];
-const SIZE_MAX: usize = 1 << 20;
 
 /// Which cases on which board, how often.
 #[derive(Debug, Args)]
 pub(crate) struct CoreArguments {
-    /// Print one `hythe.result/1` document on standard output, and nothing else there
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Every case, but briefly: to see that all is well, not to learn figures
-    #[arg(long)]
-    pub(crate) quick: bool,
+    #[command(flatten)]
+    pub(crate) scale: ScaleArguments<{ 1 << 20 }>,
     /// The board whose core is on the other side; `hythe core boards` lists them
     #[arg(long, value_name = "BOARD", default_value = "mps2-an386")]
     pub(crate) board: String,
-    /// Round trips of each case in each round, unless its share of the time is over first [default:
-    /// 20000; quick: 50]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) count: Option<u64>,
-    /// Payload sizes in bytes, multiples of 8 [default: 8 to 1048576 in the 16 steps of the paper;
-    /// quick: 64,65536]
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = size)]
-    pub(crate) sizes: Vec<usize>,
-    /// Time to spend on the round trips, shared equally by all runs [default: 120; quick: 2]
-    #[arg(long, value_name = "S", value_parser = seconds)]
-    pub(crate) seconds: Option<f64>,
-    /// How often the whole set is repeated; figures are medians over these rounds [default: 5;
-    /// quick: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) rounds: Option<u32>,
     /// Measure 1, 2, 4 and 8 Linux ports on one channel as well, and two cores at once
     #[arg(long)]
     pub(crate) shared: bool,
@@ -83,17 +64,6 @@ pub(crate) struct CoreArguments {
     pub(crate) payloads: Vec<Payload>,
 }
 
-/// How much is measured.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Scale {
-    /// Samples of each case in each round, at most.
-    pub(super) count: u64,
-    pub(super) sizes: Vec<usize>,
-    /// For all runs together.
-    pub(super) seconds: f64,
-    pub(super) rounds: u32,
-}
-
 /// Of all time, for what is shared.
 const SHARED_PART: f64 = 0.25;
 
@@ -108,7 +78,7 @@ impl Scale {
 impl CoreArguments {
     /// What was said, and for the rest what `--quick` or its absence means.
     pub(super) fn scale(&self) -> Scale {
-        match self.quick {
+        match self.scale.quick {
             true => self.scale_of(&[64, 64 << 10]),
             false => self.scale_of(&SIZES),
         }
@@ -116,43 +86,17 @@ impl CoreArguments {
 
     /// The same with other sizes, where none are said.
     pub(super) fn scale_of(&self, sizes: &[usize]) -> Scale {
-        let (count, seconds) = match self.quick {
-            true => (50, 2.0),
-            false => (20_000, 120.0),
+        let (count, seconds, rounds) = match self.scale.quick {
+            true => (50, 2.0, 1),
+            false => (20_000, 120.0, 5),
         };
-        let mut sizes = Some(self.sizes.clone())
-            .filter(|said| !said.is_empty())
-            .unwrap_or_else(|| sizes.to_vec());
-        sizes.sort_unstable();
-        sizes.dedup();
-        Scale {
-            count: self.count.unwrap_or(count),
+        self.scale.scale(&Defaults {
+            count,
             sizes,
-            seconds: self.seconds.unwrap_or(seconds),
-            rounds: self.rounds(),
-        }
+            seconds,
+            rounds,
+        })
     }
-
-    /// How often the whole set is repeated.
-    pub(super) fn rounds(&self) -> u32 {
-        self.rounds.unwrap_or(if self.quick { 1 } else { 5 })
-    }
-}
-
-fn size(text: &str) -> Result<usize, String> {
-    let bytes: usize = text.parse().map_err(|error| format!("{error}"))?;
-    if bytes == 0 || !bytes.is_multiple_of(8) || bytes > SIZE_MAX {
-        return Err(format!("a size is a multiple of 8 from 8 to {SIZE_MAX}"));
-    }
-    Ok(bytes)
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
-    if !(0.001..=86_400.0).contains(&seconds) {
-        return Err("a time is 0.001 to 86400 seconds".to_owned());
-    }
-    Ok(seconds)
 }
 
 #[cfg(test)]
@@ -174,16 +118,5 @@ mod tests {
         assert!(full.sizes.iter().all(|&bytes| bytes.is_power_of_two()));
         assert_eq!(scale(&["--quick"]).sizes, [64, 65_536]);
         assert_eq!(scale(&["--quick", "--sizes", "8,8"]).sizes, [8]);
-    }
-
-    #[test]
-    fn odd_sizes_and_times_are_refused() {
-        for text in ["0", "7", "12", "1048584", "many"] {
-            assert!(size(text).is_err(), "{text}");
-        }
-        assert_eq!(size("1048576"), Ok(1 << 20));
-        for text in ["0", "-1", "nan"] {
-            assert!(seconds(text).is_err(), "{text}");
-        }
     }
 }

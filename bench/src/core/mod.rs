@@ -29,7 +29,7 @@ use std::time::Duration;
 use hythe_vring::Bell;
 use indicatif::ProgressBar;
 
-use self::args::{CoreArguments, Scale};
+use self::args::CoreArguments;
 use self::board::Running;
 use self::case::{Case, System, Wait};
 use self::report::{Conditions, CoreReport, Place};
@@ -37,6 +37,7 @@ use self::run::Budget;
 use self::series::Series;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
+use crate::scale::Scale;
 use crate::{bounce, cpus, machine};
 
 pub(crate) use self::table::render;

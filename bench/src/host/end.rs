@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::agents;
 use super::args::HostEndArguments;
 use super::case::{Case, Payload, System};
-use super::message::{Answer, Order, Run};
+use super::message::{Order, Outcome, Run};
 use super::outside::Outside;
 use super::udp::UdpEnd;
 use crate::error::BenchError;
@@ -17,7 +17,7 @@ use crate::ipc::hythe::HytheEnd;
 use crate::ipc::side::Side;
 use crate::ipc::stream::StreamEnd;
 use crate::lookout::Lookout;
-use crate::network::{Link, answer, begin, next_order, put_up};
+use crate::network::{Answer, Link, answer, begin, next_order, put_up, ready};
 use crate::pool::BenchPool;
 use crate::statistics;
 
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &HostEndArguments) -> Result<(), BenchError> {
         link: None,
         pool: BenchPool::make()?,
     };
-    answer(&Answer::Ready)?;
+    ready()?;
     while let Some(order) = next_order()? {
         let answered = host.obey(order);
         answer(&answered.unwrap_or_else(|error| Answer::Failed(error.to_string())))?;
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &HostEndArguments) -> Result<(), BenchError> {
 }
 
 impl Host {
-    fn obey(&mut self, order: Order) -> Result<Answer, BenchError> {
+    fn obey(&mut self, order: Order) -> Result<Answer<Outcome>, BenchError> {
         match order {
             Order::Join(link) => {
                 put_up(&link)?;
@@ -58,9 +58,11 @@ impl Host {
             Order::MeasureLocally(run, cpus) => {
                 let case = run.case.of_ipc();
                 let measured = ipc::round_trips(case, run.size, run.budget(), cpus)?;
-                Ok(Answer::Measured(statistics::encode(&[measured])?))
+                Ok(Answer::Result(Outcome::Measured(statistics::encode(&[
+                    measured,
+                ])?)))
             }
-            Order::Prepare => Ok(Answer::Pool(self.pool.name().to_owned())),
+            Order::Prepare => Ok(Answer::Result(Outcome::Pool(self.pool.name().to_owned()))),
             Order::Introduce { far, far_pool } => {
                 let far = agents::Far {
                     process: far,
@@ -83,27 +85,29 @@ impl Host {
     }
 
     /// Two orders, since what comes between them must not wait for the second.
-    fn echo(&self, run: &Run) -> Result<Answer, BenchError> {
+    fn echo(&self, run: &Run) -> Result<Answer<Outcome>, BenchError> {
         let lookout = Lookout::default();
         match run.case.system {
             System::Tcp => {
                 let listener = TcpListener::bind((self.own()?, 0))?;
-                answer(&Answer::Listening(listener.local_addr()?.port()))?;
+                answer(&Answer::Result(Outcome::Listening(
+                    listener.local_addr()?.port(),
+                )))?;
                 let (stream, _) = listener.accept()?;
                 end::echo(&mut tcp(stream, run, lookout)?)?;
             }
             System::FloorUdp => {
                 let mut udp = UdpEnd::open(self.own()?, None, (run.case, run.size), lookout)?;
-                answer(&Answer::Listening(udp.port()?))?;
+                answer(&Answer::Result(Outcome::Listening(udp.port()?)))?;
                 end::echo(&mut udp)?;
             }
             System::HytheTls => {
-                answer(&Answer::Listening(0))?;
+                answer(&Answer::Result(Outcome::Listening(0)))?;
                 end::echo(&mut self.hythe(Side::Far, run, lookout)?)?;
             }
             system @ (System::FloorTls | System::Zenoh) => {
                 let (outside, port) = Outside::echo(system, self.own()?, &self.folder)?;
-                answer(&Answer::Listening(port))?;
+                answer(&Answer::Result(Outcome::Listening(port)))?;
                 next_order::<Order>()?;
                 drop(outside);
                 return Ok(Answer::Ready);
@@ -115,7 +119,7 @@ impl Host {
         Ok(Answer::Ready)
     }
 
-    fn measure(&self, run: &Run, port: u16) -> Result<Answer, BenchError> {
+    fn measure(&self, run: &Run, port: u16) -> Result<Answer<Outcome>, BenchError> {
         let lookout = Lookout::default();
         let other = SocketAddr::new(self.other()?, port);
         let measured = match run.case.system {
@@ -128,7 +132,7 @@ impl Host {
             System::FloorTls | System::Zenoh => Outside::measure(run, other, &self.folder)?,
             System::Sysv => return Err(not_here(run.case)),
         };
-        Ok(Answer::Measured(measured))
+        Ok(Answer::Result(Outcome::Measured(measured)))
     }
 
     fn hythe(&self, side: Side, run: &Run, lookout: Lookout) -> Result<HytheEnd, BenchError> {

@@ -54,37 +54,21 @@ pub(super) enum Order {
     Audit,
 }
 
-/// From an end.
+/// What an end found out, where an order asks for more than to be done.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Answer {
-    Ready,
+pub(super) enum Outcome {
     /// At this port; 0 where none is needed.
     Listening(u16),
     /// Its name.
     Pool(String),
     /// Base64 of an HdrHistogram V2.
     Measured(String),
-    /// It cannot.
-    Failed(String),
 }
 
 impl network::Order for Order {
-    type Answer = Answer;
+    type Outcome = Outcome;
 
     fn join(link: Link) -> Self {
         Self::Join(link)
-    }
-}
-
-impl network::Answer for Answer {
-    fn is_ready(&self) -> bool {
-        matches!(self, Self::Ready)
-    }
-
-    fn failure(&self) -> Option<&str> {
-        match self {
-            Self::Failed(why) => Some(why),
-            _ => None,
-        }
     }
 }

@@ -21,13 +21,14 @@ use hdrhistogram::Histogram;
 use indicatif::ProgressBar;
 use rustix::process::geteuid;
 
-use self::args::{HostArguments, Scale};
+use self::args::HostArguments;
 use self::case::{Case, Reach, System, Wait};
 use self::message::Run;
 use self::scene::Scene;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::others::Others;
+use crate::scale::Scale;
 use crate::times::{Labels, Place, RunConditions, Times, TimesReport, of_document};
 use crate::{cpus, machine};
 

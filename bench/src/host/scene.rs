@@ -6,10 +6,10 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use super::case::{Reach, System};
-use super::message::{Answer, Order, Run};
+use super::message::{Order, Outcome, Run};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
-use crate::network::{self, LinkPlan, connect};
+use crate::network::{self, Answer, LinkPlan, connect};
 use crate::statistics;
 
 type Process = network::Process<Order>;
@@ -50,7 +50,7 @@ impl Scene {
     pub(super) fn join(&mut self) -> Result<(), BenchError> {
         let far = self.far.id();
         let far_pool = match self.far.ask(&Order::Prepare)? {
-            Answer::Pool(name) => name,
+            Answer::Result(Outcome::Pool(name)) => name,
             other => return Err(self.far.surprise(&other)),
         };
         self.near.order(&Order::Introduce { far, far_pool })
@@ -72,19 +72,19 @@ impl Scene {
             Reach::Remote => self.measure_remotely(run)?,
         };
         match answer {
-            Answer::Measured(times) => statistics::decode(&times),
+            Answer::Result(Outcome::Measured(times)) => statistics::decode(&times),
             other => Err(self.near.surprise(&other)),
         }
     }
 
-    fn measure_remotely(&mut self, run: &Run) -> Result<Answer, BenchError> {
+    fn measure_remotely(&mut self, run: &Run) -> Result<Answer<Outcome>, BenchError> {
         if run.case.system == System::HytheTls {
             // The other host must have seen that the ports of the run before are closed: it would
             // be sent the first message of this one.
             std::thread::sleep(PORTS_CLOSE);
         }
         let port = match self.far.ask(&Order::Echo(run.clone()))? {
-            Answer::Listening(port) => port,
+            Answer::Result(Outcome::Listening(port)) => port,
             other => return Err(self.far.surprise(&other)),
         };
         let measured = self.near.ask(&Order::Measure(run.clone(), port))?;

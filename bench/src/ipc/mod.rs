@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use indicatif::ProgressBar;
 
-use self::args::{IpcArguments, Scale};
+use self::args::IpcArguments;
 use self::case::{Case, Pattern, System, Wait};
 use self::end::Budget;
 use self::plan::Plan;
@@ -43,6 +43,7 @@ use crate::document::{Conditions, Document, Pinned, SCHEMA};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::pool::BenchPool;
+use crate::scale::Scale;
 use crate::statistics::{median, paired_ratio};
 use crate::{bounce, cpus, machine};
 

@@ -12,13 +12,13 @@ use super::calls::{self, CallCase};
 use super::case::Case;
 use super::job::Job;
 use super::lossy::{self, LossyCase, Relay};
-use super::message::{Answer, Order, Source};
+use super::message::{Order, Outcome, Source};
 use super::plays::{self, PlaysCase};
 use super::receiver::Receiver;
 use super::sender;
 use super::tally::Checker;
 use crate::error::BenchError;
-use crate::network::{Link, answer, begin, next_order, put_up};
+use crate::network::{Answer, Link, answer, begin, next_order, put_up, ready};
 
 /// What it knows.
 struct End {
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &MediaEndArguments) -> Result<(), BenchError> {
         sources: sources.into_iter().map(|source| (source, None)).collect(),
         links: Vec::new(),
     };
-    answer(&Answer::Ready)?;
+    ready()?;
     while let Some(order) = next_order()? {
         let answered = end.obey(order);
         answer(&answered.unwrap_or_else(|error| Answer::Failed(error.to_string())))?;
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &MediaEndArguments) -> Result<(), BenchError> {
 }
 
 impl End {
-    fn obey(&mut self, order: Order) -> Result<Answer, BenchError> {
+    fn obey(&mut self, order: Order) -> Result<Answer<Outcome>, BenchError> {
         match order {
             Order::Join(link) => {
                 put_up(&link)?;
@@ -56,10 +56,19 @@ impl End {
             Order::Listen(case) => self.listen(case),
             Order::Take(case) => self.take(case),
             Order::Watch(case) => self.watch(case),
-            Order::Play(play) => Ok(Answer::Played(plays::play(&play, self.other()?)?)),
+            Order::Play(play) => Ok(Answer::Result(Outcome::Played(plays::play(
+                &play,
+                self.other()?,
+            )?))),
             Order::Pass { seed } => self.pass(seed),
-            Order::Call(case) => Ok(Answer::Paced(calls::send(case, self.other()?)?)),
-            Order::Stream(case) => Ok(Answer::Streamed(lossy::send(case, self.other()?)?)),
+            Order::Call(case) => Ok(Answer::Result(Outcome::Paced(calls::send(
+                case,
+                self.other()?,
+            )?))),
+            Order::Stream(case) => Ok(Answer::Result(Outcome::Streamed(lossy::send(
+                case,
+                self.other()?,
+            )?))),
             Order::Collect => Err(BenchError::WrongUse("nothing is expected".to_owned())),
             Order::Send(case) => {
                 let source = self.source(case)?;
@@ -71,53 +80,51 @@ impl End {
                     file: &file,
                     to,
                 };
-                Ok(Answer::Sent(sender::run(&job)?))
+                Ok(Answer::Result(Outcome::Sent(sender::run(&job)?)))
             }
         }
     }
 
     /// Two orders, since what comes between them must not wait for the second.
-    fn receive(&mut self, case: Case) -> Result<Answer, BenchError> {
+    fn receive(&mut self, case: Case) -> Result<Answer<Outcome>, BenchError> {
         let address = self.address()?;
         let media = self.media(case)?;
         let mut checker = Checker::new(case, media);
         let receiver = Receiver::open(&case, address)?;
-        answer(&Answer::Ready)?;
+        ready()?;
         receiver.run(&mut checker, io::stdin())?;
         // None: the bench has ended, and so will this process.
         next_order::<Order>()?;
-        Ok(Answer::Received(checker.tally()))
+        Ok(Answer::Result(Outcome::Received(checker.tally())))
     }
 
-    fn listen(&self, case: CallCase) -> Result<Answer, BenchError> {
+    fn listen(&self, case: CallCase) -> Result<Answer<Outcome>, BenchError> {
         let receiver = calls::Receiver::open(case, self.address()?)?;
-        answer(&Answer::Ready)?;
+        ready()?;
         let arrivals = receiver.run(io::stdin())?;
         next_order::<Order>()?;
-        Ok(Answer::Arrivals(arrivals))
+        Ok(Answer::Result(Outcome::Arrivals(arrivals)))
     }
 
-    fn take(&self, case: LossyCase) -> Result<Answer, BenchError> {
-        let ready = || answer(&Answer::Ready);
+    fn take(&self, case: LossyCase) -> Result<Answer<Outcome>, BenchError> {
         let taken = lossy::receive(case, self.address()?, ready, io::stdin())?;
         next_order::<Order>()?;
-        Ok(Answer::Taken(taken))
+        Ok(Answer::Result(Outcome::Taken(taken)))
     }
 
-    fn watch(&self, case: PlaysCase) -> Result<Answer, BenchError> {
-        let ready = || answer(&Answer::Ready);
+    fn watch(&self, case: PlaysCase) -> Result<Answer<Outcome>, BenchError> {
         let watched = plays::watch(case, self.address()?, ready, io::stdin())?;
         next_order::<Order>()?;
-        Ok(Answer::Watched(watched))
+        Ok(Answer::Result(Outcome::Watched(watched)))
     }
 
-    fn pass(&self, seed: u64) -> Result<Answer, BenchError> {
+    fn pass(&self, seed: u64) -> Result<Answer<Outcome>, BenchError> {
         let [near, far] = [self.link(0)?, self.link(1)?];
         let relay = Relay::open(near.own_ip()?, far.own_ip()?, far.other_ip()?)?;
-        answer(&Answer::Ready)?;
+        ready()?;
         let (passed, order) = relay.run(seed, next_order::<Order>);
         order?;
-        Ok(Answer::Passed(passed))
+        Ok(Answer::Result(Outcome::Passed(passed)))
     }
 
     fn link(&self, place: usize) -> Result<&Link, BenchError> {

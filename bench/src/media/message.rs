@@ -46,10 +46,9 @@ pub(super) enum Order {
     Play(Play),
 }
 
-/// From an end.
+/// What an end found out, where an order asks for more than to be done.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Answer {
-    Ready,
+pub(super) enum Outcome {
     Received(Tally),
     Sent(Sent),
     Arrivals(Arrivals),
@@ -59,28 +58,13 @@ pub(super) enum Answer {
     Passed(Passed),
     Played(Played),
     Watched(Watched),
-    /// It cannot.
-    Failed(String),
 }
 
 impl network::Order for Order {
-    type Answer = Answer;
+    type Outcome = Outcome;
 
     fn join(link: Link) -> Self {
         Self::Join(link)
-    }
-}
-
-impl network::Answer for Answer {
-    fn is_ready(&self) -> bool {
-        matches!(self, Self::Ready)
-    }
-
-    fn failure(&self) -> Option<&str> {
-        match self {
-            Self::Failed(why) => Some(why),
-            _ => None,
-        }
     }
 }
 

@@ -5,12 +5,12 @@ use super::calls::{CallCase, CallRound};
 use super::case::Case;
 use super::job::Sent;
 use super::lossy::{LossyCase, LossyOutcome};
-use super::message::{Answer, Order, Source, Tally};
+use super::message::{Order, Outcome, Source, Tally};
 use super::plays::{Play, PlaysRound};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::machine::CpuTimes;
-use crate::network::{self, LinkPlan, connect};
+use crate::network::{self, Answer, LinkPlan, connect};
 
 type Process = network::Process<Order>;
 
@@ -57,11 +57,11 @@ impl Scene {
     pub(super) fn play(&mut self, case: Case) -> Result<(Sent, Tally), BenchError> {
         self.receiver.order(&Order::Expect(case))?;
         let sent = match self.sender.ask(&Order::Send(case))? {
-            Answer::Sent(sent) => sent,
+            Answer::Result(Outcome::Sent(sent)) => sent,
             other => return Err(self.sender.surprise(&other)),
         };
         match self.receiver.ask(&Order::Collect)? {
-            Answer::Received(tally) => Ok((sent, tally)),
+            Answer::Result(Outcome::Received(tally)) => Ok((sent, tally)),
             other => Err(self.receiver.surprise(&other)),
         }
     }
@@ -71,12 +71,12 @@ impl Scene {
         self.receiver.order(&Order::Listen(case))?;
         let before = CpuTimes::now();
         let paced = match self.sender.ask(&Order::Call(case))? {
-            Answer::Paced(paced) => paced,
+            Answer::Result(Outcome::Paced(paced)) => paced,
             other => return Err(self.sender.surprise(&other)),
         };
         let machine = CpuTimes::now().since(before);
         match self.receiver.ask(&Order::Collect)? {
-            Answer::Arrivals(arrivals) => CallRound::new(paced, arrivals, machine),
+            Answer::Result(Outcome::Arrivals(arrivals)) => CallRound::new(paced, arrivals, machine),
             other => Err(self.receiver.surprise(&other)),
         }
     }
@@ -88,12 +88,12 @@ impl Scene {
         self.receiver.order(&Order::Watch(play.case))?;
         let before = CpuTimes::now();
         let played = match self.sender.ask(&Order::Play(play))? {
-            Answer::Played(played) => played,
+            Answer::Result(Outcome::Played(played)) => played,
             other => return Err(self.sender.surprise(&other)),
         };
         let machine = CpuTimes::now().since(before);
         match self.receiver.ask(&Order::Collect)? {
-            Answer::Watched(watched) => PlaysRound::new(played, watched, machine),
+            Answer::Result(Outcome::Watched(watched)) => PlaysRound::new(played, watched, machine),
             other => Err(self.receiver.surprise(&other)),
         }
     }
@@ -128,15 +128,15 @@ impl LossyScene {
         self.receiver.order(&Order::Take(case))?;
         self.relay.order(&Order::Pass { seed: case.seed })?;
         let streamed = match self.sender.ask(&Order::Stream(case))? {
-            Answer::Streamed(streamed) => streamed,
+            Answer::Result(Outcome::Streamed(streamed)) => streamed,
             other => return Err(self.sender.surprise(&other)),
         };
         let taken = match self.receiver.ask(&Order::Collect)? {
-            Answer::Taken(taken) => taken,
+            Answer::Result(Outcome::Taken(taken)) => taken,
             other => return Err(self.receiver.surprise(&other)),
         };
         match self.relay.ask(&Order::Collect)? {
-            Answer::Passed(passed) => Ok(LossyOutcome {
+            Answer::Result(Outcome::Passed(passed)) => Ok(LossyOutcome {
                 case,
                 streamed,
                 passed,

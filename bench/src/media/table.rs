@@ -38,30 +38,43 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     write_ratios(out, report)
 }
 
+/// A part of the table: nothing where there are no rows; else a heading, which the first row may
+/// have a word in, and all rows.
+fn write_part<'a, R: 'a>(
+    out: &mut String,
+    rows: impl Iterator<Item = &'a R>,
+    heading: impl FnOnce(&R) -> String,
+    write: impl Fn(&mut String, &R) -> std::fmt::Result,
+) -> std::fmt::Result {
+    let mut rows = rows.peekable();
+    let Some(first) = rows.peek() else {
+        return Ok(());
+    };
+    writeln!(out, "{}", heading(first))?;
+    rows.try_for_each(|row| write(out, row))
+}
+
 fn write_sending(out: &mut String, report: &Report) -> std::fmt::Result {
     let rows = report.results.iter().filter_map(|entry| match entry {
         Entry::Sending(row) => Some(row),
         _ => None,
     });
-    let mut rows = rows.peekable();
-    if rows.peek().is_none() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\n{:<26}{:>7}{:>9}{:>6}{:>8}{:>11}{:>11}{:>11}{:>14}{:>11}",
-        "case",
-        "bytes",
-        "packets",
-        "to",
-        "repeat",
-        "seconds",
-        "p99",
-        "max",
-        "CPU ns/packet",
-        "delivered"
-    )?;
-    rows.try_for_each(|row| write_row(out, row))
+    let heading = |_: &_| {
+        format!(
+            "\n{:<26}{:>7}{:>9}{:>6}{:>8}{:>11}{:>11}{:>11}{:>14}{:>11}",
+            "case",
+            "bytes",
+            "packets",
+            "to",
+            "repeat",
+            "seconds",
+            "p99",
+            "max",
+            "CPU ns/packet",
+            "delivered"
+        )
+    };
+    write_part(out, rows, heading, write_row)
 }
 
 fn write_calls(out: &mut String, report: &Report) -> std::fmt::Result {
@@ -69,25 +82,22 @@ fn write_calls(out: &mut String, report: &Report) -> std::fmt::Result {
         Entry::Calls(row) => Some(row),
         _ => None,
     });
-    let mut rows = rows.peekable();
-    if rows.peek().is_none() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\n{:<14}{:<10}{:>7}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
-        "calls",
-        "seen by",
-        "calls",
-        "repeat",
-        "p50 us",
-        "p99 us",
-        "p99.9 us",
-        "max us",
-        "CPU %",
-        "busy %"
-    )?;
-    rows.try_for_each(|row| write_call(out, row))
+    let heading = |_: &_| {
+        format!(
+            "\n{:<14}{:<10}{:>7}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
+            "calls",
+            "seen by",
+            "calls",
+            "repeat",
+            "p50 us",
+            "p99 us",
+            "p99.9 us",
+            "max us",
+            "CPU %",
+            "busy %"
+        )
+    };
+    write_part(out, rows, heading, write_call)
 }
 
 fn write_call(out: &mut String, row: &CallRow) -> std::fmt::Result {
@@ -130,21 +140,21 @@ fn write_lossy(out: &mut String, report: &Report) -> std::fmt::Result {
         Entry::Lossy(row) => Some(row),
         _ => None,
     });
-    let mut rows = rows.peekable();
-    let Some(first) = rows.peek() else {
-        return Ok(());
+    let heading = |first: &LossyRow| {
+        format!(
+            "\n5 % lost and 20 ms in both directions, by {}; a buffer of 200 ms\n\
+             {:<30}{:>9}{:>8}{:>10}{:>9}{:>6}{:>11}",
+            first.conditions.way,
+            "case",
+            "packets",
+            "lost",
+            "repaired",
+            "missing",
+            "late",
+            "residual %"
+        )
     };
-    writeln!(
-        out,
-        "\n5 % lost and 20 ms in both directions, by {}; a buffer of 200 ms",
-        first.conditions.way
-    )?;
-    writeln!(
-        out,
-        "{:<30}{:>9}{:>8}{:>10}{:>9}{:>6}{:>11}",
-        "case", "packets", "lost", "repaired", "missing", "late", "residual %"
-    )?;
-    rows.try_for_each(|row| write_lossy_row(out, row))
+    write_part(out, rows, heading, write_lossy_row)
 }
 
 fn write_lossy_row(out: &mut String, row: &LossyRow) -> std::fmt::Result {
@@ -170,24 +180,21 @@ fn write_plays(out: &mut String, report: &Report) -> std::fmt::Result {
         Entry::Plays(row) => Some(row),
         _ => None,
     });
-    let mut rows = rows.peekable();
-    if rows.peek().is_none() {
-        return Ok(());
-    }
-    writeln!(
-        out,
-        "\n{:<18}{:>6}{:>9}{:>8}{:>15}{:>10}{:>10}{:>10}{:>10}",
-        "as it plays",
-        "to",
-        "Mbit/s",
-        "repeat",
-        "CPU ns/packet",
-        "p50 ms",
-        "p99 ms",
-        "p99.9 ms",
-        "max ms"
-    )?;
-    rows.try_for_each(|row| write_plays_row(out, row))
+    let heading = |_: &_| {
+        format!(
+            "\n{:<18}{:>6}{:>9}{:>8}{:>15}{:>10}{:>10}{:>10}{:>10}",
+            "as it plays",
+            "to",
+            "Mbit/s",
+            "repeat",
+            "CPU ns/packet",
+            "p50 ms",
+            "p99 ms",
+            "p99.9 ms",
+            "max ms"
+        )
+    };
+    write_part(out, rows, heading, write_plays_row)
 }
 
 fn write_plays_row(out: &mut String, row: &PlaysRow) -> std::fmt::Result {

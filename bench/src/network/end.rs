@@ -6,6 +6,7 @@ use rustix::mount::{MountFlags, mount};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::message::Answer;
 use crate::cpus;
 use crate::error::BenchError;
 
@@ -33,8 +34,13 @@ pub(crate) fn next_order<O: DeserializeOwned>() -> Result<Option<O>, BenchError>
     Ok(Some(serde_json::from_str(&line).map_err(io::Error::from)?))
 }
 
+/// To who ordered: all is made ready, and the rest follows.
+pub(crate) fn ready() -> Result<(), BenchError> {
+    answer(&Answer::<()>::Ready)
+}
+
 /// To who ordered.
-pub(crate) fn answer(answer: &impl Serialize) -> Result<(), BenchError> {
+pub(crate) fn answer<T: Serialize>(answer: &Answer<T>) -> Result<(), BenchError> {
     let line = serde_json::to_string(answer).map_err(io::Error::from)? + "\n";
     let mut out = io::stdout().lock();
     out.write_all(line.as_bytes())?;

@@ -10,20 +10,22 @@ use crate::error::BenchError;
 
 /// What an end is told, one line of JSON each.
 pub(crate) trait Order: Serialize {
-    /// What it answers.
-    type Answer: Answer;
+    /// What it may find out.
+    type Outcome: Serialize + DeserializeOwned + Debug;
 
-    /// Put up a link's end and know the other. Answer: ready.
+    /// Put up a link's end and know the other. Answer: [`Answer::Ready`].
     fn join(link: Link) -> Self;
 }
 
 /// What an end says, one line of JSON each.
-pub(crate) trait Answer: Serialize + DeserializeOwned + Debug {
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Answer<T> {
     /// Done, and nothing to say.
-    fn is_ready(&self) -> bool;
-
-    /// Why it cannot, if it cannot.
-    fn failure(&self) -> Option<&str>;
+    Ready,
+    /// Done, and this came of it.
+    Result(T),
+    /// It cannot, and why.
+    Failed(String),
 }
 
 /// One end of the link.

@@ -84,7 +84,7 @@ impl<O: Order> Process<O> {
     }
 
     /// Orders, and waits for the answer.
-    pub(crate) fn ask(&mut self, order: &O) -> Result<O::Answer, BenchError> {
+    pub(crate) fn ask(&mut self, order: &O) -> Result<Answer<O::Outcome>, BenchError> {
         let line = serde_json::to_string(order).map_err(std::io::Error::from)? + "\n";
         if let Some(orders) = &mut self.orders {
             // A process that is gone is noticed by the missing answer, which says more.
@@ -100,7 +100,7 @@ impl<O: Order> Process<O> {
     }
 
     /// It said something else than was asked for.
-    pub(crate) fn surprise(&self, answer: &O::Answer) -> BenchError {
+    pub(crate) fn surprise(&self, answer: &Answer<O::Outcome>) -> BenchError {
         BenchError::Invalid(format!("the {} said {answer:?}", self.name))
     }
 
@@ -109,24 +109,26 @@ impl<O: Order> Process<O> {
         self.ready(&answer)
     }
 
-    fn ready(&self, answer: &O::Answer) -> Result<(), BenchError> {
-        match answer.is_ready() {
-            true => Ok(()),
-            false => Err(self.surprise(answer)),
+    fn ready(&self, answer: &Answer<O::Outcome>) -> Result<(), BenchError> {
+        match answer {
+            Answer::Ready => Ok(()),
+            other => Err(self.surprise(other)),
         }
     }
 
-    fn answer(&self) -> Result<O::Answer, BenchError> {
+    fn answer(&self) -> Result<Answer<O::Outcome>, BenchError> {
         let asked = Instant::now();
         loop {
             self.lookout.check_stop()?;
             match self.answers.recv_timeout(NAP) {
                 Ok(line) => {
-                    let answer: O::Answer =
+                    let answer: Answer<O::Outcome> =
                         serde_json::from_str(&line).map_err(std::io::Error::from)?;
-                    return match answer.failure() {
-                        Some(why) => Err(BenchError::Unable(format!("the {}: {why}", self.name))),
-                        None => Ok(answer),
+                    return match answer {
+                        Answer::Failed(why) => {
+                            Err(BenchError::Unable(format!("the {}: {why}", self.name)))
+                        }
+                        answer => Ok(answer),
                     };
                 }
                 Err(RecvTimeoutError::Timeout) if asked.elapsed() < BOUND => {}

@@ -542,3 +542,55 @@ fn agents_that_refuse_or_talk_nonsense_are_told_apart() {
         running.end().failed(1, &[word]);
     }
 }
+
+/// The doctor's probe of this name.
+fn probe(host: &Host, name: &str) -> Value {
+    let mut command = host.root.command(&["doctor", "--json"]);
+    command
+        .env("HYTHE_HOSTS_DIR", &host.directory)
+        .env("HYTHE_HOSTD", host.root.path().join("hostd"));
+    let ended = Running::new(command).end();
+    ended.succeeded();
+    let document: Value = serde_json::from_str(&ended.text()).expect("a document");
+    let mut probes = document["probes"].as_array().expect("probes").iter();
+    let found = probes.find(|probe| probe["name"] == name);
+    found.expect(name).clone()
+}
+
+fn assert_probe(probe: &Value, status: &str, detail: &str, enable: &str) {
+    assert_eq!(probe["group"], "hosts", "{probe}");
+    assert_eq!(probe["status"], status, "{probe}");
+    let text = |key: &str| probe[key].as_str().unwrap_or_default();
+    assert!(text("detail").contains(detail), "{probe}");
+    assert!(text("enable").contains(enable), "{probe}");
+}
+
+#[test]
+fn the_doctor_sees_the_agent_its_program_and_its_realm() {
+    let host = Host::new();
+    let path = host.root.path().join("hostd");
+    hythe_testing::write_script(&path, "#!/bin/sh\necho hythe-hostd 0.1.0\n");
+    let found = probe(&host, "hythe-hostd");
+    assert_probe(&found, "works", path.to_str().expect("plain"), "");
+    let expected = "host desk serves pool default, process 4242; 1 of 2 other hosts connected";
+    let agent = host.with_agent(status_reply, || probe(&host, "agent"));
+    assert_probe(&agent, "works", expected, "");
+    let folder = host.directory.to_str().expect("plain");
+    assert_probe(&probe(&host, "realm"), "works", folder, "");
+}
+
+#[test]
+fn the_doctor_says_what_is_missing_for_other_hosts() {
+    let host = Host::new();
+    std::fs::remove_dir_all(&host.directory).expect("own");
+    let folder = host.directory.to_str().expect("plain");
+    assert_probe(&probe(&host, "realm"), "missing", folder, "hythe host init");
+    assert_probe(
+        &probe(&host, "agent"),
+        "missing",
+        "none runs",
+        "hythe host start",
+    );
+    let hostd = probe(&host, "hythe-hostd");
+    assert_probe(&hostd, "missing", "not built", "make hosts");
+}

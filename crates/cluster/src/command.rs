@@ -1,13 +1,13 @@
 //! What `hythe host` asks a running agent over its socket: JSON, a line each way.
 //!
 //! The socket is `agent.sock` in the directory of the host's files; who may open that directory may
-//! ask. One request for each connection. Never blocks the agent: a request that does not come at
-//! once is not waited for.
+//! ask. One request for each connection. Never keeps the agent longer than two times
+//! [`LINE_TIMEOUT`]: for the request, and for the reply to be read.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,13 @@ use crate::Status;
 
 /// The socket's name.
 pub const SOCKET_NAME: &str = "agent.sock";
+/// The longest reply; a status of many hosts is long.
+const REPLY_BYTES_MAX: usize = 16 << 20;
+/// The longest request.
+const REQUEST_BYTES_MAX: usize = 64 << 10;
+/// How long either side waits for a line of the other, from its first byte to its last.
+const LINE_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Nothing says where the files of this host are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -42,11 +49,6 @@ pub fn hosts_directory() -> Result<PathBuf, NoHostsDirectory> {
         .or_else(at_home)
         .ok_or(NoHostsDirectory)
 }
-
-/// The longest line; a status of many hosts is long.
-const LINE_BYTES_MAX: u64 = 16 << 20;
-/// How long either side waits for the other.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,10 +88,9 @@ pub enum Reply {
 /// Nobody listens there ([`io::ErrorKind::NotFound`], [`io::ErrorKind::ConnectionRefused`]); what
 /// came is no reply.
 pub fn ask(socket: &Path, request: &Request) -> io::Result<Reply> {
-    let mut stream = UnixStream::connect(socket)?;
-    prepare(&stream)?;
-    write_line(&mut stream, request)?;
-    read_line(&stream)
+    let stream = UnixStream::connect(socket)?;
+    write_line(&stream, request)?;
+    read_line(&stream, REPLY_BYTES_MAX)
 }
 
 /// Answers one request, if somebody has connected; `listener` does not block then.
@@ -100,48 +101,69 @@ pub fn answer(
     listener: &UnixListener,
     answering: impl FnOnce(Request) -> Reply,
 ) -> io::Result<bool> {
-    let mut stream = match listener.accept() {
+    let stream = match listener.accept() {
         Ok((stream, _)) => stream,
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
         Err(error) => return Err(error),
     };
     stream.set_nonblocking(false)?;
-    prepare(&stream)?;
-    let reply = match read_line(&stream) {
+    let reply = match read_line(&stream, REQUEST_BYTES_MAX) {
         Ok(request) => answering(request),
         Err(error) => Reply::Failed {
             reason: format!("the request cannot be read: {error}"),
         },
     };
     // Who asks and goes does not need the reply.
-    let _ = write_line(&mut stream, &reply);
+    let _ = write_line(&stream, &reply);
     Ok(true)
 }
 
-fn prepare(stream: &UnixStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))
-}
-
-fn write_line(stream: &mut UnixStream, message: &impl Serialize) -> io::Result<()> {
+fn write_line(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
-    stream.write_all(&line)
+    let (start, mut left) = (Instant::now(), line.as_slice());
+    while !left.is_empty() {
+        stream.set_write_timeout(Some(time_left(start)?))?;
+        match stream.write(left) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => left = &left[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
-fn read_line<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<T> {
-    let mut line = Vec::new();
-    let mut limited = BufReader::new(stream.take(LINE_BYTES_MAX));
-    limited.read_until(b'\n', &mut line)?;
-    if line.last() != Some(&b'\n') {
-        let cut = "the line is cut, or too long";
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, cut));
+fn read_line<T: DeserializeOwned>(mut stream: &UnixStream, bytes_max: usize) -> io::Result<T> {
+    let (start, mut line, mut part) = (Instant::now(), Vec::new(), [0; 4096]);
+    while line.last() != Some(&b'\n') {
+        stream.set_read_timeout(Some(time_left(start)?))?;
+        match stream.read(&mut part) {
+            Ok(read) if read > 0 && line.len() < bytes_max => line.extend_from_slice(&part[..read]),
+            Ok(_) => {
+                let cut = "the line is cut, or too long";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, cut));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(serde_json::from_slice(&line)?)
 }
 
+/// Of [`LINE_TIMEOUT`]; never zero, which would be no limit.
+fn time_left(start: Instant) -> io::Result<Duration> {
+    let left = LINE_TIMEOUT.saturating_sub(start.elapsed());
+    match left.is_zero() {
+        true => Err(io::ErrorKind::TimedOut.into()),
+        false => Ok(left),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -163,9 +185,30 @@ mod tests {
         let mut liar = UnixStream::connect(&socket).expect("connects");
         liar.write_all(b"{\"request\":\"everything\"}\n")
             .expect("written");
-        let reply: Reply = read_line(&liar).expect("a reply");
+        let reply: Reply = read_line(&liar, REPLY_BYTES_MAX).expect("a reply");
         assert!(matches!(reply, Reply::Failed { .. }));
         serving.join().expect("ended");
         std::fs::remove_dir_all(place).expect("own");
+    }
+
+    #[test]
+    fn a_request_that_never_ends_keeps_the_agent_for_a_bounded_time() {
+        let place = tempfile::tempdir().expect("a directory");
+        let socket = place.path().join(SOCKET_NAME);
+        let listener = UnixListener::bind(&socket).expect("bound");
+        let mut slow = UnixStream::connect(&socket).expect("connects");
+        let is_answered = AtomicBool::new(false);
+        let answered = std::thread::scope(|scope| {
+            // More often than a limit for each byte alone would notice.
+            scope.spawn(|| {
+                while !is_answered.load(Ordering::Relaxed) && slow.write_all(b" ").is_ok() {
+                    std::thread::sleep(LINE_TIMEOUT / 50);
+                }
+            });
+            let answered = answer(&listener, |request| panic!("{request:?} was not asked"));
+            is_answered.store(true, Ordering::Relaxed);
+            answered
+        });
+        assert!(answered.expect("sound"));
     }
 }

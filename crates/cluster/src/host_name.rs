@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The longest name: `host NAME` is the name of a participant, of at most 64 bytes.
 const NAME_BYTES_MAX: usize = 59;
 
-/// The name of a host of a realm: 1 to 59 lower-case letters, digits, `-` and `.`; the first and
-/// the last are a letter or a digit.
+/// The name of a host of a realm: 1 to 59 lower-case letters, digits, `-` and `.`; each part
+/// between dots begins and ends with a letter or a digit, and the last is not made of digits alone.
+/// TLS takes such names, and for others no connection could be made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
@@ -18,7 +19,8 @@ pub struct HostName(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{} is no name of a host: use 1 to 59 lower-case letters, digits, - and ., with a letter or \
-     digit at both ends",
+     digit at both ends of each part, and not only digits in the last (such as cam-1.lan, not an \
+     address)",
     hythe_terminal::escaped(.0)
 )]
 pub struct BadHostName(String);
@@ -36,10 +38,17 @@ impl TryFrom<String> for HostName {
 
     fn try_from(name: String) -> Result<Self, BadHostName> {
         let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        let is_inner = |byte: &u8| is_plain(byte) || matches!(byte, b'-' | b'.');
-        let bytes = name.as_bytes();
-        let ends_well = bytes.first().is_some_and(is_plain) && bytes.last().is_some_and(is_plain);
-        match bytes.len() <= NAME_BYTES_MAX && ends_well && bytes.iter().all(is_inner) {
+        let is_part = |part: &str| {
+            let bytes = part.as_bytes();
+            let mut ends = bytes.first().into_iter().chain(bytes.last());
+            !bytes.is_empty()
+                && ends.all(is_plain)
+                && bytes.iter().all(|byte| is_plain(byte) || *byte == b'-')
+        };
+        let last = name.rsplit('.').next().unwrap_or_default();
+        let is_number = last.bytes().all(|byte| byte.is_ascii_digit());
+        let is_good = name.len() <= NAME_BYTES_MAX && name.split('.').all(is_part) && !is_number;
+        match is_good {
             true => Ok(Self(name)),
             false => Err(BadHostName(name)),
         }
@@ -72,10 +81,24 @@ mod tests {
 
     #[test]
     fn names_are_those_of_dns_in_lower_case() {
-        for good in ["a", "7", "cam-1", "cam-1.lan", &"a".repeat(59)] {
+        for good in ["a", "7a", "cam-1", "1.cam-1.lan", &"a".repeat(59)] {
             assert_eq!(good.parse::<HostName>().map(String::from), Ok(good.into()));
         }
-        for bad in ["", "A", "-a", "a.", "a b", "a/b", "ä", &"a".repeat(60)] {
+        for bad in [
+            "",
+            "A",
+            "-a",
+            "a.",
+            "a..b",
+            "a-.b",
+            "a b",
+            "a/b",
+            "ä",
+            "7",
+            "192.0.2.7",
+            "cam.1",
+            &"a".repeat(60),
+        ] {
             assert!(bad.parse::<HostName>().is_err(), "{bad}");
         }
     }

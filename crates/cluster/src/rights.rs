@@ -269,8 +269,8 @@ mod tests {
         let by_rule = judge("cam-2", "video/high", Right::Read).expect_err("refused");
         assert_eq!(
             by_rule.to_string(),
-            "host cam-2 may not read channel `video/high` on host hub: rule 2 there, `cam-2 * none`, \
-             refuses it"
+            "host cam-2 may not read channel `video/high` on host hub: rule 2 there, `cam-2 * \
+             none`, refuses it"
         );
         let no_rule = judge("cam-1", "video/high", Right::Write).expect_err("refused");
         assert_eq!(

@@ -61,7 +61,7 @@ pub(crate) fn run(
         board: board.name().to_owned(),
         path: film::find(film)?,
     };
-    let rounds = arguments.rounds();
+    let rounds = arguments.scale().rounds;
     let (mut series, mut skipped) = (Vec::new(), Vec::new());
     for system in System::ALL {
         match film.has_method(system)? {

@@ -1,7 +1,7 @@
 //! The host hop: its agent, what the agent needs of this machine, and whether it runs.
 
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
 
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, ask, hosts_directory};
 use hythe_cluster::{HostState, Status as AgentStatus};
@@ -9,6 +9,7 @@ use hythe_terminal::escaped;
 
 use super::command::{Outcome, run};
 use super::kernel;
+use super::ports::{Owner, owner};
 use super::{Group, Probe};
 use crate::host::HOSTD;
 
@@ -26,15 +27,10 @@ const LAYERS: &str = "/proc/sys/net/ipv4/tcp_available_ulp";
 pub(super) fn probe() -> Vec<Probe> {
     let agent = running_agent();
     let mut probes = vec![program(), realm(), agent_probe(agent.as_ref())];
+    let agent_pid = agent.as_ref().map(|agent| agent.pid);
     let ports = PORTS.map(|(port, purpose, option)| {
-        let tried = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).map(drop);
-        port_probe(
-            port,
-            purpose,
-            option,
-            tried.map_err(|error| error.kind()),
-            agent.is_some(),
-        )
+        let tried = bind(port).map_err(|error| (error.kind(), owner(port)));
+        port_probe((port, purpose, option), tried, agent_pid)
     });
     probes.extend(ports);
     probes.extend([multicast(), kernel_tls()]);
@@ -110,27 +106,34 @@ fn agent_probe(agent: Option<&AgentStatus>) -> Probe {
     Probe::works(GROUP, "agent", detail)
 }
 
+/// Takes a port for a moment as the agent does, at all addresses.
+fn bind(port: u16) -> io::Result<()> {
+    let bound = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port));
+    let bound = bound.or_else(|error| match error.kind() {
+        ErrorKind::AddrInUse => Err(error),
+        // A host without IPv6.
+        _ => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)),
+    });
+    bound.map(drop)
+}
+
 fn port_probe(
-    port: u16,
-    purpose: &str,
-    option: &str,
-    tried: Result<(), ErrorKind>,
-    agent_runs: bool,
+    (port, purpose, option): (u16, &str, &str),
+    tried: Result<(), (ErrorKind, Option<Owner>)>,
+    agent_pid: Option<u32>,
 ) -> Probe {
     let name = format!("port {port}");
     match tried {
         Ok(()) => Probe::works(GROUP, name, format!("free ({purpose})")),
-        Err(ErrorKind::AddrInUse) if agent_runs => Probe::works(
-            GROUP,
-            name,
-            format!("in use while the agent runs ({purpose})"),
-        ),
-        Err(ErrorKind::AddrInUse) => {
-            let detail = format!("another program has it ({purpose})");
-            let how = format!("hythe host start {option} ADDRESS:PORT");
-            Probe::missing(GROUP, name, detail).enable(how)
+        Err((ErrorKind::AddrInUse, Some(Owner::Process { pid, .. }))) if Some(pid) == agent_pid => {
+            Probe::works(GROUP, name, format!("the agent has it ({purpose})"))
         }
-        Err(error) => Probe::unknown(GROUP, name, format!("{error} ({purpose})")),
+        Err((ErrorKind::AddrInUse, owner)) => {
+            let who = owner.map_or_else(|| "another program".to_owned(), |who| who.to_string());
+            let how = format!("stop that program, or hythe host start {option} ADDRESS:PORT");
+            Probe::missing(GROUP, name, format!("{who} has it ({purpose})")).enable(how)
+        }
+        Err((error, _)) => Probe::unknown(GROUP, name, format!("{error} ({purpose})")),
     }
 }
 
@@ -179,15 +182,27 @@ mod tests {
 
     #[test]
     fn a_port_that_another_program_has_is_told_from_the_agents() {
-        let probe =
-            |tried, agent_runs| port_probe(7450, "connections", "--listen", tried, agent_runs);
-        assert_eq!(probe(Ok(()), false).status, Status::Works);
-        assert_eq!(probe(Err(ErrorKind::AddrInUse), true).status, Status::Works);
-        let taken = probe(Err(ErrorKind::AddrInUse), false);
+        let probe = |tried| port_probe((7450, "connections", "--listen"), tried, Some(7));
+        let used = |pid, name: &str| {
+            let name = name.to_owned();
+            probe(Err((
+                ErrorKind::AddrInUse,
+                Some(Owner::Process { pid, name }),
+            )))
+        };
+        assert_eq!(probe(Ok(())).status, Status::Works);
+        assert_eq!(used(7, "hythe-hostd").status, Status::Works);
+        let taken = used(8, "nginx");
         assert_eq!(taken.status, Status::Missing);
+        assert_eq!(taken.detail, "nginx (8) has it (connections)");
         let how = taken.enable.expect("a remedy");
-        assert_eq!(how, "hythe host start --listen ADDRESS:PORT");
-        let refused = probe(Err(ErrorKind::PermissionDenied), false);
+        assert!(
+            how.contains("hythe host start --listen ADDRESS:PORT"),
+            "{how}"
+        );
+        let unseen = probe(Err((ErrorKind::AddrInUse, None)));
+        assert_eq!(unseen.status, Status::Missing);
+        let refused = probe(Err((ErrorKind::PermissionDenied, None)));
         assert_eq!(refused.status, Status::Unknown);
     }
 }

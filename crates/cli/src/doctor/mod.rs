@@ -12,6 +12,7 @@ mod kernel;
 mod memory;
 mod network;
 mod pacing;
+mod ports;
 mod reading_ahead;
 mod realtime;
 mod storage;

@@ -68,7 +68,11 @@ pub(crate) enum HostCommand {
     /// Show the agent and the hosts it knows: carrier, identity, round trip, credit, losses,
     /// channels
     #[command(
-        after_help = "Examples:\n  hythe host status\n  hythe host status --json | jq '.hosts[].session.round_trip_ns'"
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe host status\n",
+            "  hythe host status --json | jq '.hosts[].session.round_trip_ns'",
+        )
     )]
     Status,
     /// List the hosts that this host's agent knows
