@@ -150,7 +150,13 @@ fn lies_on_a_control_connection_end_the_session() {
             history: u32::MAX,
         })
     };
-    let lies: [(&str, Lie); 4] = [
+    let lies: [(&str, Lie); 5] = [
+        ("cannot be read", &|liar| {
+            liar.say(&Control::Unwant {
+                kind: EndKind::Publish,
+                channel: "c".repeat(65),
+            });
+        }),
         ("were sent", &|liar| {
             let (stream, through) = (9, 1);
             liar.say(&Control::Acknowledge { stream, through });

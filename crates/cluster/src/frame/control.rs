@@ -3,6 +3,8 @@
 use hythe_node::{ChannelKind, ChannelType, PortPolicy};
 use serde::{Deserialize, Serialize};
 
+use super::text;
+
 /// A message of a control connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Control {
@@ -23,6 +25,7 @@ pub enum Control {
         /// What met there.
         kind: EndKind,
         /// On which channel.
+        #[serde(deserialize_with = "text::name")]
         channel: String,
     },
     /// The sender's pool has taken over all frames of a stream up to this one.
@@ -37,13 +40,16 @@ pub enum Control {
         /// What would meet there.
         kind: EndKind,
         /// On which channel.
+        #[serde(deserialize_with = "text::name")]
         channel: String,
         /// Why.
+        #[serde(deserialize_with = "text::reason")]
         reason: String,
     },
     /// Notifiers of the sender raised events there since the last such message.
     Raise {
         /// On which channel.
+        #[serde(deserialize_with = "text::name")]
         channel: String,
         /// Event n as bit n.
         events: u64,
@@ -51,6 +57,7 @@ pub enum Control {
     /// The sender ends the session.
     Bye {
         /// Why.
+        #[serde(deserialize_with = "text::reason")]
         reason: String,
     },
 }
@@ -61,6 +68,7 @@ pub struct Want {
     /// What meets there.
     pub kind: EndKind,
     /// The channel's name.
+    #[serde(deserialize_with = "text::name")]
     pub channel: String,
     /// What it carries there.
     pub carries: CarriedType,
@@ -109,6 +117,7 @@ impl From<EndKind> for ChannelKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarriedType {
     /// Name of the type.
+    #[serde(deserialize_with = "text::name")]
     pub name: String,
     /// Size of a value.
     pub bytes: u32,

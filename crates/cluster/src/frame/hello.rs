@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CarriedType, EndKind, FrameError};
+use super::{CarriedType, EndKind, FrameError, text};
 use crate::HostName;
 
 /// Version of the protocol; both ends must speak the same.
@@ -79,6 +79,7 @@ pub struct Opening {
     /// What meets on the channel.
     pub kind: EndKind,
     /// Its name.
+    #[serde(deserialize_with = "text::name")]
     pub channel: String,
     /// What it carries at the sender.
     pub carries: CarriedType,
@@ -104,6 +105,7 @@ pub enum Answer {
     /// Neither.
     Refused {
         /// Why.
+        #[serde(deserialize_with = "text::reason")]
         reason: String,
     },
 }
@@ -118,6 +120,14 @@ pub struct Window {
 }
 
 impl Window {
+    /// No more than another.
+    pub(crate) fn at_most(self, other: Self) -> Self {
+        Self {
+            frames: self.frames.min(other.frames),
+            bytes: self.bytes.min(other.bytes),
+        }
+    }
+
     /// Of several streams together.
     pub(crate) const fn plus(self, other: Self) -> Self {
         Self {

@@ -9,6 +9,7 @@ mod control;
 mod header;
 mod hello;
 mod message;
+mod text;
 
 pub use control::{CarriedType, Control, EndKind, Policy, Want};
 pub use header::{FrameKind, Header};

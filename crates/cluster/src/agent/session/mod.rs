@@ -11,6 +11,7 @@ mod outbox;
 mod receiving;
 mod requests;
 mod sending;
+mod window;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

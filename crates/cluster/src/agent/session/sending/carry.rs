@@ -13,6 +13,7 @@ use super::requests::{Replies, Requests};
 use super::source::{Frame, Source, Step};
 use super::{Held, SendingStream, Session, Stop, lock};
 use crate::agent::link::{MessageReader, send_first};
+use crate::agent::session::window::window_of;
 use crate::carrier::ConnectionSender;
 use crate::error::ClusterError;
 use crate::frame::{Answer, EndKind, FrameKind, Header, Hello, Purpose};
@@ -159,7 +160,9 @@ impl Carrying<'_> {
             });
         };
         self.payload_bytes_max = payload_bytes_max;
-        lock(&stream.outgoing).resume(taken, window, drop)?;
+        // Whatever is granted: no host holds more of this pool than it would grant another.
+        let (own, _) = window_of(session.node()?.pool(), stream.want.depth);
+        lock(&stream.outgoing).resume(taken, window.at_most(own), drop)?;
         self.open_source()?;
         *lock(&stream.closer) = Some(reader.into_receiver());
         if session.is_over() {
