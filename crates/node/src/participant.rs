@@ -78,6 +78,7 @@ impl Participant {
         pool.prefault()?;
         let joined = crate::joining::join(pool, kind, name);
         let (member, liveness_socket) = joined.map_err(|error| holders::named(pool, error))?;
+        pool.peers().add_node(member.index(), member.session());
         let time = Arc::new(CoarseTime::now());
         let spin_gate = Arc::new(SpinGate::new(pool.spin_limit()));
         spin_gate.refresh(pool.control(), member.index());
@@ -298,6 +299,7 @@ impl Drop for Participant {
         let Some(member) = acting.member.take() else {
             return;
         };
+        self.pool.peers().remove_node(self.index, self.session);
         if let Err(error) = self.pool.check_whole() {
             tracing::error!(%error, "nothing to give back on leaving");
             return;

@@ -137,7 +137,8 @@ impl Watch {
         self.pool.peers().forget_departed(&self.pool, &members);
         self.is_unsure = false;
         let me = self.me;
-        for member in members.iter().filter(|member| member.index != me) {
+        let is_own = |member: &&MemberInfo| member.index == me || self.pool.peers().is_node(member);
+        for member in members.iter().filter(|member| !is_own(member)) {
             match self.look_at(member) {
                 Liveness::Dead => self.recover(member),
                 Liveness::Alive => {}
@@ -288,8 +289,7 @@ impl Watch {
     /// A record whose owner is dead but not recovered yet, because another recoverer may have died
     /// over it; or one whose owner may die before it raises the membership word.
     fn someone_waits(&self) -> bool {
-        let mut members = self.pool.control().tables().members();
-        members.any(|member| member.status != MemberStatus::Alive)
+        !self.pool.control().tables().all_are_alive()
     }
 }
 

@@ -10,7 +10,7 @@
 //! The watchers of a process fill this and forget who is gone; whoever judges a participant asks.
 //! One lock, never held over a system call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -41,6 +41,9 @@ pub enum Liveness {
 #[derive(Debug)]
 pub(crate) struct Peers {
     known: Mutex<BTreeMap<MemberIndex, Arc<Peer>>>,
+    /// Record and session of the nodes of this process: who dies with it needs no watching by it.
+    /// The agent of the host hop has one for each other host.
+    nodes: Mutex<BTreeSet<(MemberIndex, u32)>>,
     damaged: AtomicU64,
     process: u32,
     /// Those of a child that was forked, which may open nodes of its own: a thread of the parent
@@ -52,6 +55,7 @@ impl Default for Peers {
     fn default() -> Self {
         Self {
             known: Mutex::default(),
+            nodes: Mutex::default(),
             damaged: AtomicU64::new(0),
             process: std::process::id(),
             after_fork: OnceLock::new(),
@@ -118,6 +122,26 @@ impl Peers {
         // It is whole between any two calls of the map.
         let known = self.own().known.lock();
         known.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, BTreeSet<(MemberIndex, u32)>> {
+        let nodes = self.own().nodes.lock();
+        nodes.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A node of this process has joined.
+    pub(crate) fn add_node(&self, index: MemberIndex, session: u32) {
+        self.nodes().insert((index, session));
+    }
+
+    /// A node of this process has left.
+    pub(crate) fn remove_node(&self, index: MemberIndex, session: u32) {
+        self.nodes().remove(&(index, session));
+    }
+
+    /// Is it a node of this process?
+    pub(crate) fn is_node(&self, member: &MemberInfo) -> bool {
+        self.nodes().contains(&(member.index, member.session))
     }
 
     pub(crate) fn get(&self, index: MemberIndex) -> Option<Arc<Peer>> {
@@ -331,6 +355,31 @@ mod tests {
             name: "peer".to_owned(),
         };
         Peer::new(&member, None, None)
+    }
+
+    /// An agent has a node for each other host: watching each other, they would cost the square of
+    /// their number.
+    #[test]
+    fn nodes_of_one_process_do_not_watch_each_other() {
+        let root = std::env::temp_dir().join(format!("hythe-peers-{}", std::process::id()));
+        let options = crate::PoolOptions::new("test").root(&root).bytes(16 << 20);
+        let pool = Pool::open_or_create(&options).expect("made");
+        let nodes: Vec<_> = (0..5)
+            .map(|_| crate::Node::join(&pool, "one of many").expect("joins"))
+            .collect();
+        // As if another process had the pool: its node is watched by all.
+        let elsewhere = Pool::open(&options).expect("opened");
+        let other = crate::Node::join(&elsewhere, "other").expect("joins");
+        let since = std::time::Instant::now();
+        while pool.peers().get(other.index()).is_none() {
+            assert!(since.elapsed().as_secs() < 60, "nobody watches it");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(pool.peers().all().len(), 1);
+        assert_eq!(elsewhere.peers().all().len(), nodes.len());
+        drop((nodes, other));
+        assert_eq!(pool.peers().nodes().len(), 0);
+        std::fs::remove_dir_all(root).expect("own");
     }
 
     /// A child forked while a thread of the parent has the lock would wait for ever.

@@ -191,6 +191,20 @@ impl<'c, M: Memory> Tables<'c, M> {
             .filter_map(move |index| self.member(MemberIndex(index as u8)))
     }
 
+    /// Is every record free, or that of a participant that has joined and not begun to leave?
+    /// Allocates nothing.
+    pub fn all_are_alive(self) -> bool {
+        let mut rows = 0..self.layout().limits().participants;
+        rows.all(|row| {
+            let at = self.layout().participant(row as usize) + participant::STATE;
+            let state = self.memory().load_cell(at, Ordering::Acquire);
+            matches!(
+                MemberStatus::from_bits(state),
+                MemberStatus::Free | MemberStatus::Alive
+            )
+        })
+    }
+
     /// The participants that stand for other hosts. Allocates nothing.
     pub fn hosts(self) -> impl Iterator<Item = MemberIndex> {
         let rows = (0..self.layout().limits().participants).map(|index| MemberIndex(index as u8));
