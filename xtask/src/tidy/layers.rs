@@ -19,6 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-terminal", &[]),
     ("hythe-node", NODE),
     ("hythe-rtcore", HOP),
+    ("hythe-packets", &[]),
     ("hythe-rtp", &["hythe-terminal"]),
     ("hythe-media", MEDIA),
     ("hythe-cluster", HOP),
