@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use hythe_cluster::HostName;
@@ -100,6 +101,9 @@ pub(crate) struct StartArguments {
     /// Link this LAN to others
     #[arg(long)]
     pub(crate) router: bool,
+    /// Take a host for gone that is silent for so long; longer on hosts under heavy load
+    #[arg(long, value_name = "SECONDS", value_parser = parse_lease, default_value = "2")]
+    pub(crate) lease: Duration,
     /// Pool whose channels reach other hosts
     #[arg(long, env = "HYTHE_POOL", default_value = "default")]
     pub(crate) pool: String,
@@ -156,6 +160,7 @@ impl StartArguments {
         add("--listen", self.listen.map(|address| address.to_string()));
         let discovery = self.discovery.map(|address| address.to_string());
         add("--discovery", discovery);
+        add("--lease", Some(self.lease.as_secs_f64().to_string()));
         for peer in &self.peer {
             add("--peer", Some(peer.clone()));
         }
@@ -166,6 +171,15 @@ impl StartArguments {
         let given = flags.iter().filter(|(_, is_given)| *is_given);
         words.extend(given.map(|(name, _)| (*name).to_owned()));
         words
+    }
+}
+
+/// Other hosts say something each half second.
+fn parse_lease(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().unwrap_or(0.0);
+    match (1.0..=3600.0).contains(&seconds) {
+        true => Ok(Duration::from_secs_f64(seconds)),
+        false => Err("a lease is 1 to 3600 seconds".to_owned()),
     }
 }
 

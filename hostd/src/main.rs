@@ -43,9 +43,14 @@ fn run(arguments: &Arguments) -> Result<(), HostdError> {
             for one in addition.all()? {
                 say(membership::add(&directory, &one)?)?;
             }
-            Ok(())
+            agent::tell(&directory)
         }
-        Command::Remove { name } => say(membership::remove(&HostsDirectory::open(&path)?, name)?),
+        Command::Remove { name } => {
+            let directory = HostsDirectory::open(&path)?;
+            let said = membership::remove(&directory, name)?;
+            agent::tell(&directory)?;
+            say(said)
+        }
         Command::Allow {
             host,
             pattern,
@@ -53,6 +58,7 @@ fn run(arguments: &Arguments) -> Result<(), HostdError> {
         } => {
             let directory = HostsDirectory::open(&path)?;
             let rule = agent::allow(&directory, host, pattern, right)?;
+            agent::tell(&directory)?;
             say(format!("allowed: {rule}"))
         }
         Command::Start(options) => start(&HostsDirectory::open(&path)?, options, arguments.json),
@@ -87,6 +93,7 @@ fn start(
         peers: arguments.peer.clone(),
         no_scouting: arguments.no_scouting,
         router: arguments.router,
+        lease: Some(arguments.lease),
         pool: arguments.pool.clone(),
     };
     agent::run(directory, &options, |address| {

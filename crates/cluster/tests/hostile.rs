@@ -2,140 +2,20 @@
 
 mod support;
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpStream;
 
+use hythe_cluster::Rights;
 use hythe_cluster::frame::{
-    Answer, Assembler, CarriedType, Control, EndKind, FrameKind, Header, Hello, Opening, Policy,
-    Preamble, Purpose, Want, encode,
+    Answer, CarriedType, Control, EndKind, FrameKind, Header, Policy, Want,
 };
-use hythe_node::{Publisher, PublisherOptions, Subscriber, SubscriberOptions};
-use serde::de::DeserializeOwned;
 use support::carrier::dial;
-use support::host::TestHost;
+use support::host::ALL;
+use support::liar::{Honest, LIAR, Liar, assert_ended};
 use support::{BOUND, eventually};
 
 /// What it does to whom it lies.
 type Lie<'a> = &'a dyn Fn(&mut Liar);
-
-/// Less than the other: it dials.
-const LIAR: &str = "a";
-
-/// A host that says what it likes.
-struct Liar {
-    control: TcpStream,
-    /// The number that the honest host chose.
-    session: u64,
-}
-
-fn open(host: &TestHost, purpose: Purpose) -> (TcpStream, Answer) {
-    let mut stream = dial(LIAR, host.carrier.address()).expect("connects");
-    stream.set_read_timeout(Some(BOUND)).expect("set");
-    let hello = Hello {
-        host: LIAR.parse().expect("a name"),
-        purpose,
-    };
-    let mut bytes = Preamble::to_bytes().to_vec();
-    encode(&hello, &mut bytes).expect("short");
-    stream.write_all(&bytes).expect("sent");
-    stream.read_exact(&mut [0; 16]).expect("a preamble");
-    let answer = message(&mut stream);
-    (stream, answer)
-}
-
-fn message<T: DeserializeOwned>(stream: &mut TcpStream) -> T {
-    let (mut assembler, mut byte) = (Assembler::default(), [0]);
-    loop {
-        if let Some(message) = assembler.message().expect("readable") {
-            return message;
-        }
-        stream.read_exact(&mut byte).expect("a message");
-        assembler.take_in(&byte).expect("short");
-    }
-}
-
-impl Liar {
-    fn begin(host: &TestHost) -> Self {
-        let (control, answer) = open(host, Purpose::Control { session: 1 });
-        let Answer::Session { session } = answer else {
-            panic!("{answer:?}")
-        };
-        eventually("there is a session", || host.is_connected_to(LIAR));
-        Self { control, session }
-    }
-
-    fn say(&mut self, message: &Control) {
-        let mut bytes = Vec::new();
-        encode(message, &mut bytes).expect("short");
-        // What ended the session may come before the last of many.
-        let _ = self.control.write_all(&bytes);
-    }
-
-    fn open_stream(&self, host: &TestHost, session: u64, channel: &str) -> (TcpStream, Answer) {
-        let opening = Opening {
-            stream: 1,
-            kind: EndKind::Publish,
-            channel: channel.to_owned(),
-            carries: CarriedType::default(),
-        };
-        open(host, Purpose::Data { session, opening })
-    }
-}
-
-/// The session with the liar ends, for this reason.
-fn assert_ended(host: &TestHost, reason: &str) {
-    eventually(reason, || !host.is_connected_to(LIAR));
-    let said = host.status_of(LIAR).expect("known").reason;
-    assert!(said.contains(reason), "{said}");
-}
-
-/// The honest host of each test, another that it is connected to, and a channel from there.
-struct Honest {
-    host: TestHost,
-    other: TestHost,
-    publisher: Publisher,
-    subscriber: Subscriber,
-}
-
-impl Honest {
-    fn new() -> Self {
-        let (host, other) = (TestHost::new("b"), TestHost::new("c"));
-        host.meet(&other);
-        let subscriber = host
-            .join("local")
-            .subscriber("news", &SubscriberOptions::default())
-            .expect("opened");
-        let publisher = other
-            .join("local")
-            .publisher("news", &PublisherOptions::default())
-            .expect("opened");
-        Self {
-            host,
-            other,
-            publisher,
-            subscriber,
-        }
-    }
-
-    fn assert_unharmed(&mut self) {
-        assert!(
-            self.publisher
-                .wait_for_subscribers(1, BOUND)
-                .expect("sound")
-        );
-        let lease = self.publisher.lease(3).expect("a slot");
-        self.publisher.publish(lease, 3).expect("published");
-        assert!(self.subscriber.take(BOUND).expect("sound").is_some());
-    }
-
-    fn end(self) {
-        drop((self.publisher, self.subscriber));
-        for mut host in [self.host, self.other] {
-            host.agent = None;
-            host.assert_settled(0);
-        }
-    }
-}
 
 #[test]
 fn lies_on_a_control_connection_end_the_session() {
@@ -209,14 +89,7 @@ fn lies_on_a_data_connection_end_the_session() {
         ("frame of kind 77", kind),
     ] {
         let liar = Liar::begin(&honest.host);
-        let mut opened = None;
-        // It is told what is wanted behind the answer to its hello.
-        eventually("the stream is open", || {
-            let (stream, answer) = liar.open_stream(&honest.host, liar.session, "news");
-            opened = matches!(answer, Answer::Stream { .. }).then_some(stream);
-            opened.is_some()
-        });
-        let mut stream = opened.expect("open");
+        let mut stream = liar.opened(&honest.host, EndKind::Publish, "news");
         stream.write_all(&lie).expect("sent");
         assert_ended(&honest.host, reason);
         honest.assert_unharmed();
@@ -255,5 +128,44 @@ fn a_flood_of_silent_connections_harms_nobody() {
     eventually("most are refused", || refused() >= 84);
     honest.assert_unharmed();
     drop(flood);
+    honest.end();
+}
+
+/// It is told that nothing more is wanted, and goes on.
+#[test]
+fn who_may_not_send_any_more_is_stopped_in_the_middle_of_a_channel() {
+    let mut honest = Honest::new();
+    let mut liar = Liar::begin(&honest.host);
+    let mut stream = liar.opened(&honest.host, EndKind::Publish, "news");
+    let mut sequence = 0;
+    let mut frame = || {
+        sequence += 1;
+        Header {
+            kind: FrameKind::Message,
+            length: 0,
+            sequence,
+            publisher: 0,
+            missed: 0,
+            number: 0,
+        }
+        .to_bytes()
+    };
+    stream.write_all(&frame()).expect("sent");
+    let taken = honest.subscriber.take(BOUND).expect("sound");
+    assert_eq!(taken.expect("it comes").to_vec(), [0_u8; 0]);
+    let rules = format!("{ALL}{LIAR} news none\n");
+    let rights = Rights::parse(&rules).expect("rules");
+    honest.host.agent.as_ref().expect("runs").set_rights(rights);
+    eventually("its connection is closed", || {
+        stream.write_all(&frame()).is_err()
+    });
+    // What it sent before it was stopped.
+    while honest.subscriber.try_take().expect("sound").is_some() {}
+    let (_, answer) = liar.open_stream(&honest.host, liar.session, "news");
+    assert!(matches!(answer, Answer::Refused { .. }), "{answer:?}");
+    assert!(honest.host.is_connected_to(LIAR), "it may do other things");
+    liar.say(&Control::KeepAlive { number: 1 });
+    honest.assert_unharmed();
+    drop((stream, liar));
     honest.end();
 }

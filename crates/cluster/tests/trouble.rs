@@ -52,6 +52,28 @@ fn is_free(host: &TestHost) -> bool {
     seen.audit.mismatches.is_empty() && seen.audit.free == seen.audit.slots
 }
 
+/// The other end has closed: the one message goes into a dead connection, and none follows it that
+/// would show that.
+#[test]
+fn a_single_message_survives_a_connection_that_broke_while_it_was_idle() {
+    let (a, b) = pair();
+    let (from, to) = (a.join("from"), b.join("to"));
+    let mut publisher = publisher(&from, "rare");
+    let mut subscriber = subscriber(&to, "rare");
+    assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+    for sent in 0..3 {
+        send(&mut publisher, sent);
+        assert_eq!(number(&mut subscriber), sent);
+        // The control connection goes on.
+        b.carrier.break_but(1);
+    }
+    drop((publisher, subscriber, from, to));
+    for mut host in [a, b] {
+        host.agent = None;
+        host.assert_settled(0);
+    }
+}
+
 #[test]
 fn where_only_a_connection_breaks_nothing_is_lost_and_nothing_comes_twice() {
     let (a, b) = pair();

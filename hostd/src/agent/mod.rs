@@ -3,17 +3,19 @@
 //! [`run`] is the program's main loop, [`start`] runs it in the background. One agent for each
 //! hosts directory: a lock that the kernel gives back proves it. Never carries a message itself.
 
+mod news;
 mod rights;
 mod start;
 
 use std::io;
+use std::io::ErrorKind::{ConnectionRefused, NotFound};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer};
+use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer, ask};
 use hythe_cluster::{Agent, AgentOptions};
 use hythe_node::{Pool, PoolOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -31,7 +33,7 @@ use crate::zenoh_session::{self, Role, Settings, ZenohSession};
 pub const DISCOVERY_PORT: u16 = crate::tls::DEFAULT_PORT + 1;
 /// Held by the agent of a hosts directory.
 const LOCK: &str = "agent.lock";
-/// How long a silent host counts as there.
+/// How long a silent host counts as there, unless it is told otherwise.
 const LEASE: Duration = Duration::from_secs(2);
 /// How often the agent looks whether a signal asked it to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -51,6 +53,8 @@ pub struct RunOptions {
     pub no_scouting: bool,
     /// Pass on what other LANs' routers know.
     pub router: bool,
+    /// How long a silent host counts as there; `None`: 2 s.
+    pub lease: Option<Duration>,
     /// The pool whose channels reach other hosts.
     pub pool: String,
 }
@@ -76,23 +80,44 @@ pub fn run(
     let engine = AgentOptions::new(identity.name().clone(), pool)
         .join(hythe_rtcore::join_host)
         .rights(rights::effective(realm.directory(), &identity)?)
-        .lease(LEASE);
+        .lease(options.lease.unwrap_or(LEASE));
     let agent = Agent::start(engine, carrier.clone(), Arc::new(hosts));
     let agent = agent.map_err(|error| HostdError::Agent(error.to_string()))?;
     let listener = listen(realm.directory())?;
     ready(address);
-    let told = serve(&Served {
+    let served = Served {
         realm: &realm,
         carrier: &carrier,
         agent: &agent,
         listener: &listener,
         stop: &stop,
+    };
+    let told = std::thread::scope(|scope| {
+        scope.spawn(|| news::spread(&served));
+        let told = serve(&served);
+        stop.store(true, Ordering::Relaxed);
+        told
     });
     // In the end: where there is no socket, there is no agent any more.
     drop(agent);
     drop(carrier);
     realm.directory().remove(SOCKET_NAME)?;
     told
+}
+
+/// Tells the agent of a hosts directory, if it runs, that something there has changed.
+///
+/// # Errors
+/// It cannot go by what is there now.
+pub fn tell(directory: &HostsDirectory) -> Result<(), HostdError> {
+    let fail = |why: String| HostdError::Agent(format!("it is written, but the agent {why}"));
+    match ask(&directory.path_of(SOCKET_NAME), &Request::Reload) {
+        Ok(Reply::Failed { reason }) => Err(fail(format!("cannot go by it: {reason}"))),
+        Ok(_) => Ok(()),
+        // None runs.
+        Err(error) if matches!(error.kind(), NotFound | ConnectionRefused) => Ok(()),
+        Err(error) => Err(fail(format!("does not answer: {error}"))),
+    }
 }
 
 /// What requests are about.
@@ -155,6 +180,11 @@ impl Served<'_> {
     /// Goes by the hosts directory as it is now: who is revoked, who may do what.
     fn reload(&self) -> Result<(), HostdError> {
         self.realm.reload()?;
+        self.apply()
+    }
+
+    /// Goes by the realm's list as it is now.
+    fn apply(&self) -> Result<(), HostdError> {
         self.carrier.refresh()?;
         let identity = self.realm.identity();
         let rights = rights::effective(self.realm.directory(), &identity)?;
@@ -194,6 +224,7 @@ fn discovery(
     let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, DISCOVERY_PORT));
     let known = discovery_peers(identity.document(), &identity);
     let path = |name| realm.directory().path_of(name);
+    let lease = options.lease.unwrap_or(LEASE);
     let settings = Settings {
         identity: zenoh_session::Identity {
             authority: path(file::AUTHORITY_CERTIFICATE),
@@ -207,13 +238,13 @@ fn discovery(
         },
         scouting: !options.no_scouting,
         peers: known.chain(options.peers.iter().cloned()).collect(),
-        lease: LEASE,
+        lease,
         denied: Vec::new(),
     };
     let fail = |error: zenoh_session::SessionError| HostdError::Agent(error.to_string());
     let session = Arc::new(ZenohSession::open(settings).map_err(fail)?);
     let name = identity.name().clone();
-    ZenohDirectory::declare(session, name, carrier, LEASE).map_err(fail)
+    ZenohDirectory::declare(session, name, carrier, lease).map_err(fail)
 }
 
 /// Where Zenoh of the other hosts listens, as far as the realm's list says where they are.

@@ -117,7 +117,8 @@ pub fn add(directory: &HostsDirectory, addition: &Addition) -> Result<String, Ho
 pub fn remove(directory: &HostsDirectory, name: &HostName) -> Result<String, HostdError> {
     Authority::open(directory)?.remove(name)?;
     Ok(format!(
-        "the certificate of {name} is revoked; the other hosts know it as soon as they connect"
+        "the certificate of {name} is revoked: the hosts that are connected know it at once, the \
+         others as soon as they connect"
     ))
 }
 

@@ -242,6 +242,8 @@ impl Inner {
             sender: TlsSender::new(socket.clone(), established.sealer),
             receiver: TlsReceiver::new(socket.clone(), established.opener, &established.received),
         };
+        // Of before: it may change meanwhile.
+        let told = self.realm.identity().document().number;
         welcome(
             &mut halves,
             &self.realm,
@@ -249,7 +251,7 @@ impl Inner {
             deadline,
         )?;
         let about = about(socket, &established.certificate);
-        self.register(&peer, socket, established.certificate)
+        self.register(&peer, socket, established.certificate, told)
             .map_err(|_| Refused::Revoked)?;
         Ok(Connection {
             peer,

@@ -74,9 +74,11 @@ impl Inner {
             sender: TlsSender::new(socket.clone(), established.sealer),
             receiver: TlsReceiver::new(socket.clone(), established.opener, &established.received),
         };
+        // Of before: it may change meanwhile.
+        let told = self.realm.identity().document().number;
         greet(&mut halves, &self.realm, end).map_err(|error| call.greeting_error(error))?;
         let about = about(&socket, &established.certificate);
-        self.register(host, &socket, established.certificate)
+        self.register(host, &socket, established.certificate, told)
             .map_err(|error| call.not_trusted(error))?;
         Ok(Connection {
             peer: host.clone(),

@@ -18,6 +18,7 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -59,6 +60,8 @@ struct Live {
     peer: HostName,
     certificate: CertificateDer<'static>,
     socket: Weak<Socket>,
+    /// The other side has a list of the realm with this number, or a newer one.
+    told: u64,
 }
 
 impl TlsCarrier {
@@ -110,6 +113,41 @@ impl TlsCarrier {
         peers.dedup();
         peers
     }
+
+    /// The hosts with which there are connections, and that may have an older list of the realm
+    /// than this one.
+    #[must_use]
+    pub fn untold(&self) -> Vec<HostName> {
+        let newest = self.inner.realm.identity().document().number;
+        let live = lock(&self.inner.live);
+        let open = live.iter().filter(|one| one.socket.strong_count() > 0);
+        let mut told: BTreeMap<&HostName, u64> = BTreeMap::new();
+        for one in open {
+            let known = told.entry(&one.peer).or_default();
+            *known = one.told.max(*known);
+        }
+        let untold = told.into_iter().filter(|(_, told)| *told < newest);
+        untold.map(|(peer, _)| peer.clone()).collect()
+    }
+
+    /// Gives a host the newest list, or takes it from there: by a connection for nothing else.
+    ///
+    /// # Errors
+    /// As [`Carrier::connect`].
+    pub fn tell(
+        &self,
+        host: &HostName,
+        addresses: &[SocketAddr],
+        timeout: Duration,
+    ) -> Result<(), CarrierError> {
+        let number = self.inner.realm.identity().document().number;
+        drop(self.inner.dial(host, addresses, timeout)?);
+        let mut live = lock(&self.inner.live);
+        for one in live.iter_mut().filter(|one| one.peer == *host) {
+            one.told = one.told.max(number);
+        }
+        Ok(())
+    }
 }
 
 impl Carrier for TlsCarrier {
@@ -149,12 +187,14 @@ impl Inner {
         Ok(configs)
     }
 
-    /// Keeps an eye on a connection that was just made.
+    /// Keeps an eye on a connection that was just made, and on which the other side was `told` the
+    /// list with this number.
     fn register(
         &self,
         peer: &HostName,
         socket: &Arc<Socket>,
         certificate: CertificateDer<'static>,
+        told: u64,
     ) -> Result<(), AuthenticationFailure> {
         let mut live = lock(&self.live);
         live.retain(|one| one.socket.strong_count() > 0);
@@ -162,6 +202,7 @@ impl Inner {
             peer: peer.clone(),
             certificate: certificate.clone(),
             socket: Arc::downgrade(socket),
+            told,
         });
         drop(live);
         // It may have been revoked since it was verified, before it was in the list.

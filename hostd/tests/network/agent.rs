@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::{Lan, Namespace, Plug};
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, ask};
-use hythe_cluster::{HostState, Status};
+use hythe_cluster::{HostState, HostStatus, Status};
 use hythe_node::{Node, Pool, PoolOptions};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Far beyond what anything here takes.
@@ -98,12 +99,32 @@ impl Host {
         }
     }
 
+    /// What its agent says of another host.
+    pub(crate) fn status_of(&self, name: &str) -> Option<HostStatus> {
+        let mut hosts = self.status()?.hosts.into_iter();
+        hosts.find(|host| host.host.as_str() == name)
+    }
+
     pub(crate) fn is_connected_with(&self, name: &str) -> bool {
-        let Some(status) = self.status() else {
-            return false;
-        };
-        let mut hosts = status.hosts.iter();
-        hosts.any(|host| host.host.as_str() == name && host.state == HostState::Connected)
+        let status = self.status_of(name);
+        status.is_some_and(|host| host.state == HostState::Connected)
+    }
+
+    /// A signal for its agent, which the kernel delivers before this returns.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = self.status().expect("it runs").pid;
+        send(pid, signal);
+    }
+
+    /// Waits until its agent has stopped.
+    pub(crate) fn stop(&self) {
+        if self.ask(&Request::Stop).is_some() {
+            let socket = self.path("hosts").join(SOCKET_NAME);
+            let since = Instant::now();
+            while socket.exists() && since.elapsed() < LONG {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
     }
 
     /// Channels with other hosts.
@@ -123,14 +144,14 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        if self.ask(&Request::Stop).is_some() {
-            let socket = self.path("hosts").join(SOCKET_NAME);
-            let since = Instant::now();
-            while socket.exists() && since.elapsed() < LONG {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        }
+        self.stop();
     }
+}
+
+/// A signal for a process that this test started.
+pub(crate) fn send(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a process"), signal).expect("it runs");
 }
 
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -165,4 +186,16 @@ pub(crate) fn pair(lan: &Lan) -> [Host; 2] {
         a.is_connected_with("b") && b.is_connected_with("a")
     });
     [a, b]
+}
+
+/// Three hosts of a realm, whose agents are connected.
+pub(crate) fn three(lan: &Lan) -> [Host; 3] {
+    let [a, b] = pair(lan);
+    let c = Host::on(lan, 3);
+    let added = a.add(&c, "c", &programs());
+    assert!(added.status.success(), "{added:?}");
+    eventually("all are connected", || {
+        a.is_connected_with("c") && c.is_connected_with("a") && c.is_connected_with("b")
+    });
+    [a, b, c]
 }

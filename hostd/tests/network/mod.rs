@@ -131,6 +131,19 @@ impl Lan {
         (namespace, plug)
     }
 
+    /// Takes a host's plug away for good: its network namespace is to be thrown away.
+    pub(crate) fn unplug(&self, plug: Plug) {
+        self.switch.run(&format!("ip link del {}", plug.port()));
+    }
+
+    /// Sets the longest packet of a host, and of its port.
+    pub(crate) fn set_mtu(&self, namespace: &Namespace, plug: Plug, bytes: u32) {
+        let port = plug.port();
+        self.switch.run(&format!("ip link set {port} mtu {bytes}"));
+        let interface = plug.interface();
+        namespace.run(&format!("ip link set {interface} mtu {bytes}"));
+    }
+
     /// Pulls a cable, or plugs it in again: the host notices.
     pub(crate) fn set_link(&self, plug: Plug, is_up: bool) {
         let state = if is_up { "up" } else { "down" };
@@ -147,6 +160,18 @@ impl Lan {
         };
         self.switch
             .run(&format!("ip link set {} {state}", plug.port()));
+    }
+}
+
+/// What a namespace sends to some addresses goes to nobody any more, or arrives again. What they
+/// send to it arrives all the time.
+pub(crate) fn set_speaking(namespace: &Namespace, plug: Plug, to: &[Plug], is_speaking: bool) {
+    for other in to {
+        let neighbour = format!("{} dev {}", other.address(), plug.interface());
+        namespace.run(&match is_speaking {
+            true => format!("ip neigh del {neighbour}"),
+            false => format!("ip neigh replace {neighbour} lladdr 02:00:00:00:00:99 nud permanent"),
+        });
     }
 }
 

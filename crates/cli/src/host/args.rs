@@ -168,6 +168,10 @@ pub(crate) struct StartArgs {
     /// Link this LAN to others
     #[arg(long)]
     router: bool,
+    /// Take a host for gone that is silent for so long, 1 to 3600 [default: 2]; longer on hosts
+    /// under heavy load
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
+    lease: Option<Duration>,
 }
 
 /// How long to wait.
@@ -231,6 +235,8 @@ impl StartArgs {
         words.option("--peer", &self.peer);
         words.flag("--no-scouting", self.no_scouting);
         words.flag("--router", self.router);
+        let lease = self.lease.map(|lease| lease.as_secs_f64().to_string());
+        words.option("--lease", lease);
         words.0
     }
 }

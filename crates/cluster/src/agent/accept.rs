@@ -97,6 +97,8 @@ fn carry(
             }
             _ => Err(refuse(connection, ClusterError::Over)),
         },
+        // Who made it had nothing to ask: a carrier may tell its own news so.
+        Err(ClusterError::Closed) => Ok(()),
         Err(error) => Err(refuse(connection, error)),
     }
 }

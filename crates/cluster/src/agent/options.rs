@@ -10,6 +10,9 @@ use crate::{HostName, Rights};
 const LEASE: Duration = Duration::from_secs(2);
 /// Keep-alives in each lease: three may be late or lost.
 const KEEP_ALIVES: u32 = 4;
+/// The longest time between two of them: the other host may have the default lease where this one
+/// has a longer one.
+const KEEP_ALIVE_MAX: Duration = Duration::from_millis(500);
 
 /// What an agent is started with.
 #[derive(Clone, Debug)]
@@ -50,7 +53,8 @@ impl AgentOptions {
     }
 
     /// How long a host may be silent before it counts as gone; default 2 s. A host says something
-    /// each quarter of it.
+    /// each quarter of it, and each half second at least: hosts may have different leases, of a
+    /// second or more.
     #[must_use]
     pub const fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
@@ -59,6 +63,6 @@ impl AgentOptions {
 
     /// How often an agent says that it lives.
     pub(crate) fn keep_alive(&self) -> Duration {
-        self.lease / KEEP_ALIVES
+        (self.lease / KEEP_ALIVES).min(KEEP_ALIVE_MAX)
     }
 }

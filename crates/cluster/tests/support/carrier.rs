@@ -68,8 +68,11 @@ impl TcpCarrier {
 
     /// A connection of whose ends the names are known.
     pub(crate) fn made(&self, stream: TcpStream, peer: HostName) -> Connection {
-        stream.set_nodelay(true).expect("set");
-        let address = stream.peer_addr().expect("connected").to_string();
+        // Both fail where the other side has reset it meanwhile; so does what is sent.
+        let _ = stream.set_nodelay(true);
+        let address = stream
+            .peer_addr()
+            .map_or_else(|error| error.to_string(), |it| it.to_string());
         let stream = Arc::new(stream);
         let mut connections = self.connections.lock().expect("sound");
         connections.push(Arc::clone(&stream));

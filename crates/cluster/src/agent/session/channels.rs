@@ -54,6 +54,7 @@ struct Sending {
 /// Tells the other side what is wanted here, and opens and closes what is sent.
 pub(super) fn update(session: &Arc<Session>, local: &LocalEnds) -> Result<(), ClusterError> {
     let mut channels = lock(&session.channels);
+    channels.bar_refused(session);
     channels.tell_wants(session, local)?;
     channels.close_unwanted(local);
     channels.forget_ended();
@@ -127,6 +128,16 @@ impl Channels {
             }
         }
         Ok(())
+    }
+
+    /// Ends the streams that the other side may not send any more. It is told so, too, but need not
+    /// go by it.
+    fn bar_refused(&self, session: &Session) {
+        for (key, stream) in &self.receiving {
+            if may_receive(session, key).is_err() {
+                stream.bar();
+            }
+        }
     }
 
     /// Ends the streams that nobody there wants, or nobody here sends on.
@@ -417,6 +428,11 @@ pub(super) fn opened(
     if let Some(known) = &known
         && known.number() == opening.stream
     {
+        if known.is_barred() {
+            // What came over it meanwhile is lost: its sender begins another.
+            let what = format!("channel {} was not permitted meanwhile", opening.channel);
+            return Err(ClusterError::Unexpected(what));
+        }
         return Ok(Arc::clone(known));
     }
     let stream = Arc::new(ReceivingStream::new(session, opening, &want, known)?);

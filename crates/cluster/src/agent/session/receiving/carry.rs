@@ -57,6 +57,7 @@ pub(in crate::agent::session) fn run(
     match reading.read_all() {
         // It has ended, or another connection will carry it on.
         Ok(()) => stream.end(),
+        Err(_) if stream.is_barred() => stream.end(),
         Err(ClusterError::Closed | ClusterError::Broken(_)) if !session.is_over() => {}
         Err(error) => {
             stream.end();
@@ -78,6 +79,9 @@ impl Reading<'_> {
     fn read_all(&mut self) -> Result<(), ClusterError> {
         loop {
             let header = self.header()?;
+            if self.stream.is_barred() {
+                return Err(ClusterError::Closed);
+            }
             self.incoming.begin(header.sequence, header.length)?;
             if header.publisher as usize >= PUBLISHERS_MAX {
                 return Err(ClusterError::TooMany {
@@ -130,6 +134,7 @@ impl Reading<'_> {
                     now
                 }
                 Received::Nothing if self.session.is_over() => return Err(ClusterError::Over),
+                Received::Nothing if self.stream.is_barred() => return Err(ClusterError::Closed),
                 Received::Nothing => {
                     self.acknowledge(true);
                     0

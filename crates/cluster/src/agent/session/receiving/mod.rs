@@ -38,6 +38,8 @@ pub(super) struct ReceivingStream {
     /// The one on this channel before it, if its reader has to finish first.
     earlier: Mutex<Option<Arc<ReceivingStream>>>,
     has_ended: AtomicBool,
+    /// The other side may not send it any more.
+    is_barred: AtomicBool,
     messages: AtomicU64,
     payload_bytes: AtomicU64,
 }
@@ -59,6 +61,7 @@ impl ReceivingStream {
             closer: Mutex::default(),
             earlier: Mutex::new(earlier),
             has_ended: AtomicBool::new(false),
+            is_barred: AtomicBool::new(false),
             messages: AtomicU64::new(0),
             payload_bytes: AtomicU64::new(0),
         })
@@ -71,6 +74,20 @@ impl ReceivingStream {
     /// Closes its connection, from whatever thread.
     pub(super) fn close(&self) {
         drop(lock(&self.closer).take());
+    }
+
+    /// The right to send it is gone: takes nothing more, whatever the other side goes on with.
+    pub(super) fn bar(&self) {
+        self.is_barred.store(true, Ordering::Release);
+        self.close();
+        // Whoever reads a connection ends it; between two of them there is nobody.
+        if let Ok(_reader) = self.incoming.try_lock() {
+            self.end();
+        }
+    }
+
+    pub(super) fn is_barred(&self) -> bool {
+        self.is_barred.load(Ordering::Acquire)
     }
 
     pub(super) fn has_ended(&self) -> bool {

@@ -206,6 +206,7 @@ impl Carrying<'_> {
             if let Some(step) = step {
                 return Ok(step);
             }
+            stream.check_connection()?;
         }
     }
 
@@ -345,6 +346,7 @@ impl Carrying<'_> {
             if settled.is_some() {
                 return Ok(());
             }
+            stream.check_connection()?;
         }
     }
 

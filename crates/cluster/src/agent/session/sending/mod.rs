@@ -12,12 +12,13 @@ mod source;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hythe_node::Sample;
 
 use self::publishers::PublisherNumbers;
 use super::{Session, lock};
-use crate::carrier::ConnectionReceiver;
+use crate::carrier::{ConnectionReceiver, Received};
 use crate::error::ClusterError;
 use crate::frame::{Header, Opening, Want, Window};
 use crate::status::{ChannelState, ChannelStatus, Credit, Direction};
@@ -146,6 +147,22 @@ impl SendingStream {
     /// Closes its connection, from whatever thread.
     pub(super) fn close(&self) {
         drop(lock(&self.closer).take());
+    }
+
+    /// Is the connection open at the other end? What was sent into one that is not is not
+    /// acknowledged, and where nothing more is sent nothing else would say so.
+    pub(super) fn check_connection(&self) -> Result<(), ClusterError> {
+        match lock(&self.closer).as_mut() {
+            Some(receiver) => match receiver.receive(Duration::ZERO)? {
+                Received::Nothing => Ok(()),
+                Received::Closed => Err(ClusterError::Closed),
+                Received::Bytes(_) => {
+                    let what = "bytes behind the answer to a stream".to_owned();
+                    Err(ClusterError::Unexpected(what))
+                }
+            },
+            None => Err(ClusterError::Closed),
+        }
     }
 
     fn say(&self, how: ChannelState, reason: &str) {

@@ -1,0 +1,167 @@
+//! A host with a good name that says what it likes, and an honest one that it lies to.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use hythe_cluster::frame::{
+    Answer, Assembler, CarriedType, Control, EndKind, Hello, Opening, Preamble, Purpose, encode,
+};
+use hythe_node::{Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use serde::de::DeserializeOwned;
+
+use super::carrier::dial;
+use super::host::TestHost;
+use super::{BOUND, eventually};
+
+/// Less than the other: it dials.
+pub(crate) const LIAR: &str = "a";
+
+/// A host that says what it likes.
+pub(crate) struct Liar {
+    pub(crate) control: TcpStream,
+    /// The number that the honest host chose.
+    pub(crate) session: u64,
+}
+
+pub(crate) fn open(host: &TestHost, purpose: Purpose) -> (TcpStream, Answer) {
+    let mut stream = dial(LIAR, host.carrier.address()).expect("connects");
+    stream.set_read_timeout(Some(BOUND)).expect("set");
+    let hello = Hello {
+        host: LIAR.parse().expect("a name"),
+        purpose,
+    };
+    let mut bytes = Preamble::to_bytes().to_vec();
+    encode(&hello, &mut bytes).expect("short");
+    stream.write_all(&bytes).expect("sent");
+    stream.read_exact(&mut [0; 16]).expect("a preamble");
+    let answer = message(&mut stream);
+    (stream, answer)
+}
+
+pub(crate) fn message<T: DeserializeOwned>(stream: &mut TcpStream) -> T {
+    let (mut assembler, mut byte) = (Assembler::default(), [0]);
+    loop {
+        if let Some(message) = assembler.message().expect("readable") {
+            return message;
+        }
+        stream.read_exact(&mut byte).expect("a message");
+        assembler.take_in(&byte).expect("short");
+    }
+}
+
+impl Liar {
+    pub(crate) fn begin(host: &TestHost) -> Self {
+        let (control, answer) = open(host, Purpose::Control { session: 1 });
+        let Answer::Session { session } = answer else {
+            panic!("{answer:?}")
+        };
+        eventually("there is a session", || host.is_connected_to(LIAR));
+        Self { control, session }
+    }
+
+    pub(crate) fn say(&mut self, message: &Control) {
+        let mut bytes = Vec::new();
+        encode(message, &mut bytes).expect("short");
+        // What ended the session may come before the last of many.
+        let _ = self.control.write_all(&bytes);
+    }
+
+    /// Stream 1, of messages.
+    pub(crate) fn open_stream(
+        &self,
+        host: &TestHost,
+        session: u64,
+        channel: &str,
+    ) -> (TcpStream, Answer) {
+        self.open_kind(host, session, EndKind::Publish, channel)
+    }
+
+    /// A stream with the number of its kind.
+    pub(crate) fn open_kind(
+        &self,
+        host: &TestHost,
+        session: u64,
+        kind: EndKind,
+        channel: &str,
+    ) -> (TcpStream, Answer) {
+        let opening = Opening {
+            stream: kind as u32 + 1,
+            kind,
+            channel: channel.to_owned(),
+            carries: CarriedType::default(),
+        };
+        open(host, Purpose::Data { session, opening })
+    }
+
+    /// The connection of a stream in this session, as soon as the other side takes it: it says what
+    /// it wants behind its answer to the hello.
+    pub(crate) fn opened(&self, host: &TestHost, kind: EndKind, channel: &str) -> TcpStream {
+        let mut opened = None;
+        eventually("the stream is open", || {
+            let (stream, answer) = self.open_kind(host, self.session, kind, channel);
+            opened = matches!(answer, Answer::Stream { .. }).then_some(stream);
+            opened.is_some()
+        });
+        opened.expect("open")
+    }
+
+    /// What the other side says next.
+    pub(crate) fn hear(&mut self) -> Control {
+        message(&mut self.control)
+    }
+}
+
+/// The session with the liar ends, for this reason.
+pub(crate) fn assert_ended(host: &TestHost, reason: &str) {
+    eventually(reason, || !host.is_connected_to(LIAR));
+    let said = host.status_of(LIAR).expect("known").reason;
+    assert!(said.contains(reason), "{said}");
+}
+
+/// The honest host of each test, another that it is connected to, and a channel from there.
+pub(crate) struct Honest {
+    pub(crate) host: TestHost,
+    pub(crate) other: TestHost,
+    pub(crate) publisher: Publisher,
+    pub(crate) subscriber: Subscriber,
+}
+
+impl Honest {
+    pub(crate) fn new() -> Self {
+        let (host, other) = (TestHost::new("b"), TestHost::new("c"));
+        host.meet(&other);
+        let subscriber = host
+            .join("local")
+            .subscriber("news", &SubscriberOptions::default())
+            .expect("opened");
+        let publisher = other
+            .join("local")
+            .publisher("news", &PublisherOptions::default())
+            .expect("opened");
+        Self {
+            host,
+            other,
+            publisher,
+            subscriber,
+        }
+    }
+
+    pub(crate) fn assert_unharmed(&mut self) {
+        assert!(
+            self.publisher
+                .wait_for_subscribers(1, BOUND)
+                .expect("sound")
+        );
+        let lease = self.publisher.lease(3).expect("a slot");
+        self.publisher.publish(lease, 3).expect("published");
+        assert!(self.subscriber.take(BOUND).expect("sound").is_some());
+    }
+
+    pub(crate) fn end(self) {
+        drop((self.publisher, self.subscriber));
+        for mut host in [self.host, self.other] {
+            host.agent = None;
+            host.assert_settled(0);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Takes the newest list of the realm to the hosts that are connected, as soon as there is one.
+//!
+//! It comes from a command on this host or from another one, and counts here at once: a host that
+//! was put out loses its connections. Each connection that is made anew brings the newer list, so
+//! hosts are told by a connection on which nothing else is asked. Runs on a thread of its own; never
+//! waits for a host that does not answer longer than for its lease.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use hythe_cluster::HostName;
+
+use super::{LEASE, Served};
+
+/// How often it is looked whether there is somebody who has not been told.
+const NAP: Duration = Duration::from_millis(200);
+/// How soon a host that could not be told is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// Hosts that are told at once.
+const AT_ONCE: usize = 16;
+
+/// Until the agent stops.
+pub(super) fn spread(served: &Served<'_>) {
+    let mut number = served.realm.identity().document().number;
+    let mut next_try = Instant::now();
+    while !served.stop.load(Ordering::Relaxed) {
+        let newest = served.realm.wait_change(number, NAP);
+        if newest != number {
+            number = newest;
+            next_try = Instant::now();
+            // What is wrong with a list is said where it is read: it counts as it did before.
+            let _ = served.apply();
+        }
+        if Instant::now() >= next_try && !tell(served) {
+            next_try = Instant::now() + RETRY;
+        }
+    }
+}
+
+/// Tells the hosts that have an older list. False: not all of them could be told.
+fn tell(served: &Served<'_>) -> bool {
+    let untold = served.carrier.untold();
+    if untold.is_empty() {
+        return true;
+    }
+    let hosts = served.agent.status().hosts;
+    let untold: Vec<(HostName, Vec<SocketAddr>)> = { hosts.into_iter() }
+        .filter(|host| untold.contains(&host.host))
+        .map(|host| {
+            let addresses = host.addresses.iter();
+            (host.host, addresses.flat_map(|one| one.parse()).collect())
+        })
+        .collect();
+    let mut are_told = true;
+    for some in untold.chunks(AT_ONCE) {
+        std::thread::scope(|scope| {
+            let telling: Vec<_> = some
+                .iter()
+                .map(|(host, to)| scope.spawn(|| served.carrier.tell(host, to, LEASE).is_ok()))
+                .collect();
+            for thread in telling {
+                are_told &= thread.join().unwrap_or(false);
+            }
+        });
+    }
+    are_told
+}
