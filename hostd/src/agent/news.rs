@@ -2,8 +2,8 @@
 //!
 //! It comes from a command on this host or from another one, and counts here at once: a host that
 //! was put out loses its connections. Each connection that is made anew brings the newer list, so
-//! hosts are told by a connection on which nothing else is asked. Runs on a thread of its own; never
-//! waits for a host that does not answer longer than for its lease.
+//! hosts are told by a connection on which nothing else is asked. Runs on a thread of its own, and
+//! never waits longer than a lease for a host that does not answer.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! A host with a good name that says what it likes, and an honest one that it lies to.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 
 use hythe_cluster::frame::{
     Answer, Assembler, CarriedType, Control, EndKind, Hello, Opening, Preamble, Purpose, encode,
@@ -105,9 +105,20 @@ impl Liar {
         opened.expect("open")
     }
 
-    /// What the other side says next.
-    pub(crate) fn hear(&mut self) -> Control {
-        message(&mut self.control)
+    /// The next connection that the other side makes to `listener`, answered so.
+    pub(crate) fn answer(listener: &TcpListener, answer: &Answer) -> (TcpStream, Hello) {
+        let (mut stream, _) = listener.accept().expect("it dials");
+        stream.set_read_timeout(Some(BOUND)).expect("set");
+        let mut length = [0];
+        stream.read_exact(&mut length).expect("a name");
+        let mut name = vec![0; length[0].into()];
+        stream.read_exact(&mut name).expect("a name");
+        stream.read_exact(&mut [0; 16]).expect("a preamble");
+        let hello = message(&mut stream);
+        let mut bytes = Preamble::to_bytes().to_vec();
+        encode(answer, &mut bytes).expect("short");
+        stream.write_all(&bytes).expect("sent");
+        (stream, hello)
     }
 }
 

@@ -19,7 +19,8 @@ use crate::error::ClusterError;
 use crate::frame::{Answer, EndKind, FrameKind, Header, Hello, Purpose};
 use crate::status::ChannelState;
 
-/// How long a connection may take to be made. Half a lease: the end of a session waits for it.
+/// How long a connection may take to be made, but for a quarter of a lease at most: the end of a
+/// session waits for it.
 const CONNECTING: Duration = Duration::from_secs(1);
 /// How long the other side may read nothing of a frame. Its subscribers may block for as long as
 /// they ask; whether the host lives, the control connection says.
@@ -131,7 +132,8 @@ impl Carrying<'_> {
         let (session, stream) = (self.session, self.stream);
         let (host, carrier) = (&session.record.name, &session.context.carrier);
         let addresses = lock(&session.record.addresses).clone();
-        let connected = carrier.connect(host, &addresses, CONNECTING);
+        let timeout = CONNECTING.min(session.context.options.lease / 4);
+        let connected = carrier.connect(host, &addresses, timeout);
         let mut connection = connected.map_err(|error| match error {
             crate::CarrierError::Unreachable { source, .. } => ClusterError::Broken(source),
             other => other.into(),
