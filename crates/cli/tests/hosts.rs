@@ -143,6 +143,7 @@ fn session() -> SessionStatus {
             sending: 2,
             receiving: 3,
         },
+        ends: Vec::new(),
         channels: vec![
             channel(
                 "frames",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{EndKind, Window};
+use crate::frame::{EndKind, Ends, Window};
 use crate::{ConnectionAbout, HostName};
 
 /// An agent at one moment.
@@ -68,6 +68,9 @@ pub struct SessionStatus {
     pub copies: Copies,
     /// Its channels.
     pub channels: Vec<ChannelStatus>,
+    /// The ends that the other host has, as far as it told.
+    #[serde(default)]
+    pub ends: Vec<Ends>,
 }
 
 /// Credit at the other host.

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 
 use hythe_cluster::Rights;
 use hythe_cluster::frame::{
-    Answer, CarriedType, Control, EndKind, FrameKind, Header, Policy, Want,
+    Answer, CarriedType, Control, EndKind, Ends, FrameKind, Header, Policy, Want,
 };
 use support::carrier::dial;
 use support::host::ALL;
@@ -30,7 +30,16 @@ fn lies_on_a_control_connection_end_the_session() {
             history: u32::MAX,
         })
     };
-    let lies: [(&str, Lie); 5] = [
+    let ends = |kind, channel: String| {
+        Control::Ends(Ends {
+            kind,
+            channel,
+            carries: CarriedType::default(),
+            sending: 1,
+            receiving: 0,
+        })
+    };
+    let lies: [(&str, Lie); 8] = [
         ("cannot be read", &|liar| {
             liar.say(&Control::Unwant {
                 kind: EndKind::Publish,
@@ -49,6 +58,16 @@ fn lies_on_a_control_connection_end_the_session() {
         }),
         ("channels that it wants", &|liar| {
             (0..5000).for_each(|number| liar.say(&want(number)));
+        }),
+        ("channels that it has ends on", &|liar| {
+            let channel = |number| format!("channel {number}");
+            (0..5000).for_each(|number| liar.say(&ends(EndKind::Event, channel(number))));
+        }),
+        ("ends of replies", &|liar| {
+            liar.say(&ends(EndKind::Reply, "sums".to_owned()));
+        }),
+        ("cannot be read", &|liar| {
+            liar.say(&ends(EndKind::Publish, "x".repeat(65)));
         }),
     ];
     for (reason, lie) in lies {

@@ -4,8 +4,8 @@
 mod frames;
 
 use hythe_cluster::frame::{
-    Answer, Assembler, CarriedType, Control, EndKind, FrameKind, Header, Hello, Opening, Policy,
-    Preamble, Purpose, Want, Window, encode,
+    Answer, Assembler, CarriedType, Control, EndKind, Ends, FrameKind, Header, Hello, Opening,
+    Policy, Preamble, Purpose, Want, Window, encode,
 };
 use hythe_testing::play;
 use hythe_testing::vectors::{self, Group, bytes};
@@ -132,6 +132,19 @@ fn control_messages_are_as_the_page_says() {
     is_like("control.raise", Control::Raise { channel, events });
     let reason = "stops".to_owned();
     is_like("control.bye", Control::Bye { reason });
+    let ends = Ends {
+        kind: EndKind::Publish,
+        channel: "x".to_owned(),
+        carries: CarriedType {
+            name: "pose".to_owned(),
+            bytes: 300,
+            align: 8,
+            version: 2,
+        },
+        sending: 1,
+        receiving: 300,
+    };
+    is_like("control.ends", Control::Ends(ends));
 }
 
 /// As the fuzz target `host_frames`, bounded.

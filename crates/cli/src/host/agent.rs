@@ -2,6 +2,8 @@
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use hythe_cluster::Status;
 use hythe_cluster::command::{self, Reply, Request, SOCKET_NAME};
@@ -16,6 +18,20 @@ pub(super) fn status() -> Result<Status, CliError> {
         Reply::Status { status } => Ok(*status),
         reply => Err(no_answer(&socket, "the request for its status", &reply)),
     }
+}
+
+/// As [`status`], within a time: an agent that stands still holds nobody up for longer.
+pub(super) fn status_within(time: Duration) -> Result<Status, CliError> {
+    let (answers, answered) = mpsc::channel();
+    // It may stay in its call for longer than this process runs.
+    hythe_sys::wait::spawn("hythe-ask-agent", move || {
+        let _ = answers.send(status());
+    })
+    .map_err(|error| CliError::Failed(format!("cannot start a thread: {error}")))?;
+    answered.recv_timeout(time).unwrap_or_else(|_| {
+        let what = format!("the agent does not answer within {time:?}; see agent.log");
+        Err(CliError::Failed(what))
+    })
 }
 
 /// Asks it to stop. It may go on for a moment.

@@ -14,6 +14,10 @@ mod stop;
 pub(crate) use self::args::HostCommand;
 pub(crate) use self::hostd::PROGRAM as HOSTD;
 
+use std::time::Duration;
+
+use hythe_cluster::Status;
+
 use crate::args::Globals;
 use crate::error::CliError;
 
@@ -29,4 +33,9 @@ pub(crate) fn run(command: HostCommand, globals: &Globals) -> Result<(), CliErro
         HostCommand::Start(args) => args.words(),
     };
     Err(hostd::exec(words, globals))
+}
+
+/// What the agent of this host says of itself and of others, if it answers within a time.
+pub(crate) fn status_within(time: Duration) -> Result<Status, CliError> {
+    agent::status_within(time)
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use hythe_node::hop::{self, ChannelEnds, End};
 use hythe_node::{ChannelInfo, Pool};
 
-use crate::frame::{CarriedType, EndKind, Policy, Want};
+use crate::frame::{CarriedType, EndKind, Ends, Policy, Want};
 
 /// What a core asks its agent over, and what the agent tells it.
 const OF_ONE_CORE: [&str; 3] = ["core/services", "core/messages", "core/control"];
@@ -26,6 +26,8 @@ pub(crate) struct LocalEnds {
     pub(crate) wants: BTreeMap<ChannelKey, LocalWant>,
     /// Sending ends, and what the channel carries.
     pub(crate) sends: BTreeMap<ChannelKey, CarriedType>,
+    /// How many there are of both, without replies.
+    pub(crate) counts: BTreeMap<ChannelKey, Ends>,
 }
 
 /// The receiving ends of a channel.
@@ -50,6 +52,7 @@ impl LocalEnds {
             }
             for end in here {
                 let key = ChannelKey::of(&channel);
+                ends.count(key.clone(), &channel, &end);
                 let back = ChannelKey {
                     kind: EndKind::Reply,
                     channel: channel.name.clone(),
@@ -71,6 +74,21 @@ impl LocalEnds {
             }
         }
         ends
+    }
+
+    fn count(&mut self, key: ChannelKey, channel: &ChannelInfo, end: &End) {
+        let none = |key: &ChannelKey| Ends {
+            kind: key.kind,
+            channel: key.channel.clone(),
+            carries: channel.carries.clone().into(),
+            sending: 0,
+            receiving: 0,
+        };
+        let counted = self.counts.entry(key).or_insert_with_key(none);
+        match end.receives() {
+            true => counted.receiving += 1,
+            false => counted.sending += 1,
+        }
     }
 
     fn add_send(&mut self, key: ChannelKey, channel: &ChannelInfo) {
@@ -110,6 +128,21 @@ impl ChannelKey {
         Self {
             kind: channel.kind.into(),
             channel: channel.name.clone(),
+        }
+    }
+}
+
+impl Ends {
+    /// Are there none any more?
+    pub(crate) const fn is_none(&self) -> bool {
+        self.sending == 0 && self.receiving == 0
+    }
+
+    /// Where they are.
+    pub(crate) fn key(&self) -> ChannelKey {
+        ChannelKey {
+            kind: self.kind,
+            channel: self.channel.clone(),
         }
     }
 }

@@ -60,6 +60,25 @@ pub enum Control {
         #[serde(deserialize_with = "text::reason")]
         reason: String,
     },
+    /// How many ends the sender has on a channel now.
+    Ends(Ends),
+}
+
+/// The ends that a host has on a channel, as far as the other may know of them: those that send if
+/// it may read there, those that receive if it may write. None of either: it has none any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ends {
+    /// What meets there; never replies, which are the other half of requests.
+    pub kind: EndKind,
+    /// The channel's name.
+    #[serde(deserialize_with = "text::name")]
+    pub channel: String,
+    /// What it carries there.
+    pub carries: CarriedType,
+    /// Publishers, clients or notifiers.
+    pub sending: u32,
+    /// Subscribers, servers or listeners.
+    pub receiving: u32,
 }
 
 /// The receiving ends that a host has on a channel, taken together.

@@ -19,8 +19,8 @@ use crate::status::{ChannelState, ChannelStatus, Direction};
 use crate::stream::Violation;
 use crate::{Refusal, Right};
 
-/// The most channels that a host may want, and the most that may be refused.
-const CHANNELS_MAX: usize = 4096;
+/// The most channels that a host may want, that may be refused, and that it may have ends on.
+pub(super) const CHANNELS_MAX: usize = 4096;
 /// How soon a stream that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -368,7 +368,8 @@ pub(super) fn refused(
     Ok(())
 }
 
-fn check_count<T>(
+/// Is there room for what is said of one more channel?
+pub(super) fn check_count<T>(
     known: &BTreeMap<ChannelKey, T>,
     key: &ChannelKey,
     what: &'static str,

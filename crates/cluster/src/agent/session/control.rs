@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hythe_node::monotonic_ns;
 
-use super::{Session, channels};
+use super::{Session, channels, ends};
 use crate::Connection;
 use crate::agent::link::MessageReader;
 use crate::carrier::ConnectionSender;
@@ -60,6 +60,7 @@ fn act(session: &Arc<Session>, message: Control) -> Result<(), ClusterError> {
             reason,
         } => channels::refused(session, kind, channel, reason)?,
         Control::Raise { channel, events } => channels::raised(session, &channel, events)?,
+        Control::Ends(told) => ends::came(session, told)?,
         Control::Bye { reason } => return Err(ClusterError::Bye(reason)),
     }
     Ok(())

@@ -6,6 +6,7 @@
 
 mod channels;
 mod control;
+mod ends;
 mod events;
 mod outbox;
 mod receiving;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use hythe_node::{Node, NodeError, hop};
 
 use self::channels::Channels;
+use self::ends::HostEnds;
 use self::events::Events;
 use self::outbox::Outbox;
 use self::requests::Requests;
@@ -57,6 +59,7 @@ pub(crate) struct Session {
     channels: Mutex<Channels>,
     requests: Requests,
     events: Events,
+    ends: Mutex<HostEnds>,
     round_trip_ns: AtomicU64,
     /// The threads of its streams and connections.
     threads: Arc<Group>,
@@ -96,6 +99,7 @@ impl Session {
             channels: Mutex::default(),
             requests: Requests::default(),
             events: Events::default(),
+            ends: Mutex::default(),
             round_trip_ns: AtomicU64::new(NONE),
             threads: Arc::default(),
         }))
@@ -153,7 +157,8 @@ impl Session {
         if self.is_over() {
             return;
         }
-        if let Err(error) = channels::update(self, local) {
+        let updated = channels::update(self, local).and_then(|()| ends::update(self, local));
+        if let Err(error) = updated {
             self.end(&error.to_string());
         }
     }
@@ -195,6 +200,7 @@ impl Session {
                 receiving: self.about.copies_receiving + receiving::COPIES,
             },
             channels,
+            ends: lock(&self.ends).theirs(),
         }
     }
 }

@@ -1,17 +1,19 @@
 //! What waits to be sent over a control connection. Many threads put something in, one sends.
 //!
-//! Acknowledgements of a stream replace each other, and events of a channel join, so a slow
-//! connection keeps no thread waiting and costs no memory. Never sends itself.
+//! Acknowledgements of a stream and counts of a channel's ends replace each other, and events of a
+//! channel join, so a slow connection keeps no thread waiting and costs no memory. Never sends
+//! itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::agent::context::lock;
+use crate::agent::local::ChannelKey;
 use crate::error::ClusterError;
-use crate::frame::Control;
+use crate::frame::{Control, Ends};
 
-/// The most messages that wait, beside acknowledgements.
+/// The most messages that wait, beside acknowledgements; and the most channels whose ends do.
 const MESSAGES_MAX: usize = 8192;
 
 /// What waits.
@@ -28,6 +30,7 @@ struct Waiting {
     echo: Option<u64>,
     /// By channel.
     events: BTreeMap<String, u64>,
+    ends: BTreeMap<ChannelKey, Ends>,
     messages: VecDeque<Control>,
     is_closed: bool,
 }
@@ -56,17 +59,25 @@ impl Outbox {
         self.condition.notify_one();
     }
 
+    /// These are the ends of a channel now, in place of those that wait.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub(crate) fn count(&self, ends: Ends) -> Result<(), ClusterError> {
+        let mut waiting = lock(&self.waiting);
+        waiting.ends.insert(ends.key(), ends);
+        check(waiting.ends.len())?;
+        drop(waiting);
+        self.condition.notify_one();
+        Ok(())
+    }
+
     /// # Errors
     /// [`ClusterError::TooMany`]: the other side takes none of them.
     pub(crate) fn put(&self, message: Control) -> Result<(), ClusterError> {
         let mut waiting = lock(&self.waiting);
-        if waiting.messages.len() >= MESSAGES_MAX {
-            return Err(ClusterError::TooMany {
-                what: "messages that it does not read",
-                most: MESSAGES_MAX,
-            });
-        }
         waiting.messages.push_back(message);
+        check(waiting.messages.len())?;
         self.condition.notify_one();
         Ok(())
     }
@@ -86,6 +97,7 @@ impl Outbox {
             .wait_timeout_while(waiting, timeout, |waiting| {
                 let is_empty = waiting.acknowledgements.is_empty()
                     && waiting.messages.is_empty()
+                    && waiting.ends.is_empty()
                     && waiting.echo.is_none()
                     && waiting.events.is_empty();
                 is_empty && !waiting.is_closed
@@ -99,6 +111,21 @@ impl Outbox {
             into.push(Control::Raise { channel, events });
         }
         into.extend(waiting.messages.drain(..));
+        // First what is gone: the other side keeps so many and no more.
+        let ends = std::mem::take(&mut waiting.ends).into_values();
+        let (gone, there): (Vec<_>, Vec<_>) = ends.partition(Ends::is_none);
+        into.extend(gone.into_iter().chain(there).map(Control::Ends));
         !waiting.is_closed
+    }
+}
+
+/// So many may wait.
+fn check(waiting: usize) -> Result<(), ClusterError> {
+    match waiting <= MESSAGES_MAX {
+        true => Ok(()),
+        false => Err(ClusterError::TooMany {
+            what: "messages that it does not read",
+            most: MESSAGES_MAX,
+        }),
     }
 }

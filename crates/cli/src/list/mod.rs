@@ -1,13 +1,16 @@
-//! `hythe list`: participants, and channels with their ports.
+//! `hythe list`: participants, and channels with their ports, and with their ends on other hosts.
+
+mod hosts;
 
 use hythe::inspect::{
     ChannelInfo, Direction, HolderKind, MemberIndex, MemberInfo, MemberKind, MemberStatus,
     PortInfo, PortKind, Snapshot,
 };
-use hythe::{ChannelKind, Pool, PortPolicy};
+use hythe::{ChannelKind, ChannelType, Pool, PortPolicy};
 use hythe_terminal::escaped;
 use serde::Serialize;
 
+use self::hosts::RemoteEndDocument;
 use crate::args::Globals;
 use crate::error::CliError;
 use crate::{output, units, who};
@@ -17,6 +20,8 @@ struct Document {
     pool: String,
     participants: Vec<ParticipantDocument>,
     channels: Vec<ChannelDocument>,
+    /// Why ends on other hosts are not shown, though there are other hosts.
+    hosts_unknown: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -38,6 +43,8 @@ struct ChannelDocument {
     carries: String,
     core: Option<CoreDocument>,
     ports: Vec<PortDocument>,
+    /// Of programs on other hosts.
+    remote_ends: Vec<RemoteEndDocument>,
 }
 
 #[derive(Serialize)]
@@ -75,14 +82,14 @@ struct PortDocument {
 pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
     let pool = globals.open()?;
     let snapshot = pool.snapshot();
+    let found = snapshot.channels.iter();
+    let mut channels = found.map(|found| channel(&snapshot, found)).collect();
+    let hosts_unknown = hosts::add(&mut channels, &pool, &snapshot).err();
     let document = Document {
         pool: pool.options().name().to_owned(),
         participants: participants(&pool, &snapshot),
-        channels: snapshot
-            .channels
-            .iter()
-            .map(|found| channel(&snapshot, found))
-            .collect(),
+        channels,
+        hosts_unknown: hosts_unknown.map(|error| error.to_string()),
     };
     output::print(globals.json, &document, text)
 }
@@ -140,12 +147,17 @@ fn channel(snapshot: &Snapshot, found: &ChannelInfo) -> ChannelDocument {
     ChannelDocument {
         name: found.name.clone(),
         kind: found.kind.to_string(),
-        carries: match found.kind {
-            ChannelKind::Event => "no payload".to_owned(),
-            _ => found.carries.to_string(),
-        },
+        carries: carried(found.kind, &found.carries),
         core,
         ports: ports.map(|found| port(snapshot, found)).collect(),
+        remote_ends: Vec::new(),
+    }
+}
+
+fn carried(kind: ChannelKind, carries: &ChannelType) -> String {
+    match kind {
+        ChannelKind::Event => "no payload".to_owned(),
+        _ => carries.to_string(),
     }
 }
 
@@ -231,6 +243,10 @@ fn text(document: &Document) -> String {
     };
     for channel in &document.channels {
         text += &channel_text(channel);
+        text += &hosts::text(channel);
+    }
+    if let Some(reason) = &document.hosts_unknown {
+        text += &format!("\nends on other hosts are not known: {}\n", escaped(reason));
     }
     text
 }
