@@ -280,6 +280,60 @@ fn a_subscriber_that_leaves_disturbs_nobody() {
     end([a, b]);
 }
 
+/// The port on the other host becomes a stronger one, several times, while much is sent.
+#[test]
+fn a_subscriber_that_asks_for_more_costs_the_others_nothing() {
+    const MESSAGES: u32 = 6_000;
+    let (a, b) = pair();
+    let (from, to) = (a.join("from"), b.join("to"));
+    let shallow = blocking().depth(2);
+    let mut staying = to.subscriber("growing", &shallow).expect("opened");
+    let mut sending = publisher(&from, "growing");
+    // This one makes no call for long, so that it stays at the first port.
+    let mut silent = publisher(&from, "growing");
+    for publisher in [&mut sending, &mut silent] {
+        assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+    }
+    let sender = std::thread::spawn(move || {
+        (0..MESSAGES).for_each(|sent| send(&mut sending, &sent.to_le_bytes()));
+        sending
+    });
+    let mut others: Vec<(Subscriber, Option<u32>)> = Vec::new();
+    for expected in 0..MESSAGES {
+        if expected % 1_000 == 500 {
+            let deeper = blocking().depth(8 << others.len());
+            let other = to.subscriber("growing", &deeper).expect("opened");
+            others.push((other, None));
+        }
+        assert_eq!(number(&mut staying), expected);
+        for (other, last) in &mut others {
+            while let Some(sample) = other.try_take().expect("sound") {
+                let taken = u32::from_le_bytes(sample.to_vec()[..4].try_into().expect("4 bytes"));
+                assert!(
+                    last.is_none_or(|last| taken == last + 1),
+                    "{taken} after {last:?}"
+                );
+                *last = Some(taken);
+            }
+        }
+    }
+    send(&mut silent, &MESSAGES.to_le_bytes());
+    assert_eq!(number(&mut staying), MESSAGES);
+    let mut sending = sender.join().expect("sent");
+    // Once both have gone over, nobody sends to an earlier port.
+    eventually("one port is left, the deepest", || {
+        for publisher in [&mut sending, &mut silent] {
+            assert_eq!(publisher.subscribers().expect("sound"), 1);
+        }
+        let ports = a.pool.ports().into_iter();
+        let depths = ports.filter(|port| port.kind == PortKind::Subscriber);
+        depths.map(|port| port.depth).eq([256])
+    });
+    assert_eq!(sending.statistics().dropped, 0);
+    drop((sending, silent, staying, others, from, to));
+    end([a, b]);
+}
+
 #[test]
 fn both_ways_at_once_nothing_comes_back() {
     let (a, b) = pair();

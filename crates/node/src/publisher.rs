@@ -14,8 +14,12 @@ use crate::leasing::{LeaseWait, SEND_TIMEOUT, named_lease_in};
 use crate::participant::Participant;
 use crate::port::{Opener, Port, PortPlan};
 use crate::quota::Quota;
-use crate::transport::{Message, StoredTarget, TargetState};
+use crate::transport::{Message, StoredTarget, TargetState, take_superseded};
 use crate::unconnected::UnconnectedSubscribers;
+
+/// How often a channel may change while a publisher looks at it: beyond that, others keep it from
+/// publishing.
+const REFRESHES_MAX: u32 = 4;
 
 /// Options of a publisher.
 #[derive(Clone, Debug)]
@@ -466,6 +470,15 @@ impl Publisher {
         outcome
     }
 
+    /// Leaves ports of hosts that have a stronger one, which it is connected to by now: whoever
+    /// takes from both finds it in the new one before it is missing in the old.
+    fn disconnect_superseded(&mut self) -> Result<(), NodeError> {
+        let control = self.port.shared.pool().control();
+        let superseded = take_superseded(control, &mut self.targets);
+        let left = superseded.into_iter().map(StoredTarget::disconnect);
+        left.fold(Ok(()), Result::and)
+    }
+
     /// Has the channel changed since the last [`refresh`](Self::refresh)? Or has this process been
     /// forked, which it refuses? Or is it time to try again to connect the unconnected subscribers?
     #[inline]
@@ -479,16 +492,22 @@ impl Publisher {
     #[cold]
     fn refresh(&mut self) -> Result<(), NodeError> {
         self.shared().check_original()?;
-        let epoch = self.port.epoch();
-        if self.epoch == Some(epoch) && !self.unconnected.is_due() {
-            return Ok(());
+        // Whoever opens a stronger port, and then finds nobody at the one before, closes that: what
+        // is connected to must be the strongest behind the connecting, too.
+        for _ in 0..REFRESHES_MAX {
+            let epoch = self.port.epoch();
+            if self.epoch == Some(epoch) && !self.unconnected.is_due() {
+                break;
+            }
+            // Done again from the start if it fails.
+            self.epoch = None;
+            self.unconnected.begin();
+            self.disconnect_closed()?;
+            self.connect(false)?;
+            self.disconnect_superseded()?;
+            self.epoch = Some(epoch);
+            hythe_memory::full_barrier();
         }
-        // Done again from the start if it fails.
-        self.epoch = None;
-        self.unconnected.begin();
-        self.disconnect_closed()?;
-        self.connect(false)?;
-        self.epoch = Some(epoch);
         Ok(())
     }
 

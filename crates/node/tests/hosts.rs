@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use hythe_node::hop::{self, HopPool as _, join_host};
 use hythe_node::{
-    ClientOptions, EventId, MemberInfo, MemberKind, Node, NodeError, Pool, PublisherOptions,
-    ServerLoss, ServerOptions, SubscriberOptions,
+    ClientOptions, EventId, MemberInfo, MemberKind, Node, NodeError, Pool, PortPolicy,
+    PublisherOptions, ServerLoss, ServerOptions, Subscriber, SubscriberOptions,
 };
 use support::player::{Player, own_part, say, until_told};
 use support::{BOUND, Root, eventually};
@@ -80,6 +80,47 @@ fn what_one_host_publishes_reaches_processes_and_no_other_host() {
     let sent = from_process.publish(local.lease(8).expect("free"), 8);
     assert_eq!(sent.expect("sent").delivered, 2);
     assert!(at_host.try_take().expect("sound").is_some());
+}
+
+/// A publisher sends each message to one of them: to the first until it looks, then to the other.
+#[test]
+fn a_stronger_port_of_a_host_takes_the_place_of_a_weaker_one() {
+    let root = Root::new();
+    let pool = root.pool();
+    let [host, _] = hosts(&pool);
+    let local = Node::join(&pool, "local").expect("joins");
+    let keeping = PublisherOptions::default().history(2);
+    let mut publisher = local.publisher("camera", &keeping).expect("opens");
+    let weak = SubscriberOptions::default().depth(2).history(2);
+    let mut first = host.subscriber("camera", &weak).expect("opens");
+    let mut send = |bytes: usize| {
+        let lease = local.lease(bytes).expect("free");
+        publisher.publish(lease, bytes).expect("sent").delivered
+    };
+    assert_eq!(send(1), 1);
+
+    let strong = weak.depth(8).policy(PortPolicy::EvictOldest);
+    let mut second = host.subscriber("camera", &strong).expect("opens");
+    assert_eq!(send(2), 1);
+    let lengths = |subscriber: &mut Subscriber| -> Vec<usize> {
+        std::iter::from_fn(|| subscriber.try_take().expect("sound"))
+            .map(|sample| sample.len())
+            .collect()
+    };
+    // The history is not given twice.
+    assert_eq!(lengths(&mut second), [2]);
+    assert_eq!(lengths(&mut first), [1]);
+    assert_eq!(first.publishers().expect("sound"), 0);
+
+    // One that comes now sends to the stronger alone; a process has as many ports as it likes.
+    let options = PublisherOptions::default();
+    let mut later = local.publisher("camera", &options).expect("opens");
+    assert_eq!(later.subscribers().expect("sound"), 1);
+    let ports = [4, 16].map(|depth| {
+        let options = SubscriberOptions::default().depth(depth);
+        local.subscriber("camera", &options).expect("opens")
+    });
+    assert_eq!(later.subscribers().expect("sound"), 1 + ports.len());
 }
 
 #[test]

@@ -123,6 +123,11 @@ fn is_of_one_core(channel: &str) -> bool {
     })
 }
 
+/// As queues are made: a power of two.
+fn queue_depth(depth: u32) -> u32 {
+    depth.max(2).checked_next_power_of_two().unwrap_or(u32::MAX)
+}
+
 impl ChannelKey {
     fn of(channel: &ChannelInfo) -> Self {
         Self {
@@ -153,6 +158,17 @@ impl Want {
         self.policy = self.policy.max(end.policy.into());
         self.depth = self.depth.max(end.depth);
         self.history = self.history.max(end.history);
+    }
+
+    /// This is wanted, too. Does that take another port than before? A longer history does not:
+    /// those who come now get what their publishers keep.
+    pub(crate) fn include(&mut self, other: &Self) -> bool {
+        let port = |want: &Self| (want.policy, queue_depth(want.depth));
+        let before = port(self);
+        self.policy = self.policy.max(other.policy);
+        self.depth = self.depth.max(other.depth);
+        self.history = self.history.max(other.history);
+        port(self) != before
     }
 
     /// Where it is wanted.

@@ -32,7 +32,7 @@ use crate::participant::Participant;
 use crate::quota::{Parcel, Quota};
 use crate::wait::WaitPlan;
 
-pub(crate) use process_queues::ProcessQueues;
+pub(crate) use process_queues::{ProcessQueues, take_superseded};
 pub(crate) use queue_target::QueueTarget;
 pub(crate) use stored::{StoredSource, StoredTarget};
 

@@ -6,7 +6,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use hythe_pool::{ChannelIndex, ConnectionInfo, PortIndex, PortInfo, PortKind};
+use hythe_memory::Mapped;
+use hythe_pool::{
+    ChannelIndex, ConnectionInfo, Control, MemberKind, PortIndex, PortInfo, PortKind, PortPolicy,
+};
 
 use super::connection::connect_with;
 use super::event_cell;
@@ -38,6 +41,7 @@ impl Transport for ProcessQueues {
             .ports()
             .filter(|other| other.kind == find.wanted && other.channel == channel)
             .filter(|other| !known.contains(&other.index) && find.seeking.may_meet(other))
+            .filter(|other| !is_superseded(control, other))
             .collect();
         if !receivers.is_empty() {
             // Whom this node may spin for now: before the watcher looks, which may take as long as
@@ -94,9 +98,70 @@ impl Transport for ProcessQueues {
 }
 
 fn port_of(target: &dyn super::Target) -> Option<PortIndex> {
+    receiver_of(target).map(|receiver| receiver.index)
+}
+
+fn receiver_of(target: &dyn super::Target) -> Option<&PortInfo> {
     let target: &dyn Any = target;
     let queue = target.downcast_ref::<QueueTarget>();
-    queue.map(|queue| queue.receiver.index)
+    queue.map(|queue| &queue.receiver)
+}
+
+/// Has the host that owns this port a stronger one on the channel? A host takes a channel's
+/// messages by one port. Where a stronger one is wanted, it opens that beside the first, and takes
+/// what waits in that before: so nothing is lost, and nothing comes twice.
+fn is_superseded(control: &Control<Mapped>, port: &PortInfo) -> bool {
+    port.kind == PortKind::Subscriber
+        && is_hosts(control, port)
+        && control
+            .tables()
+            .ports()
+            .any(|other| supersedes(&other, port))
+}
+
+/// Does its participant stand for another host?
+fn is_hosts(control: &Control<Mapped>, port: &PortInfo) -> bool {
+    control.tables().member_kind(port.member) == Some(MemberKind::Host)
+}
+
+/// Is it a stronger port of the same participant, for the same?
+fn supersedes(other: &PortInfo, port: &PortInfo) -> bool {
+    let end = |port: &PortInfo| (port.member, port.session, port.kind, port.channel);
+    let (new, old) = (strength(other.policy), strength(port.policy));
+    end(other) == end(port)
+        && (new, other.depth) != (old, port.depth)
+        && new >= old
+        && other.depth >= port.depth
+}
+
+/// Of a policy: a greater one loses less.
+const fn strength(policy: PortPolicy) -> (u8, u32) {
+    match policy {
+        PortPolicy::DropNewest => (0, 0),
+        PortPolicy::EvictOldest => (1, 0),
+        PortPolicy::Block { timeout_ms } => (2, timeout_ms),
+    }
+}
+
+/// Of the targets of a publisher: does it send to a stronger port of the same host as well? Called
+/// when it has looked for new ones.
+pub(crate) fn take_superseded(
+    control: &Control<Mapped>,
+    targets: &mut Vec<StoredTarget>,
+) -> Vec<StoredTarget> {
+    let hosts: Vec<PortInfo> = targets
+        .iter()
+        .filter_map(|target| receiver_of(&**target))
+        .filter(|port| is_hosts(control, port))
+        .copied()
+        .collect();
+    if hosts.len() < 2 {
+        return Vec::new();
+    }
+    let superseded = |target: &mut StoredTarget| {
+        receiver_of(&**target).is_some_and(|port| hosts.iter().any(|other| supersedes(other, port)))
+    };
+    targets.extract_if(.., superseded).collect()
 }
 
 fn find_target(
@@ -107,8 +172,13 @@ fn find_target(
     let receivers = find.known.len() + find.found.len() + 1;
     let mut quota = Quota::for_receivers(shared.pool(), receivers);
     let outstanding = Outstanding::for_quota(&quota);
+    // What comes in the place of another has had the first messages.
+    let mut before = find.known().filter_map(receiver_of);
+    let is_successor = is_hosts(shared.pool().control(), &receiver)
+        && before.any(|port| supersedes(&receiver, port));
+    drop(before);
     connect_with(shared, port, receiver, outstanding, |target| {
-        match find.first {
+        match find.first.filter(|_| !is_successor) {
             Some(first) => first.give(shared, &mut quota, target),
             None => Ok(()),
         }

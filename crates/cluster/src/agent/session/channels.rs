@@ -14,7 +14,7 @@ use super::sending::{self, SendingStream};
 use super::{Session, lock};
 use crate::agent::local::{ChannelKey, LocalEnds, LocalWant};
 use crate::error::ClusterError;
-use crate::frame::{Control, EndKind, Opening, Want};
+use crate::frame::{CarriedType, Control, EndKind, Opening, Want};
 use crate::status::{ChannelState, ChannelStatus, Direction};
 use crate::stream::Violation;
 use crate::{Refusal, Right};
@@ -46,7 +46,7 @@ pub(super) struct Channels {
 #[derive(Debug)]
 struct Sending {
     stream: Arc<SendingStream>,
-    want: Want,
+    carries: CarriedType,
     /// When it is tried again, if it failed.
     retry: Option<Instant>,
 }
@@ -210,7 +210,7 @@ impl Channels {
             let stream = SendingStream::start(session, opening, &want)?;
             vacant.insert(Sending {
                 stream,
-                want,
+                carries: want.carries,
                 retry: None,
             });
         }
@@ -306,25 +306,17 @@ pub(super) fn wanted(session: &Session, want: Want) -> Result<(), ClusterError> 
     let mut channels = lock(&session.channels);
     let key = want.key();
     check_count(&channels.theirs, &key, "channels that it wants")?;
-    if let Some(sending) = channels.sending.get(&key)
-        && is_other(&sending.want, &want)
-    {
-        sending.stream.stop(sending::Stop::Reopen);
+    if let Some(sending) = channels.sending.get(&key) {
+        match (sending.carries == want.carries, want.kind) {
+            (false, _) => sending.stream.stop(sending::Stop::Reopen),
+            (true, EndKind::Publish) => sending.stream.strengthen(session, &want),
+            // The queue of a server stays as it is: requests may be open.
+            (true, _) => {}
+        }
     }
     channels.theirs.insert(key, want);
     session.context.changes.raise();
     Ok(())
-}
-
-/// Does a stream for one not do for the other? One that is stronger than it needs to be goes on:
-/// what is published while a port is opened anew is lost. So does one whose history is shorter than
-/// wanted, and the queue of a server, where requests may be open.
-fn is_other(one: &Want, other: &Want) -> bool {
-    let is_stronger = match one.kind {
-        EndKind::Publish | EndKind::Event => other.policy > one.policy || other.depth > one.depth,
-        EndKind::Request | EndKind::Reply => false,
-    };
-    is_stronger || one.carries != other.carries
 }
 
 /// Notifiers of the other side raised events.

@@ -163,7 +163,7 @@ impl Carrying<'_> {
         };
         self.payload_bytes_max = payload_bytes_max;
         // Whatever is granted: no host holds more of this pool than it would grant another.
-        let (own, _) = window_of(session.node()?.pool(), stream.want.depth);
+        let (own, _) = window_of(session.node()?.pool(), stream.want().depth);
         lock(&stream.outgoing).resume(taken, window.at_most(own), drop)?;
         self.open_source()?;
         *lock(&stream.closer) = Some(reader.into_receiver());

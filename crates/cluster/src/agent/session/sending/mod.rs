@@ -37,7 +37,7 @@ pub(super) enum Stop {
     No = 0,
     /// Nobody sends any more: when all is sent.
     WhenEmpty = 1,
-    /// Something else is wanted of it: at once, and it is opened anew.
+    /// The channel carries something else: at once, and it is opened anew.
     Reopen = 2,
     /// Nobody wants it: at once.
     Now = 3,
@@ -47,7 +47,9 @@ pub(super) enum Stop {
 #[derive(Debug)]
 pub(super) struct SendingStream {
     opening: Opening,
-    want: Want,
+    /// Of its port; a stronger one is wanted where the second says so.
+    want: Mutex<Want>,
+    has_stronger: AtomicBool,
     outgoing: Mutex<Outgoing<Held>>,
     stop: AtomicU8,
     /// Its thread waits until something is acknowledged.
@@ -84,7 +86,8 @@ impl SendingStream {
     ) -> Result<Arc<Self>, ClusterError> {
         let stream = Arc::new(Self {
             opening,
-            want: want.clone(),
+            want: Mutex::new(want.clone()),
+            has_stronger: AtomicBool::new(false),
             outgoing: Mutex::new(Outgoing::new(NOTHING)),
             stop: AtomicU8::new(Stop::No as u8),
             waits_for_credit: AtomicBool::new(false),
@@ -110,6 +113,28 @@ impl SendingStream {
 
     pub(super) const fn number(&self) -> u32 {
         self.opening.stream
+    }
+
+    /// What its port is for, or the one that it is to have.
+    fn want(&self) -> Want {
+        lock(&self.want).clone()
+    }
+
+    /// The other side wants this, too: a stronger port is opened beside the one that there is, if
+    /// that does not do for both.
+    pub(super) fn strengthen(&self, session: &Session, wanted: &Want) {
+        let mut want = lock(&self.want);
+        if want.include(wanted) {
+            self.has_stronger.store(true, Ordering::Release);
+            drop(want);
+            session.wake();
+        }
+    }
+
+    /// What the next port is for, if one is to be opened.
+    fn take_stronger(&self) -> Option<Want> {
+        let is_to_be = self.has_stronger.swap(false, Ordering::Acquire);
+        is_to_be.then(|| self.want())
     }
 
     /// The other side has taken all frames up to this one.

@@ -26,7 +26,7 @@ pub(super) struct Requests<'a> {
 
 impl<'a> Requests<'a> {
     pub(super) fn new(session: &'a Session, stream: &SendingStream) -> Result<Self, ClusterError> {
-        let want = &stream.want;
+        let want = stream.want();
         let options = ServerOptions::default()
             .carries(stream.opening.carries.clone().into())
             .depth(want.depth);
