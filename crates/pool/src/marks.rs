@@ -76,8 +76,17 @@ impl<M: Memory> Marks<'_, M> {
             .ring_behind_barrier(self.control.memory())
     }
 
+    /// Is there anything to be done by [`announce_behind_barrier`](Self::announce_behind_barrier)?
+    /// Nearly always not: two looks, and no change.
+    #[must_use]
+    #[inline(always)]
+    pub fn needs_announcing(self, owner: MemberIndex, index: PortIndex) -> bool {
+        let bell = self.control.tables().bell(owner);
+        self.wants_marks(index) || bell.has_sleepers(self.control.memory())
+    }
+
     /// Does the owner of a port want marks?
-    #[inline]
+    #[inline(always)]
     pub fn wants_marks(self, index: PortIndex) -> bool {
         if index.0 >= self.control.layout().limits().ports {
             return false;
