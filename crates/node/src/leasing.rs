@@ -103,12 +103,12 @@ pub(crate) fn lease_or(
                 instead(geometry, refusal)?
             }
         },
-        Err(damaged) => return Err(damaged.into()),
+        Err(damaged) => instead(geometry, damaged)?,
     };
     let Some(class) = geometry.class_of(slot) else {
         return Err(unknown().into());
     };
-    let at = class.slot_offset(slot).unwrap_or(0);
+    let at = geometry.slot_offset(slot).unwrap_or(0);
     let reference = Reference::leased(shared, geometry, (slot, at), generation);
     if geometry.kind == RegionKind::Wire {
         // Only with fresh pages is it handed out; else the slot goes back.

@@ -336,6 +336,31 @@ mod tests {
     }
 
     #[test]
+    fn the_next_slot_is_leased_without_a_search() {
+        let control = scene::control();
+        let mut member = scene::join(&control);
+        scene::with_region(&control, |_, region| {
+            let (mut cursors, base) = (Cursors::default(), region.ledger_base);
+            let mut next = |member: &mut Member, cursors: &mut Cursors, bytes| {
+                member.lease_next(&control, region, bytes, cursors)
+            };
+            let first = (0, Generation(1));
+            assert_eq!(next(&mut member, &mut cursors, 1), Ok(Some(first)));
+            let too_large = PAYLOAD_BYTES + 1;
+            assert_eq!(next(&mut member, &mut cursors, too_large), Ok(None));
+            // What became free last comes first, and a slot that is not free is left alone.
+            let slot = LedgerSlot(base);
+            member.release(&control, slot, 1).expect("held");
+            cursors.note_free(region, slot);
+            let again = (0, Generation(2));
+            assert_eq!(next(&mut member, &mut cursors, 1), Ok(Some(again)));
+            cursors.note_free(region, slot);
+            assert_eq!(next(&mut member, &mut cursors, 1), Ok(None));
+            assert_eq!(control.ledger().slot(slot), (1, Generation(2)));
+        });
+    }
+
+    #[test]
     fn nobody_gives_back_or_shares_what_it_does_not_hold() {
         let control = scene::control();
         let (mut holder, mut other) = (scene::join(&control), scene::join(&control));

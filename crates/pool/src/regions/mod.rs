@@ -46,9 +46,8 @@ impl SlotClass {
     }
 
     /// From the region's first byte to that of a slot of this class.
-    #[must_use]
     #[inline(always)]
-    pub fn slot_offset(&self, slot: u32) -> Option<usize> {
+    fn slot_offset(&self, slot: u32) -> Option<usize> {
         let offset = self.offset + u64::from(slot - self.first) * u64::from(self.slot_bytes);
         usize::try_from(offset).ok()
     }
