@@ -57,6 +57,8 @@ const CASES: &[&str] = &[
     "floor/poll/filled",
     "floor/block/untouched",
     "floor/block/filled",
+    "protocol/poll/untouched",
+    "protocol/poll/filled",
     "hythe/poll/untouched",
     "hythe/poll/filled",
     "hythe/block/untouched",
@@ -78,6 +80,8 @@ const SMALL_CASES: &[(&str, &str, u64)] = &[
     ("hythe/poll/request", "round_trip", 64),
     ("hythe/block/request", "round_trip", 64),
     ("floor/poll/single", "rate", 64),
+    ("protocol/poll/single", "rate", 64),
+    ("protocol/poll/batched", "rate", 64),
     ("hythe/poll/single", "rate", 64),
     ("iceoryx2/poll/single", "rate", 64),
     ("hythe/poll/batched", "rate", 64),
@@ -204,6 +208,8 @@ fn check_ratios(ratios: &Value) {
     let sized = [
         "hythe/floor poll untouched p50",
         "hythe/floor poll filled p50",
+        "hythe/protocol poll untouched p50",
+        "protocol/floor poll filled p50",
         "hythe/floor block untouched p50",
         "iceoryx2/hythe poll untouched p50",
         "iceoryx2/hythe block untouched p50",
@@ -216,6 +222,8 @@ fn check_ratios(ratios: &Value) {
         "hythe poll request/untouched p50",
         "hythe block request/untouched p50",
         "hythe/floor poll single rate",
+        "hythe/protocol poll single rate",
+        "hythe/protocol poll batched rate",
         "iceoryx2/hythe poll single rate",
         "hythe poll batched/single rate",
         "iceoryx2/hythe poll fan-8 publish p50",
@@ -247,7 +255,7 @@ fn without_json_it_is_a_table() {
         "pipe/block/filled",
         "p99.9",
         "ratio",
-        "at most 1.15",
+        "at most 1",
     ] {
         assert!(text.contains(expected), "{expected} in {text}");
     }

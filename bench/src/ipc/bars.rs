@@ -6,9 +6,14 @@ use crate::document::{Figures, Measurement, Ratio};
 
 /// By name, whatever the size.
 const RATIOS: &[(&str, Bar)] = &[
-    ("hythe/floor poll untouched p50", AtMost(1.6)),
-    ("hythe/floor block untouched p50", AtMost(1.15)),
-    ("iceoryx2/hythe poll untouched p50", AtLeast(2.5)),
+    ("hythe/floor poll untouched p50", AtMost(1.3)),
+    ("hythe/protocol poll untouched p50", AtMost(1.15)),
+    ("hythe/protocol poll single rate", AtLeast(0.8)),
+    ("hythe/protocol poll batched rate", AtLeast(0.9)),
+    ("hythe/floor block untouched p50", AtMost(1.0)),
+    ("hythe poll request/untouched p50", AtMost(2.0)),
+    ("iceoryx2/hythe poll untouched p50", AtLeast(3.5)),
+    ("iceoryx2/hythe poll single rate", AtMost(0.5)),
     ("iceoryx2/hythe block untouched p50", AtLeast(1.5)),
     (
         "iceoryx2/hythe poll further_subscriber publish",
@@ -22,12 +27,14 @@ const RATIOS: &[(&str, Bar)] = &[
     ),
 ];
 /// What is written and read costs as much as at the floor, where it is enough to outweigh the way.
-const FILLED: (&str, Bar) = ("hythe/floor poll filled p50", AtMost(1.1));
-const FILLED_SIZES: [usize; 2] = [64 << 10, 1 << 20];
-/// Messages a second, or the median in nanoseconds.
+const FILLED: &[(&str, usize, Bar)] = &[
+    ("hythe/floor poll filled p50", 64, AtMost(1.6)),
+    ("hythe/floor poll filled p50", 64 << 10, AtMost(1.08)),
+    ("hythe/floor poll filled p50", 1 << 20, AtMost(1.08)),
+    ("iceoryx2/hythe poll filled p50", 64, AtLeast(2.5)),
+];
+/// The median in nanoseconds.
 const MEASUREMENTS: &[(&str, Bar)] = &[
-    ("hythe/poll/single", AtLeast(5e6)),
-    ("hythe/poll/batched", AtLeast(1e7)),
     ("hythe/join", AtMost(1e6)),
     ("hythe/connect", AtMost(1e6)),
     ("hythe/create", AtMost(5e7)),
@@ -35,10 +42,12 @@ const MEASUREMENTS: &[(&str, Bar)] = &[
 
 /// The bound of a ratio, if it has one.
 pub(crate) fn of_ratio(ratio: &Ratio) -> Option<Bar> {
-    if ratio.name == FILLED.0 {
-        return FILLED_SIZES.contains(&ratio.size_bytes).then_some(FILLED.1);
-    }
-    find(RATIOS, &ratio.name)
+    let sized = FILLED
+        .iter()
+        .find(|(name, bytes, _)| (*name, *bytes) == (&ratio.name, ratio.size_bytes));
+    sized
+        .map(|(_, _, bar)| *bar)
+        .or_else(|| find(RATIOS, &ratio.name))
 }
 
 /// The bound of a row, if it has one, and the figure that should keep it.
@@ -71,12 +80,15 @@ mod tests {
     #[test]
     fn bars_go_both_ways_and_to_the_sizes_that_are_meant() {
         let floor = ratio("hythe/floor poll untouched p50", 8).expect("a bar");
-        assert!(floor.is_met_by(1.6) && !floor.is_met_by(1.61));
+        assert!(floor.is_met_by(1.3) && !floor.is_met_by(1.31));
         let peer = ratio("iceoryx2/hythe poll untouched p50", 8).expect("a bar");
-        assert!(peer.is_met_by(2.5) && !peer.is_met_by(2.4));
+        assert!(peer.is_met_by(3.5) && !peer.is_met_by(3.4));
         assert!(!peer.is_met_by(f64::NAN) && !floor.is_met_by(f64::NAN));
-        assert_eq!(ratio(FILLED.0, 64), None);
-        assert_eq!(ratio(FILLED.0, 65_536), Some(AtMost(1.1)));
+        assert_eq!(ratio("hythe/floor poll filled p50", 8), None);
+        assert_eq!(
+            ratio("hythe/floor poll filled p50", 65_536),
+            Some(AtMost(1.08))
+        );
         assert_eq!(ratio("unix/hythe block filled p50", 64), None);
     }
 }

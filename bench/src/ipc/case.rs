@@ -10,6 +10,8 @@ use clap::ValueEnum;
 pub(crate) enum System {
     /// A plain ring of descriptors in shared memory: what no system with more duties can beat.
     Floor,
+    /// The stores of hythe's protocol over such a ring, without checks, locks and recovery.
+    Protocol,
     /// Channels of a pool.
     Hythe,
     /// iceoryx2: publish/subscribe, and a `WaitSet` to sleep in.
@@ -102,7 +104,9 @@ impl Case {
             (_, Wait::Block | Wait::Adaptive) => false,
             (Pattern::Single, Wait::Poll) => self.system.is_zero_copy(),
             // Only hythe publishes several messages by one call.
-            (Pattern::Batched, Wait::Poll) => matches!(self.system, System::Hythe),
+            (Pattern::Batched, Wait::Poll) => {
+                matches!(self.system, System::Hythe | System::Protocol)
+            }
             // The floor has one reader.
             (Pattern::Fan, Wait::Poll) => matches!(self.system, System::Hythe | System::Iceoryx2),
         }
@@ -113,6 +117,8 @@ impl Case {
             (System::Hythe, _) => true,
             // Only hythe has a mixed way of waiting.
             (_, Wait::Adaptive) => false,
+            // Its rows say what messages cost, not what sleeping does.
+            (System::Protocol, Wait::Block) => false,
             // A semaphore is slept on.
             (System::Sysv, Wait::Poll) => false,
             // What copies touches the payload.
@@ -129,7 +135,10 @@ impl Case {
 impl System {
     /// Does the payload stay where the sender wrote it?
     const fn is_zero_copy(self) -> bool {
-        matches!(self, Self::Floor | Self::Hythe | Self::Iceoryx2)
+        matches!(
+            self,
+            Self::Floor | Self::Protocol | Self::Hythe | Self::Iceoryx2
+        )
     }
 }
 
@@ -195,6 +204,8 @@ mod tests {
         assert!(names.contains(&"sysv/block/filled".to_owned()));
         assert!(names.contains(&"hythe/block/request".to_owned()));
         assert!(!names.contains(&"floor/poll/request".to_owned()));
+        assert!(names.contains(&"protocol/poll/batched".to_owned()));
+        assert!(!names.contains(&"protocol/block/untouched".to_owned()));
         assert!(names.contains(&"iceoryx2/poll/fan-8".to_owned()));
         assert!(!names.contains(&"sysv/poll/filled".to_owned()));
         assert!(!names.contains(&"unix/poll/untouched".to_owned()));

@@ -1,4 +1,4 @@
-//! The floor: a ring of descriptors each way and slots to write to, in memory that both processes
+//! The floor: a ring of descriptors each way, the better of two, and slots to write to, in memory that both processes
 //! map. No ledger, no recovery, no check of the peer; what a system with those duties costs more is
 //! their price.
 
@@ -10,7 +10,7 @@ use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
 use super::case::{Case, Pattern, Wait};
 use super::end::End;
-use super::ring::{CAPACITY, Entry, Incoming, Outgoing, RING_BYTES};
+use super::ring::{CAPACITY, Entry, Incoming, Kind, Outgoing, RING_BYTES};
 use super::side::Side;
 use crate::error::BenchError;
 use crate::lookout::{BoundedWait, Lookout, NAP};
@@ -54,10 +54,15 @@ impl Layout {
 
 /// The memory for a run; it has no name, and goes with the last of the two processes.
 pub(super) fn make_memory(case: Case, size: usize) -> Result<OwnedFd, BenchError> {
+    reserve(Layout::new(case, size).bytes())
+}
+
+/// Memory for both processes.
+pub(super) fn reserve(bytes: usize) -> Result<OwnedFd, BenchError> {
     let memory = memfd_create("hythe-bench-floor", MemfdFlags::CLOEXEC)?;
     // Reserved at once, like the pool's: pages that come one by one at first touch were a tenth
     // slower.
-    let bytes = Layout::new(case, size).bytes() as u64;
+    let bytes = bytes.next_multiple_of(PAGE_BYTES) as u64;
     fallocate(&memory, FallocateFlags::empty(), 0, bytes)?;
     Ok(memory)
 }
@@ -78,7 +83,7 @@ pub(super) struct FloorEnd {
 impl FloorEnd {
     pub(super) fn open(
         memory: impl AsFd,
-        side: Side,
+        (side, kind): (Side, Kind),
         case: Case,
         size: usize,
         lookout: Lookout,
@@ -93,8 +98,8 @@ impl FloorEnd {
             case,
             layout,
             memory,
-            outgoing: Outgoing::new(Layout::ring(side)),
-            incoming: Incoming::new(Layout::ring(side.other())),
+            outgoing: Outgoing::new(kind, Layout::ring(side)),
+            incoming: Incoming::new(kind, Layout::ring(side.other())),
             held: [0, 1, 0, size as u32],
             lookout,
         })
@@ -102,9 +107,9 @@ impl FloorEnd {
 
     #[inline]
     fn push(&mut self, entry: Entry) -> Result<(), BenchError> {
-        self.outgoing.push(&self.memory, entry);
+        let signal = self.outgoing.push(self.memory.view(), entry);
         if self.case.wait == Wait::Block {
-            self.memory.wake(self.outgoing.tail_at());
+            self.memory.wake(signal);
         }
         Ok(())
     }
@@ -112,7 +117,7 @@ impl FloorEnd {
     #[inline]
     fn wait_for_capacity(&mut self) -> Result<(), BenchError> {
         let mut bounded_wait = BoundedWait::new(&self.lookout);
-        while !self.outgoing.has_capacity(&self.memory) {
+        while !self.outgoing.has_capacity(self.memory.view()) {
             bounded_wait.spin()?;
         }
         Ok(())
@@ -122,13 +127,13 @@ impl FloorEnd {
     fn wait_for_entry(&mut self) -> Result<Entry, BenchError> {
         let mut bounded_wait = BoundedWait::new(&self.lookout);
         loop {
-            if let Some(entry) = self.incoming.peek(&self.memory) {
+            if let Some(entry) = self.incoming.peek(self.memory.view()) {
                 return Ok(entry);
             }
             if self.case.wait == Wait::Block {
                 let (at, value) = self.incoming.empty();
                 self.memory.wait(at, value, NAP);
-                if self.incoming.peek(&self.memory).is_none() {
+                if self.incoming.peek(self.memory.view()).is_none() {
                     bounded_wait.look_up()?;
                 }
             } else {
@@ -164,7 +169,7 @@ impl End for FloorEnd {
             }
         }
         self.held = entry;
-        self.incoming.advance(&self.memory);
+        self.incoming.advance(self.memory.view());
         Ok(length != 0)
     }
 

@@ -1,7 +1,7 @@
 //! Scenario `ipc`: two processes of this machine.
 //!
 //! `plan` says what is measured; `run` is one case at one size; an `end` is one side of one system
-//! (`floor`, `hythe`, `iceoryx2`, `stream`, `sysv`); `peer` is the other process; `setup` is what
+//! (`floor`, `protocol`, `hythe`, `iceoryx2`, `stream`, `sysv`); `peer` is the other process; `setup` is what
 //! comes before. Rounds go over all of the plan, so that systems are measured next to each other,
 //! several times.
 
@@ -16,6 +16,7 @@ mod hythe_request;
 mod iceoryx2;
 mod peer;
 mod plan;
+mod protocol;
 mod ratios;
 mod ring;
 mod run;

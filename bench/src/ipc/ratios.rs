@@ -29,7 +29,7 @@ fn ratio(name: String, above: &Series, below: &Series) -> Ratio {
     }
 }
 
-/// What the quotient of the two is called, if anybody wants to know it: hythe by its floor, others
+/// What the quotient of the two is called, if anybody wants to know it: hythe by its floor and its protocol, others
 /// by hythe, one way of hythe by another.
 fn comparison(above: Subject, below: Subject) -> Option<String> {
     let (Subject::Exchange(above, placement), Subject::Exchange(below, other_placement)) =
@@ -64,8 +64,9 @@ fn between(above: Case, below: Case) -> Option<(String, String)> {
     let waits = || format!("{}/{}", word(above.wait), word(below.wait));
     let alike = (above.wait == below.wait, above.pattern == below.pattern);
     match (above.system, below.system, alike) {
-        (System::Hythe, System::Floor, (true, true)) => Some((systems(), word(above.wait))),
-        (System::Floor | System::Hythe, System::Hythe, (true, true)) => None,
+        (System::Hythe, System::Floor | System::Protocol, (true, true))
+        | (System::Protocol, System::Floor, (true, true)) => Some((systems(), word(above.wait))),
+        (System::Floor | System::Protocol | System::Hythe, System::Hythe, (true, true)) => None,
         (_, System::Hythe, (true, true)) => Some((systems(), word(above.wait))),
         (System::Hythe, System::Hythe, (false, true)) if above.wait == Wait::Adaptive => {
             Some((word(System::Hythe), waits()))

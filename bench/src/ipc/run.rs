@@ -6,17 +6,20 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
+use clap::ValueEnum;
 use hdrhistogram::Histogram;
 use hythe_node::Pool;
 
 use super::args::EchoArguments;
-use super::case::{Case, Pattern, System};
+use super::case::{Case, Pattern, System, word};
 use super::end::{self, Budget, End};
 use super::floor::{self, FloorEnd};
 use super::hythe::HytheEnd;
 use super::hythe_request::RequestEnd;
 use super::iceoryx2::{Iceoryx2End, Place, Ports, Word};
 use super::peer::Peer;
+use super::protocol::{self, ProtocolEnd};
+use super::ring::Kind;
 use super::setting::Setting;
 use super::side::Side;
 use super::stream::StreamEnd;
@@ -33,11 +36,34 @@ pub(super) enum Outcome {
     Rate { messages: u64, per_second: f64 },
 }
 
+impl Outcome {
+    /// Whose median is smaller, or whose rate is larger.
+    fn better(self, other: Self) -> Self {
+        let keeps = match (&self, &other) {
+            (Self::Times(one), Self::Times(two)) => {
+                one.value_at_quantile(0.5) <= two.value_at_quantile(0.5)
+            }
+            (
+                Self::Rate {
+                    per_second: one, ..
+                },
+                Self::Rate {
+                    per_second: two, ..
+                },
+            ) => one >= two,
+            // Of one case, both are of one kind.
+            _ => true,
+        };
+        if keeps { self } else { other }
+    }
+}
+
 impl Setting<'_> {
     /// The measuring side.
     pub(super) fn run(&self) -> Result<Outcome, BenchError> {
         match self.case.system {
             System::Floor => self.run_floor(),
+            System::Protocol => self.run_protocol(),
             System::Hythe => self.run_hythe(),
             System::Iceoryx2 if self.case.pattern == Pattern::Untouched => {
                 self.run_iceoryx2::<MaybeUninit<u64>>()
@@ -49,12 +75,30 @@ impl Setting<'_> {
         }
     }
 
+    /// The better of two rings, each in its half of the time.
     fn run_floor(&self) -> Result<Outcome, BenchError> {
+        let mut half = *self;
+        half.budget.time /= 2;
+        let packed = half.run_ring(Kind::Packed)?;
+        let sequenced = half.run_ring(Kind::Sequenced)?;
+        Ok(packed.better(sequenced))
+    }
+
+    fn run_ring(&self, kind: Kind) -> Result<Outcome, BenchError> {
         let &Self { case, size, .. } = self;
         let memory = floor::make_memory(case, size)?;
         let input = memory.try_clone()?.into();
+        let (peer, lookout) = Peer::start(self, &word(kind), input, Stdio::null())?;
+        let end = FloorEnd::open(memory, (Side::Near, kind), case, size, lookout);
+        self.measure(peer, end)
+    }
+
+    fn run_protocol(&self) -> Result<Outcome, BenchError> {
+        let &Self { case, size, .. } = self;
+        let memory = protocol::make_memory(size)?;
+        let input = memory.try_clone()?.into();
         let (peer, lookout) = Peer::start(self, "", input, Stdio::null())?;
-        let end = FloorEnd::open(memory, Side::Near, case, size, lookout);
+        let end = ProtocolEnd::open(memory, Side::Near, case, size, lookout);
         self.measure(peer, end)
     }
 
@@ -173,7 +217,12 @@ pub(crate) fn echo(arguments: &EchoArguments) -> Result<(), BenchError> {
     let input = || stdin().as_fd().try_clone_to_owned();
     match case.system {
         System::Floor => {
-            let end = FloorEnd::open(input()?, side, case, size, lookout)?;
+            let kind = Kind::from_str(&arguments.place, false).map_err(BenchError::WrongUse)?;
+            let end = FloorEnd::open(input()?, (side, kind), case, size, lookout)?;
+            answer(arguments, end)
+        }
+        System::Protocol => {
+            let end = ProtocolEnd::open(input()?, side, case, size, lookout)?;
             answer(arguments, end)
         }
         System::Hythe => {

@@ -1,7 +1,8 @@
 //! Views on memory that a peer may write at any moment.
 //!
 //! [`Memory`] is the trait through which every shared word is read and written: whole words, each
-//! access with an ordering, never a reference. [`Mapped`] implements it for mapped memory. Under
+//! access with an ordering, never a reference. [`Mapped`] implements it for mapped memory, and so does
+//! [`View`], for a few steps. Under
 //! `cfg(loom)` `model::ModelMemory` replaces it in the models of queue, bell and ledger. Tests wrap
 //! it to count stores, and to simulate a death at any of them. If another process truncates a
 //! mapped file, reads return zeroes and a flag is set ([`faults`]).
@@ -10,6 +11,8 @@
 //! [`Mapped::wait`]. Never returns a reference to shared bytes, except to a caller that passes
 //! [`TrustPeers`].
 
+#[cfg(not(loom))]
+mod barrier;
 #[cfg(not(loom))]
 pub mod faults;
 #[cfg(feature = "kill-points")]
@@ -21,6 +24,8 @@ pub mod model;
 #[cfg(not(loom))]
 mod placed;
 mod trust;
+#[cfg(not(loom))]
+mod view;
 
 pub use core::sync::atomic::Ordering;
 #[cfg(not(loom))]
@@ -28,15 +33,17 @@ pub use mapped::{Access, Mapped, PIECES_PER_CALL, Pieces};
 #[cfg(not(loom))]
 pub use placed::Placed;
 pub use trust::TrustPeers;
+#[cfg(not(loom))]
+pub use view::View;
 
 /// A full barrier between this thread's earlier and later accesses (the store-load case that plain
 /// orderings leave open).
-#[inline]
+#[inline(always)]
 pub fn full_barrier() {
     #[cfg(loom)]
     loom::sync::atomic::fence(Ordering::SeqCst);
     #[cfg(not(loom))]
-    core::sync::atomic::fence(Ordering::SeqCst);
+    barrier::full();
 }
 
 /// Shared words, addressed by byte offset. Words (32 bits) are aligned to 4, cells (64 bits) to 8.

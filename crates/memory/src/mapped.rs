@@ -2,9 +2,10 @@
 
 #![allow(unsafe_code, reason = "this is the island: raw views on mapped memory")]
 
+use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymo
 use rustix::thread::futex;
 
 use crate::faults::Place;
+use crate::view::{View, refuse};
 use crate::{Memory, TrustPeers};
 
 /// What a mapping may do.
@@ -404,7 +406,7 @@ impl Mapped {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         };
-        let word = self.word(at, self.bytes);
+        let word = self.view().word(at, self.bytes);
         match futex::wait(word, futex::Flags::empty(), expected, Some(&timeout)) {
             Err(Errno::INTR) => return true,
             // Woken, changed, timed out: all mean the same to the caller, who looks again.
@@ -433,7 +435,11 @@ impl Mapped {
 
     /// Wakes so many of those who wait on the word: whom the kernel puts first.
     pub fn wake_some(&self, at: usize, most: u32) {
-        let woken = futex::wake(self.word(at, self.bytes), futex::Flags::empty(), most);
+        let woken = futex::wake(
+            self.view().word(at, self.bytes),
+            futex::Flags::empty(),
+            most,
+        );
         let woken = self.unless_lost(woken);
         let is_ours = woken.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL));
         // Where a seccomp filter refuses, sleepers look by themselves after their nap.
@@ -464,61 +470,23 @@ impl Mapped {
     #[inline]
     fn inside(&self, at: usize, bytes: usize, limit: usize) -> *mut u8 {
         if at.checked_add(bytes).is_none_or(|end| end > limit) {
-            self.refuse(at, bytes, limit);
+            refuse(at, bytes, limit, self.bytes);
         }
         // SAFETY: `at` is at most the size of the mapping, checked above.
         unsafe { self.base.as_ptr().add(at) }
     }
 
-    /// An aligned word of `BYTES` below `limit`. One comparison and one test: an aligned word that
-    /// begins inside a mapping, which has whole pages, ends inside it.
+    /// The same words, for a few steps: what bounds them is in the value, and not behind a
+    /// reference, where it would be read again behind every store.
+    #[must_use]
     #[inline(always)]
-    fn aligned<const BYTES: usize>(&self, at: usize, limit: usize) -> *mut u8 {
-        if at >= limit || !at.is_multiple_of(BYTES) {
-            self.refuse(at, BYTES, limit);
+    pub const fn view(&self) -> View<'_> {
+        View {
+            base: self.base,
+            bytes: self.bytes,
+            writable_bytes: self.writable_bytes,
+            mapping: PhantomData,
         }
-        // SAFETY: `at` is less than the size of the mapping, checked above.
-        unsafe { self.base.as_ptr().add(at) }
-    }
-
-    #[inline(always)]
-    fn word(&self, at: usize, limit: usize) -> &AtomicU32 {
-        let word = self.aligned::<4>(at, limit);
-        // SAFETY: in the mapping and aligned, both checked; the base is page-aligned; all shared
-        // words are atomics.
-        unsafe { AtomicU32::from_ptr(word.cast()) }
-    }
-
-    #[inline(always)]
-    fn cell(&self, at: usize, limit: usize) -> &AtomicU64 {
-        let cell = self.aligned::<8>(at, limit);
-        // SAFETY: in the mapping and aligned, both checked; the base is page-aligned; all shared
-        // cells are atomics.
-        unsafe { AtomicU64::from_ptr(cell.cast()) }
-    }
-
-    /// A word to be written.
-    #[inline(always)]
-    fn target_word(&self, at: usize) -> &AtomicU32 {
-        #[cfg(feature = "kill-points")]
-        crate::kill_points::step();
-        self.word(at, self.writable_bytes)
-    }
-
-    /// A cell to be written.
-    #[inline(always)]
-    fn target_cell(&self, at: usize) -> &AtomicU64 {
-        #[cfg(feature = "kill-points")]
-        crate::kill_points::step();
-        self.cell(at, self.writable_bytes)
-    }
-
-    /// A bug of ours; kept out of the way of all that is right.
-    #[cold]
-    #[inline(never)]
-    fn refuse(&self, at: usize, bytes: usize, limit: usize) -> ! {
-        assert!(limit == self.bytes, "a store at {at} into read-only memory");
-        panic!("{bytes} bytes at {at} are outside a mapping of {limit}, or not aligned");
     }
 }
 
@@ -529,59 +497,35 @@ impl Memory for Mapped {
     }
     #[inline(always)]
     fn load(&self, at: usize, order: Ordering) -> u32 {
-        self.word(at, self.bytes).load(order)
+        self.view().load(at, order)
     }
     #[inline(always)]
     fn store(&self, at: usize, value: u32, order: Ordering) {
-        self.target_word(at).store(value, order);
+        self.view().store(at, value, order);
     }
     #[inline(always)]
     fn add(&self, at: usize, value: u32, order: Ordering) -> u32 {
-        self.target_word(at).fetch_add(value, order)
+        self.view().add(at, value, order)
     }
     #[inline(always)]
     fn load_cell(&self, at: usize, order: Ordering) -> u64 {
-        self.cell(at, self.bytes).load(order)
+        self.view().load_cell(at, order)
     }
     #[inline(always)]
     fn store_cell(&self, at: usize, value: u64, order: Ordering) {
-        self.target_cell(at).store(value, order);
+        self.view().store_cell(at, value, order);
     }
     #[inline(always)]
     fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64> {
-        self.target_cell(at)
-            .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
-            .map(|_| ())
+        self.view().replace_cell(at, current, new)
     }
     #[inline(always)]
     fn expect_store(&self, at: usize) {
-        let line = self.aligned::<4>(at, self.writable_bytes);
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a prefetch of any address reads and writes nothing that a program can see.
-        unsafe {
-            core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
-        }
-        #[cfg(all(target_arch = "aarch64", not(miri)))]
-        // SAFETY: as above.
-        unsafe {
-            core::arch::asm!("prfm pstl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
-        }
-        let _ = line;
+        self.view().expect_store(at);
     }
     #[inline(always)]
     fn expect_load(&self, at: usize) {
-        let line = self.aligned::<4>(at, self.bytes);
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: as above.
-        unsafe {
-            core::arch::asm!("prefetcht0 [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
-        }
-        #[cfg(all(target_arch = "aarch64", not(miri)))]
-        // SAFETY: as above.
-        unsafe {
-            core::arch::asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
-        }
-        let _ = line;
+        self.view().expect_load(at);
     }
 }
 

@@ -28,10 +28,11 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
+    #[inline]
     pub(crate) fn leased(
         shared: &Arc<Participant>,
         region: &RegionGeometry,
-        slot: u32,
+        (slot, slot_offset): (u32, usize),
         generation: Generation,
     ) -> Self {
         let descriptor = Descriptor {
@@ -46,7 +47,7 @@ impl Reference {
         let taken = Taken {
             descriptor,
             slot: LedgerSlot(region.ledger_base + slot),
-            slot_offset: region.slot_offset(slot).unwrap_or(0),
+            slot_offset,
         };
         Self::own(shared, taken)
     }
@@ -152,6 +153,17 @@ impl Reference {
         self.owned = 0;
     }
 
+    #[inline(never)]
+    fn give_back(&self) {
+        if self.shared.is_a_copy() {
+            return;
+        }
+        let region = self.descriptor().place.region;
+        if let Err(error) = self.shared.release(region, self.slot) {
+            tracing::error!(%error, "could not release a buffer");
+        }
+    }
+
     fn map(&self) -> &Mapped {
         #[allow(
             clippy::expect_used,
@@ -189,13 +201,10 @@ impl Reference {
 }
 
 impl Drop for Reference {
+    #[inline(always)]
     fn drop(&mut self) {
-        if self.owned == 0 || self.shared.is_a_copy() {
-            return;
-        }
-        let region = self.descriptor().place.region;
-        if let Err(error) = self.shared.release(region, self.slot) {
-            tracing::error!(%error, "could not release a buffer");
+        if self.owned > 0 {
+            self.give_back();
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hythe_abi::{Generation, HEADROOM_BYTES, RegionIndex};
 use hythe_memory::Memory;
-use hythe_pool::{LEASES_AHEAD, LedgerSlot, PoolError, RegionGeometry, RegionKind};
+use hythe_pool::{LEASES_AHEAD, PoolError, RegionGeometry, RegionKind};
 
 use crate::buffer::{Lease, Reference};
 use crate::participant::Participant;
@@ -70,7 +70,7 @@ pub(crate) fn lease_in(
 /// Leases; what the pool refuses is `instead`'s. In each caller: the lease is made where it is
 /// returned, and moved nowhere.
 #[inline(always)]
-fn lease_or(
+pub(crate) fn lease_or(
     shared: &Arc<Participant>,
     region: RegionIndex,
     bytes: usize,
@@ -81,53 +81,65 @@ fn lease_or(
     let memory = pool.map_to_write(region)?;
     let unknown = || PoolError::NotAPool(format!("it has no region {}", region.0));
     let geometry = pool.regions().region(region).ok_or_else(unknown)?;
-    let leased = shared.act_with_cursors(|member, cursors| {
-        let cursors = &mut cursors[usize::from(region.0)];
-        member.lease_any(pool.control(), geometry, bytes, cursors)
-    });
-    pool.check_whole()?;
-    let (slot, generation) = match leased {
-        Ok(found) => found,
-        Err(refusal) => {
-            if matches!(refusal, PoolError::PoolFull { .. }) {
-                pool.control().note_slots(pool.regions());
-            }
-            instead(geometry, refusal)?
-        }
+    let next = {
+        let (control, mut acting) = (pool.control().view(), shared.acting());
+        let (member, cursors) = acting.parts();
+        member.lease_next(
+            &control,
+            geometry,
+            bytes,
+            &mut cursors[usize::from(region.0)],
+        )
     };
+    pool.check_whole()?;
+    let (slot, generation) = match next {
+        Ok(Some(found)) => found,
+        Ok(None) => match lease_any(shared, geometry, bytes)? {
+            Ok(found) => found,
+            Err(refusal) => {
+                if matches!(refusal, PoolError::PoolFull { .. }) {
+                    pool.control().note_slots(pool.regions());
+                }
+                instead(geometry, refusal)?
+            }
+        },
+        Err(damaged) => instead(geometry, damaged)?,
+    };
+    let Some(class) = geometry.class_of(slot) else {
+        return Err(unknown().into());
+    };
+    let at = geometry.slot_offset(slot).unwrap_or(0);
+    let reference = Reference::leased(shared, geometry, (slot, at), generation);
     if geometry.kind == RegionKind::Wire {
-        with_fresh_pages(shared, geometry, slot)?;
+        // Only with fresh pages is it handed out; else the slot goes back.
+        wire::renew(pool, geometry, slot)?;
     }
-    let room = geometry
-        .class_of(slot)
-        .map_or(0, hythe_pool::SlotClass::payload_bytes);
     // As the ledger's line of that slot: it comes while the messages before it are made.
-    if let Some(at) = geometry.slot_offset(slot + LEASES_AHEAD) {
-        let payload = at + HEADROOM_BYTES as usize;
-        memory.expect_store(payload);
+    if slot - class.first + LEASES_AHEAD < class.count {
+        let ahead = LEASES_AHEAD as usize * class.slot_bytes as usize;
+        memory.expect_store(at + ahead + HEADROOM_BYTES as usize);
     }
-    Ok(Lease::new(
-        Reference::leased(shared, geometry, slot, generation),
-        room,
-    ))
+    Ok(Lease::new(reference, class.payload_bytes()))
 }
 
-/// Only with them is a lease of a wire region handed out; else the slot goes back.
+/// Looks for a free slot everywhere.
 #[cold]
-fn with_fresh_pages(
+fn lease_any(
     shared: &Participant,
     geometry: &RegionGeometry,
-    slot: u32,
-) -> Result<(), NodeError> {
-    wire::renew(shared.pool(), geometry, slot).map_err(|error| {
-        let released = shared.release(geometry.index, LedgerSlot(geometry.ledger_base + slot));
-        released.map_or_else(NodeError::from, |()| error)
-    })
+    bytes: usize,
+) -> Result<Result<(u32, Generation), PoolError>, NodeError> {
+    let leased = shared.act_with_cursors(|member, cursors| {
+        let cursors = &mut cursors[usize::from(geometry.index.0)];
+        member.lease_any(shared.pool().control(), geometry, bytes, cursors)
+    });
+    shared.pool().check_whole()?;
+    Ok(leased)
 }
 
 /// Goes on after a refusal.
 #[cold]
-fn lease_when_free(
+pub(crate) fn lease_when_free(
     shared: &Participant,
     geometry: &RegionGeometry,
     bytes: usize,
@@ -147,12 +159,7 @@ fn lease_when_free(
             }
             std::thread::sleep(LEASE_LOOK.min(left));
         }
-        let leased = shared.act_with_cursors(|member, cursors| {
-            let cursors = &mut cursors[usize::from(geometry.index.0)];
-            member.lease_any(shared.pool().control(), geometry, bytes, cursors)
-        });
-        shared.pool().check_whole()?;
-        match leased {
+        match lease_any(shared, geometry, bytes)? {
             Ok(found) => return Ok(found),
             Err(again) => refusal = again,
         }

@@ -6,7 +6,7 @@
 //! and wait sets register for the marks of their ports with [`Routes`].
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hythe_abi::RegionIndex;
@@ -62,6 +62,18 @@ pub(crate) struct Acting {
     /// `None` only while the node goes.
     member: Option<Member>,
     cursors: [Cursors; REGIONS_MAX],
+}
+
+impl Acting {
+    #[inline(always)]
+    pub(crate) fn parts(&mut self) -> (&mut Member, &mut [Cursors; REGIONS_MAX]) {
+        #[allow(
+            clippy::expect_used,
+            reason = "proof: it is taken in `drop` only, when no one else has the value"
+        )]
+        let member = self.member.as_mut().expect("a node acts before it goes");
+        (member, &mut self.cursors)
+    }
 }
 
 impl Participant {
@@ -218,31 +230,33 @@ impl Participant {
         &self,
         step: impl FnOnce(&mut Member, &mut [Cursors; REGIONS_MAX]) -> T,
     ) -> T {
-        // A panic inside a step leaves the journal open, which recovery settles; what is here is
-        // still consistent.
-        let mut acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
-        let Acting { member, cursors } = &mut *acting;
-        #[allow(
-            clippy::expect_used,
-            reason = "proof: it is taken in `drop` only, when no one else has the value"
-        )]
-        let member = member.as_mut().expect("a node acts before it goes");
-        member.set_time(self.time.monotonic_ms());
+        let mut acting = self.acting();
+        let (member, cursors) = acting.parts();
         step(member, cursors)
     }
 
+    /// The right to act on the ledger, as long as this is held: for steps that are to be compiled
+    /// where they are taken.
+    #[inline(always)]
+    pub(crate) fn acting(&self) -> MutexGuard<'_, Acting> {
+        // A panic inside a step leaves the journal open, which recovery settles; what is here is
+        // still consistent.
+        let mut acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
+        acting.parts().0.set_time(self.time.monotonic_ms());
+        acting
+    }
+
     /// Gives one reference back, and remembers a slot that becomes free by that: it is warm.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn release(&self, region: RegionIndex, slot: LedgerSlot) -> Result<(), PoolError> {
-        let pool = &self.pool;
-        self.act_with_cursors(|member, cursors| {
-            if member.release(pool.control(), slot, 1)?
-                && let Some(geometry) = pool.regions().region(region)
-            {
-                cursors[usize::from(region.0)].note_free(geometry, slot);
-            }
-            Ok(())
-        })
+        let mut acting = self.acting();
+        let (member, cursors) = acting.parts();
+        if member.release(&self.pool.control().view(), slot, 1)?
+            && let Some(geometry) = self.pool.regions().region(region)
+        {
+            cursors[usize::from(region.0)].note_free(geometry, slot);
+        }
+        Ok(())
     }
 
     /// Where its waits sleep.

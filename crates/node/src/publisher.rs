@@ -10,7 +10,7 @@ use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
 use crate::delivery::{Published, boxed, deliver};
 use crate::history::{self, History};
-use crate::leasing::{LeaseWait, SEND_TIMEOUT, named_lease_in};
+use crate::leasing::{LeaseWait, SEND_TIMEOUT, lease_or, lease_when_free};
 use crate::participant::Participant;
 use crate::port::{Opener, Port, PortPlan};
 use crate::quota::Quota;
@@ -139,17 +139,20 @@ impl Publisher {
             timeout: self.send_timeout,
             receivers: self.targets.len(),
         };
-        let leased = named_lease_in(&self.port.shared, self.region(), bytes, wait);
-        if leased.as_ref().is_err_and(NodeError::is_pool_full) {
-            self.targets.iter().for_each(|target| target.note_no_slot());
-        }
-        leased
+        let shared = &self.port.shared;
+        lease_or(shared, self.region(), bytes, |geometry, refusal| {
+            let leased = lease_when_free(shared, geometry, bytes, wait, refusal);
+            if leased.as_ref().is_err_and(NodeError::is_pool_full) {
+                self.targets.iter().for_each(|target| target.note_no_slot());
+            }
+            leased
+        })
     }
 
     /// The region that every receiver of this channel can see.
     #[must_use]
     pub fn region(&self) -> RegionIndex {
-        let mut regions = self.targets.iter().filter_map(|target| target.region());
+        let mut regions = self.targets.iter().filter_map(StoredTarget::region);
         regions.next().unwrap_or(RegionIndex(0))
     }
 

@@ -233,12 +233,19 @@ pub(crate) fn ring_port(control: &Control<Mapped>, owner: MemberIndex, port: Por
 }
 
 /// As [`ring_port`], when one full barrier stands behind the work for all who are told.
-#[inline]
+#[inline(always)]
 pub(crate) fn announce_behind_barrier(
     control: &Control<Mapped>,
     owner: MemberIndex,
     port: PortIndex,
 ) {
+    if control.view().marks().needs_announcing(owner, port) {
+        announce(control, owner, port);
+    }
+}
+
+#[cold]
+fn announce(control: &Control<Mapped>, owner: MemberIndex, port: PortIndex) {
     if control.marks().announce_behind_barrier(owner, port) {
         let bell = control.tables().bell(owner);
         control.memory().wake(bell.count);

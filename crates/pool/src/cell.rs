@@ -42,7 +42,7 @@ pub(crate) enum Unchanged {
 
 /// Changes a cell to what `change` makes of count and upper bits; `None` declines. Returns what
 /// stood there before.
-#[inline]
+#[inline(always)]
 pub(crate) fn change<M: Memory>(
     memory: &M,
     layout: &ControlLayout,
@@ -77,7 +77,7 @@ pub(crate) fn change<M: Memory>(
 }
 
 /// The mark that stands in `seen`, if it is another's and its journal still shows that step.
-#[inline]
+#[inline(always)]
 fn unfinished<M: Memory>(
     memory: &M,
     layout: &ControlLayout,

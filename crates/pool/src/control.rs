@@ -6,13 +6,15 @@
 
 use hythe_abi::LINE_BYTES;
 use hythe_abi::pool::{ControlLayout, Limits, MAGIC, VERSION, header};
+#[cfg(not(loom))]
+use hythe_memory::{Mapped, View};
 use hythe_memory::{Memory, Ordering};
 
 use crate::PoolError;
 use crate::limits::limit_out_of_range;
 
 /// A control file over some memory. What it holds is private and checked; the memory is not.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Control<M> {
     memory: M,
     layout: ControlLayout,
@@ -151,6 +153,20 @@ impl<M: Memory> Control<M> {
         let last = self.memory.load(header::NEXT_SESSION, Ordering::Relaxed);
         // Once all numbers were used, each may have been.
         number <= last && number <= 0x00FF_FFFF
+    }
+}
+
+#[cfg(not(loom))]
+impl Control<Mapped> {
+    /// The same, for one step: in registers what a step needs of it ([`View`]). Hand its address to
+    /// nothing that is not compiled into the same function.
+    #[must_use]
+    #[inline(always)]
+    pub const fn view(&self) -> Control<View<'_>> {
+        Control {
+            memory: self.memory.view(),
+            layout: self.layout,
+        }
     }
 }
 

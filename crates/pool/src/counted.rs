@@ -23,7 +23,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self {
             count: bits as u32 & REFERENCES_MAX,
@@ -33,7 +33,7 @@ impl Counted {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn to_bits(self) -> u64 {
         (self.count & REFERENCES_MAX) as u64
             | (self.by as u64) << 12
@@ -42,7 +42,7 @@ impl Counted {
     }
 
     /// With `more` references; dated `now` if there were none.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn gained(self, more: u32, now: u32) -> Option<Self> {
         // In a dead member's journal anything may stand.
         let count = self.count.saturating_add(more);
@@ -58,7 +58,7 @@ impl Counted {
     }
 
     /// With `fewer` references.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn lost(self, fewer: u32) -> Option<Self> {
         if self.count < fewer {
             return None;
@@ -84,14 +84,14 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn sequence(self) -> u32 {
         (self.number & NUMBER_MASK) | if self.lease { LEASE } else { 0 }
     }
 
     /// The mark of the next step. The low bits are never 0: a sequence of 0 marks a cell that
     /// nobody changed yet.
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn next(self) -> Self {
         let number = self.number.wrapping_add(1);
         let skip = (number & NUMBER_MASK == 0) as u32;
@@ -102,7 +102,7 @@ impl Mark {
     }
 
     /// Does a cell carry this mark?
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn stands_in(self, cell: Counted) -> bool {
         cell.by == self.by && cell.sequence == self.sequence()
     }

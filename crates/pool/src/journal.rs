@@ -67,7 +67,7 @@ const fn intent_of(layout: &ControlLayout, index: u8) -> usize {
 }
 
 /// The cell that a step changes, if it changes one and its numbers are inside the tables.
-#[inline]
+#[inline(always)]
 pub(crate) const fn target(
     layout: &ControlLayout,
     operation: Operation,
@@ -93,7 +93,7 @@ pub(crate) const fn target(
 }
 
 /// Notes a step, and returns the mark that its change carries.
-#[inline]
+#[inline(always)]
 pub(crate) fn begin<M: Memory>(
     control: &Control<M>,
     member: MemberIndex,
@@ -159,6 +159,7 @@ pub(crate) fn end<M: Memory>(control: &Control<M>, member: MemberIndex) {
 }
 
 /// The mark of the step that a participant, dead or alive, has begun on this cell and not ended.
+#[inline(always)]
 pub(crate) fn begun_on<M: Memory>(
     memory: &M,
     layout: &ControlLayout,

@@ -45,7 +45,7 @@ impl<M: Memory> Ledger<'_, M> {
     ///
     /// # Panics
     /// If the slot is outside the ledger.
-    #[inline]
+    #[inline(always)]
     pub fn slot(self, slot: LedgerSlot) -> (u32, Generation) {
         let found = Counted::from_bits(
             self.control
@@ -82,7 +82,7 @@ impl<M: Memory> Ledger<'_, M> {
         self.hold(member, slot).count
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn slot_at(self, slot: LedgerSlot) -> usize {
         assert!(
             slot.0 < self.control.layout().limits().slots,

@@ -66,6 +66,9 @@ impl<M: Memory> Marks<'_, M> {
     #[must_use]
     #[inline]
     pub fn announce_behind_barrier(self, owner: MemberIndex, index: PortIndex) -> bool {
+        if !self.needs_announcing(owner, index) {
+            return false;
+        }
         if self.wants_marks(index) && self.mark(owner, index) {
             // Between the mark and the look for sleepers; its partner is the barrier in `lie_down`.
             full_barrier();
@@ -76,8 +79,17 @@ impl<M: Memory> Marks<'_, M> {
             .ring_behind_barrier(self.control.memory())
     }
 
+    /// Is there anything to be done by [`announce_behind_barrier`](Self::announce_behind_barrier)?
+    /// Nearly always not: two looks, and no change.
+    #[must_use]
+    #[inline(always)]
+    pub fn needs_announcing(self, owner: MemberIndex, index: PortIndex) -> bool {
+        let bell = self.control.tables().bell(owner);
+        self.wants_marks(index) || bell.has_sleepers(self.control.memory())
+    }
+
     /// Does the owner of a port want marks?
-    #[inline]
+    #[inline(always)]
     pub fn wants_marks(self, index: PortIndex) -> bool {
         if index.0 >= self.control.layout().limits().ports {
             return false;
@@ -200,8 +212,10 @@ mod tests {
         let port = member.open_port(&control, channel, PortKind::Subscriber, 2, policy);
         let port = port.expect("port");
         assert!(!control.marks().announce(me, port), "nobody sleeps");
+        assert!(!control.marks().needs_announcing(me, port));
         assert!(marked(&control, me).is_empty());
         member.want_marks(&control, port, true);
+        assert!(control.marks().needs_announcing(me, port));
         assert!(!control.marks().announce(me, port));
         assert!(!control.marks().announce(me, port));
         assert_eq!(marked(&control, me), [port.0]);

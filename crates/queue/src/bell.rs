@@ -64,12 +64,19 @@ impl Bell {
     #[must_use]
     #[inline]
     pub fn ring_behind_barrier<M: Memory>(&self, memory: &M) -> bool {
-        if memory.load(self.sleepers, Ordering::Relaxed) == 0 {
+        if !self.has_sleepers(memory) {
             return false;
         }
         // Relaxed: the barrier stands between it and the work.
         memory.add(self.count, 1, Ordering::Relaxed);
         true
+    }
+
+    /// Does somebody sleep, or is about to? The caller has put a full barrier behind its work.
+    #[must_use]
+    #[inline(always)]
+    pub fn has_sleepers<M: Memory>(&self, memory: &M) -> bool {
+        memory.load(self.sleepers, Ordering::Relaxed) != 0
     }
 
     /// Rings whether or not somebody sleeps: for a peer's death, and for links whose barriers an

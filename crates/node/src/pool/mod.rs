@@ -281,17 +281,18 @@ impl Pool {
     }
 
     /// The slots of a region, mapped at first use.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn map(&self, index: RegionIndex) -> Result<&Mapped, NodeError> {
-        match self
-            .shared
-            .maps
-            .get(usize::from(index.0))
-            .and_then(OnceLock::get)
-        {
+        match self.mapped(index) {
             Some(map) => Ok(map),
             None => self.map_first(index),
         }
+    }
+
+    /// The slots of a region, if they have been mapped.
+    #[inline(always)]
+    pub(crate) fn mapped(&self, index: RegionIndex) -> Option<&Mapped> {
+        self.shared.maps.get(usize::from(index.0))?.get()
     }
 
     #[cold]
@@ -335,11 +336,17 @@ impl Pool {
     }
 
     /// Maps a region that is to be written: [`NodeError::Permission`] for who may only read.
+    #[inline(always)]
     pub(crate) fn map_to_write(&self, index: RegionIndex) -> Result<&Mapped, NodeError> {
         let map = self.map(index)?;
         if map.access() == Access::Write {
             return Ok(map);
         }
+        self.refuse_writing(index)
+    }
+
+    #[cold]
+    fn refuse_writing(&self, index: RegionIndex) -> Result<&Mapped, NodeError> {
         let denied = std::io::ErrorKind::PermissionDenied.into();
         Err(directory::refused(
             "write",

@@ -43,6 +43,27 @@ impl QueueSource {
         }
     }
 
+    /// As [`poll`](Source::poll), of a queue whose head either side moves.
+    #[cold]
+    fn poll_oldest(&mut self) -> Polled {
+        let (pool, source) = (self.shared.pool(), &mut self.end);
+        match source.is_something_waiting(pool.control()) {
+            Ok(false) => return Polled::Nothing,
+            Ok(true) => {}
+            Err(_) => return Polled::Broken,
+        }
+        let taken = self
+            .shared
+            .act(|member| member.take(pool.control(), pool.regions(), source));
+        match taken {
+            Ok(None) => Polled::Nothing,
+            Ok(Some(taken)) => Polled::Taken(taken),
+            Err(PoolError::BadDescriptor { descriptor, .. }) => not_a_message(descriptor),
+            // Counters that fitted a moment ago, when we looked whether something waits.
+            Err(_) => Polled::Broken,
+        }
+    }
+
     pub(super) fn is_of(&self, info: &ConnectionInfo) -> bool {
         (self.end.info.index, self.end.info.nonce) == (info.index, info.nonce)
     }
@@ -51,32 +72,34 @@ impl QueueSource {
 impl Source for QueueSource {
     #[inline(always)]
     fn poll(&mut self) -> Polled {
+        if self.end.info.evicts_oldest {
+            return self.poll_oldest();
+        }
         let (pool, source) = (self.shared.pool(), &mut self.end);
-        match source.is_something_waiting(pool.control()) {
-            Ok(false) => return Polled::Nothing,
-            Ok(true) => {}
+        let control = pool.control().view();
+        let descriptor = match source.queue.peek(control.memory()) {
+            Ok(None) => return Polled::Nothing,
+            Ok(Some(descriptor)) => descriptor,
             Err(_) => return Polled::Broken,
-        }
-        let taken = self.shared.act(|member| {
+        };
+        let regions = pool.regions();
+        regions.seek(pool.control(), descriptor.place.region);
+        let taken = {
+            let mut acting = self.shared.acting();
             let expect = |region, at| expect_payload(pool, region, at);
-            member.take_announced(pool.control(), pool.regions(), source, expect)
-        });
-        match taken {
-            Ok(None) => Polled::Nothing,
-            Ok(Some(taken)) => {
-                let (control, regions) = (pool.control(), pool.regions());
-                if let Some((region, at)) = expect_take(control, regions, source, TAKES_AHEAD) {
-                    expect_payload(pool, region, at);
-                }
-                if self.is_waited_for {
-                    ring(control, source.info.producer);
-                }
-                Polled::Taken(taken)
-            }
-            Err(PoolError::BadDescriptor { descriptor, .. }) => not_a_message(descriptor),
-            // Counters that fitted a moment ago, when we looked whether something waits.
-            Err(_) => Polled::Broken,
+            let member = acting.parts().0;
+            member.take_peeked(&control, regions, source, descriptor, expect)
+        };
+        let Ok(taken) = taken else {
+            return not_a_message(descriptor);
+        };
+        if let Some((region, at)) = expect_take(&control, regions, source, TAKES_AHEAD) {
+            expect_payload(pool, region, at);
         }
+        if self.is_waited_for {
+            ring(pool.control(), source.info.producer);
+        }
+        Polled::Taken(taken)
     }
 
     fn capacity(&self) -> u32 {
@@ -161,7 +184,7 @@ fn not_a_message(descriptor: Descriptor) -> Polled {
 /// Has the first line of a payload come.
 #[inline(always)]
 fn expect_payload(pool: &Pool, region: RegionIndex, at: usize) {
-    if let Ok(memory) = pool.map(region) {
+    if let Some(memory) = pool.mapped(region) {
         memory.expect_load(at & !3);
     }
 }

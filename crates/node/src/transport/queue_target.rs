@@ -102,9 +102,15 @@ impl QueueTarget {
 
     #[inline(always)]
     fn push(&mut self, shared: &Participant, parcel: &Parcel, descriptor: Descriptor) -> Attempt {
-        let (control, end) = (shared.pool().control(), &mut self.end);
+        let (pool, end) = (shared.pool(), &mut self.end);
         let (slot, position) = (parcel.slot(), end.queue.tail());
-        let sent = shared.act(|member| member.send(control, end, slot, descriptor));
+        let sent = if end.info.evicts_oldest {
+            shared.act(|member| member.send(pool.control(), end, slot, descriptor))
+        } else {
+            let (control, mut acting) = (pool.control().view(), shared.acting());
+            let member = acting.parts().0;
+            member.send_seen(&control, end, slot, descriptor)
+        };
         if sent.is_ok() {
             self.outstanding.note(parcel, position);
         }
@@ -352,9 +358,9 @@ impl Target for QueueTarget {
 }
 
 /// Has the receiver left the connection, or closed its port, which it does before?
-#[inline]
+#[inline(always)]
 fn is_gone(shared: &Participant, known: &ConnectionInfo, receiver: &PortInfo) -> bool {
-    let control = shared.pool().control();
+    let control = shared.pool().control().view();
     !control.tables().consumer_stays(known) || !control.tables().is_still_open(receiver)
 }
 

@@ -6,6 +6,8 @@
 
 use std::ops::{Deref, DerefMut};
 
+use hythe_abi::RegionIndex;
+
 use super::queue_source::QueueSource;
 use super::queue_target::QueueTarget;
 use super::{Message, Polled, Sent, Source, Target, TargetState};
@@ -36,6 +38,15 @@ impl StoredTarget {
         match self {
             Self::Queue(target) => target.wake(),
             Self::Other(target) => target.wake(),
+        }
+    }
+
+    /// As [`Target::region`]: a queue between processes takes any.
+    #[inline(always)]
+    pub(crate) fn region(&self) -> Option<RegionIndex> {
+        match self {
+            Self::Queue(_) => None,
+            Self::Other(target) => target.region(),
         }
     }
 

@@ -8,6 +8,7 @@
 use hythe_memory::Memory;
 
 use super::Member;
+use super::leasing::not_held;
 use crate::PoolError;
 use crate::cell::{self, Unchanged};
 use crate::control::Control;
@@ -38,7 +39,10 @@ impl Member {
         slot: LedgerSlot,
         count: u32,
     ) -> Result<(), PoolError> {
-        let before = self.held(control, slot, count)?;
+        let before = control.ledger().hold(self.index(), slot);
+        if before.count < count {
+            return Err(not_held(self.index(), before.count, slot, count));
+        }
         let now = self.now();
         let gain = |cell: Counted| {
             let after = cell.gained(count, now)?;

@@ -12,6 +12,7 @@ use crate::counted::Counted;
 use crate::journal::{self, Operation, Step};
 use crate::ledger::{LedgerSlot, contended};
 use crate::regions::{RegionGeometry, SlotClass};
+use crate::tables::members::MemberIndex;
 
 /// Where one participant looks first for a free slot, in each class of a region. It may point
 /// anywhere.
@@ -26,11 +27,10 @@ impl Cursors {
     #[inline]
     pub fn note_free(&mut self, region: &RegionGeometry, slot: LedgerSlot) {
         let index = slot.0.wrapping_sub(region.ledger_base);
-        for (class, cursor) in region.classes.iter().zip(&mut self.first_looks) {
-            let in_class = index.wrapping_sub(class.first);
-            if in_class < class.count {
-                *cursor = in_class;
-            }
+        let holds = |class: &SlotClass| index.wrapping_sub(class.first) < class.count;
+        let number = region.classes.iter().position(holds);
+        if let Some(number) = number.filter(|number| *number < CLASSES_MAX) {
+            self.first_looks[number] = index - region.classes[number].first;
         }
     }
 }
@@ -40,7 +40,7 @@ impl Member {
     ///
     /// # Errors
     /// [`PoolError::Damaged`] if the cell never stands still.
-    #[inline]
+    #[inline(always)]
     pub fn lease<M: Memory>(
         &mut self,
         control: &Control<M>,
@@ -76,12 +76,38 @@ impl Member {
         }
     }
 
+    /// Leases the slot that the cursor of the smallest class points to which takes `payload_bytes`.
+    /// `None`: it is not free, or there is no such class, and [`lease_any`](Self::lease_any) looks
+    /// further.
+    ///
+    /// # Errors
+    /// [`PoolError::Damaged`].
+    #[inline(always)]
+    pub fn lease_next<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        region: &RegionGeometry,
+        payload_bytes: usize,
+        cursors: &mut Cursors,
+    ) -> Result<Option<(u32, Generation)>, PoolError> {
+        let fits = |class: &SlotClass| class.payload_bytes() >= payload_bytes && class.count > 0;
+        let Some(number) = region.classes.iter().position(fits) else {
+            return Ok(None);
+        };
+        let (class, cursor) = (&region.classes[number], &mut cursors.first_looks[number]);
+        let index = if *cursor < class.count { *cursor } else { 0 };
+        *cursor = index + 1;
+        let slot = class.first + index;
+        let leased = self.lease(control, LedgerSlot(region.ledger_base + slot))?;
+        expect_lease(control, region, class, index + LEASES_AHEAD);
+        Ok(leased.map(|generation| (slot, generation)))
+    }
+
     /// Leases a free slot of a region that takes `payload_bytes`, looking from the cursor on in
     /// each class, smallest first.
     ///
     /// # Errors
     /// [`PoolError::TooLarge`], [`PoolError::PoolFull`], [`PoolError::Damaged`].
-    #[inline]
     pub fn lease_any<M: Memory>(
         &mut self,
         control: &Control<M>,
@@ -120,7 +146,10 @@ impl Member {
         let too_many = PoolError::TooManyReferences {
             limit: REFERENCES_MAX,
         };
-        let before = self.held(control, slot, 1)?;
+        let before = control.ledger().hold(self.index(), slot);
+        if before.count == 0 {
+            return Err(not_held(self.index(), before.count, slot, 1));
+        }
         let after = more
             .checked_add(before.count)
             .filter(|sum| *sum <= REFERENCES_MAX);
@@ -155,14 +184,17 @@ impl Member {
     ///
     /// # Errors
     /// [`PoolError::Damaged`] if this participant, or the cell, has fewer.
-    #[inline]
+    #[inline(always)]
     pub fn release<M: Memory>(
         &mut self,
         control: &Control<M>,
         slot: LedgerSlot,
         count: u32,
     ) -> Result<bool, PoolError> {
-        let before = self.held(control, slot, count)?;
+        let before = control.ledger().hold(self.index(), slot);
+        if before.count < count {
+            return Err(not_held(self.index(), before.count, slot, count));
+        }
         let step = Step {
             slot: slot.0,
             count,
@@ -182,10 +214,7 @@ impl Member {
         journal::end(control, self.index());
         match changed {
             Ok(cell) => Ok(cell.count == count),
-            Err(Unchanged::Declined) => Err(PoolError::Damaged(format!(
-                "slot {} has fewer references than its holders",
-                slot.0
-            ))),
+            Err(Unchanged::Declined) => Err(fewer_than_held(slot)),
             Err(Unchanged::Contended) => Err(contended(slot)),
         }
     }
@@ -194,25 +223,23 @@ impl Member {
     pub fn holds<M: Memory>(&self, control: &Control<M>, slot: LedgerSlot) -> u32 {
         control.ledger().hold(self.index(), slot).count
     }
+}
 
-    #[inline]
-    pub(crate) fn held<M: Memory>(
-        &self,
-        control: &Control<M>,
-        slot: LedgerSlot,
-        at_least: u32,
-    ) -> Result<Counted, PoolError> {
-        let found = control.ledger().hold(self.index(), slot);
-        if found.count < at_least {
-            return Err(PoolError::Damaged(format!(
-                "participant {} answers for {} references to slot {}, not {at_least}",
-                self.index().0,
-                found.count,
-                slot.0
-            )));
-        }
-        Ok(found)
-    }
+/// A participant has fewer references than it moves.
+#[cold]
+pub(crate) fn not_held(by: MemberIndex, held: u32, slot: LedgerSlot, wanted: u32) -> PoolError {
+    PoolError::Damaged(format!(
+        "participant {} answers for {held} references to slot {}, not {wanted}",
+        by.0, slot.0
+    ))
+}
+
+#[cold]
+fn fewer_than_held(slot: LedgerSlot) -> PoolError {
+    PoolError::Damaged(format!(
+        "slot {} has fewer references than its holders",
+        slot.0
+    ))
 }
 
 /// In a stream, slots are leased one behind the other, and each was last changed by the receiver:
@@ -305,6 +332,31 @@ mod tests {
                 .lease_any(&control, region, 100, &mut Cursors::default())
                 .expect("free");
             assert_eq!((slot, generation), (1, Generation(2)));
+        });
+    }
+
+    #[test]
+    fn the_next_slot_is_leased_without_a_search() {
+        let control = scene::control();
+        let mut member = scene::join(&control);
+        scene::with_region(&control, |_, region| {
+            let (mut cursors, base) = (Cursors::default(), region.ledger_base);
+            let mut next = |member: &mut Member, cursors: &mut Cursors, bytes| {
+                member.lease_next(&control, region, bytes, cursors)
+            };
+            let first = (0, Generation(1));
+            assert_eq!(next(&mut member, &mut cursors, 1), Ok(Some(first)));
+            let too_large = PAYLOAD_BYTES + 1;
+            assert_eq!(next(&mut member, &mut cursors, too_large), Ok(None));
+            // What became free last comes first, and a slot that is not free is left alone.
+            let slot = LedgerSlot(base);
+            member.release(&control, slot, 1).expect("held");
+            cursors.note_free(region, slot);
+            let again = (0, Generation(2));
+            assert_eq!(next(&mut member, &mut cursors, 1), Ok(Some(again)));
+            cursors.note_free(region, slot);
+            assert_eq!(next(&mut member, &mut cursors, 1), Ok(None));
+            assert_eq!(control.ledger().slot(slot), (1, Generation(2)));
         });
     }
 

@@ -5,13 +5,15 @@ use hythe_abi::{Descriptor, RegionIndex};
 use hythe_memory::Memory;
 use hythe_queue::{Consumer, Producer, QueueError};
 
+use super::leasing::not_held;
 use super::{Member, oldest};
 use crate::PoolError;
 use crate::control::Control;
+use crate::counted::Counted;
 use crate::error::{SendError, violated};
 use crate::journal::{self, Operation, Step};
 use crate::ledger::LedgerSlot;
-use crate::regions::{Regions, Taken, check_generation};
+use crate::regions::{ClaimedSlot, Regions, STALE, Taken, is_current};
 use crate::tables::ends::ConnectionEnd;
 
 impl Member {
@@ -20,7 +22,6 @@ impl Member {
     /// # Errors
     /// [`SendError::Full`]; [`PoolError::Damaged`] if the consumer's counter is impossible or this
     /// participant holds nothing.
-    #[inline(always)]
     pub fn send<M: Memory>(
         &mut self,
         control: &Control<M>,
@@ -28,10 +29,29 @@ impl Member {
         slot: LedgerSlot,
         descriptor: Descriptor,
     ) -> Result<(), SendError> {
-        end.queue.expect_push(control.memory());
-        let before = self.held(control, slot, 1)?;
         if end.info.evicts_oldest {
             oldest::look_for_room(control, end)?;
+        }
+        self.send_seen(control, end, slot, descriptor)
+    }
+
+    /// As [`send`](Self::send), into a queue that does not evict the oldest, or of which the head
+    /// was just looked at.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    #[inline(always)]
+    pub fn send_seen<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        end: &mut ConnectionEnd<Producer>,
+        slot: LedgerSlot,
+        descriptor: Descriptor,
+    ) -> Result<(), SendError> {
+        end.queue.expect_push(control.memory());
+        let before = control.ledger().hold(self.index(), slot);
+        if before.count == 0 {
+            return Err(not_held(self.index(), before.count, slot, 1).into());
         }
         let step = Step {
             slot: slot.0,
@@ -83,58 +103,48 @@ impl Member {
     /// [`PoolError::BadDescriptor`]: the queue held nonsense, a stale descriptor, or the number of
     /// messages that are missing here ([`hythe_abi::DescriptorMark::Missed`]), which was removed;
     /// [`PoolError::Damaged`] if the producer's counter is impossible.
-    #[inline(always)]
     pub fn take<M: Memory>(
         &mut self,
         control: &Control<M>,
         regions: &Regions,
         end: &mut ConnectionEnd<Consumer>,
     ) -> Result<Option<Taken>, PoolError> {
-        self.take_announced(control, regions, end, |_, _| {})
+        if end.info.evicts_oldest {
+            return self.take_oldest(control, regions, end);
+        }
+        let descriptor = match end.queue.peek(control.memory()) {
+            Ok(Some(descriptor)) => descriptor,
+            Ok(None) | Err(QueueError::Full) => return Ok(None),
+            Err(QueueError::Violated { own, claimed }) => return Err(violated(own, claimed)),
+        };
+        regions.seek(control, descriptor.place.region);
+        self.take_peeked(control, regions, end, descriptor, |_, _| {})
+            .map(Some)
+            .map_err(|reason| PoolError::BadDescriptor { reason, descriptor })
     }
 
-    /// As [`take`](Self::take); says early where the payload begins, so that its first line comes
-    /// while the ledger is asked.
+    /// Takes the reference that was [peeked](Consumer::peek) in a queue that does not evict the
+    /// oldest, from a region that was [sought](Regions::seek). Says early where the payload begins,
+    /// so that its first line comes while the ledger is asked.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// The reason of a [`PoolError::BadDescriptor`], as for [`take`](Self::take): it was removed.
     #[inline(always)]
-    pub fn take_announced<M: Memory>(
+    pub fn take_peeked<M: Memory>(
         &mut self,
         control: &Control<M>,
         regions: &Regions,
         end: &mut ConnectionEnd<Consumer>,
+        descriptor: Descriptor,
         expect_payload: impl FnOnce(RegionIndex, usize),
-    ) -> Result<Option<Taken>, PoolError> {
-        if end.info.evicts_oldest {
-            return self.take_oldest(control, regions, end);
-        }
-        let peeked = end.queue.peek(control.memory());
-        let descriptor = match peeked {
-            Ok(Some(descriptor)) => descriptor,
-            Ok(None) => return Ok(None),
-            Err(QueueError::Violated { own, claimed }) => return Err(violated(own, claimed)),
-            Err(QueueError::Full) => return Ok(None),
-        };
-        let found = regions.check_place(control, descriptor).and_then(|found| {
-            let payload = found.slot_offset + descriptor.offset as usize;
-            expect_payload(descriptor.place.region, payload);
-            check_generation(control, found, descriptor)
-        });
-        let found = match found {
-            Ok(found) => found,
+    ) -> Result<Taken, &'static str> {
+        let claimed = self.claim(control, regions, descriptor, expect_payload);
+        let (found, before, after) = match claimed {
+            Ok(claimed) => claimed,
             Err(refused) => {
                 end.queue.advance(control.memory());
                 return Err(refused);
             }
-        };
-        let before = control.ledger().hold(self.index(), found.slot);
-        let Some(after) = before.gained(1, self.now()) else {
-            end.queue.advance(control.memory());
-            return Err(PoolError::BadDescriptor {
-                reason: "more references than a slot can have",
-                descriptor,
-            });
         };
         let step = Step {
             slot: found.slot.0,
@@ -147,7 +157,29 @@ impl Member {
         control.ledger().set_hold(self.index(), found.slot, after);
         end.queue.advance(control.memory());
         journal::end(control, self.index());
-        Ok(Some(found.taken(descriptor)))
+        Ok(found.taken(descriptor))
+    }
+
+    /// The slot that a descriptor names, and the own hold on it, before and behind a take.
+    #[inline(always)]
+    fn claim<M: Memory>(
+        &self,
+        control: &Control<M>,
+        regions: &Regions,
+        descriptor: Descriptor,
+        expect_payload: impl FnOnce(RegionIndex, usize),
+    ) -> Result<(ClaimedSlot, Counted, Counted), &'static str> {
+        let found = regions.find(descriptor)?;
+        let payload = found.slot_offset + descriptor.offset as usize;
+        expect_payload(descriptor.place.region, payload);
+        if !is_current(control, found, descriptor) {
+            return Err(STALE);
+        }
+        let before = control.ledger().hold(self.index(), found.slot);
+        match before.gained(1, self.now()) {
+            Some(after) => Ok((found, before, after)),
+            None => Err("more references than a slot can have"),
+        }
     }
 }
 

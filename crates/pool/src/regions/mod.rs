@@ -46,7 +46,7 @@ impl SlotClass {
     }
 
     /// From the region's first byte to that of a slot of this class.
-    #[inline]
+    #[inline(always)]
     fn slot_offset(&self, slot: u32) -> Option<usize> {
         let offset = self.offset + u64::from(slot - self.first) * u64::from(self.slot_bytes);
         usize::try_from(offset).ok()
@@ -131,7 +131,7 @@ pub struct ClaimedSlot {
 impl ClaimedSlot {
     /// The reference that a descriptor brought, once it is in an own row.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub const fn taken(self, descriptor: Descriptor) -> Taken {
         Taken {
             descriptor,
@@ -155,7 +155,7 @@ pub struct Taken {
 impl RegionGeometry {
     /// The class that a slot of this region belongs to.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn class_of(&self, slot: u32) -> Option<&SlotClass> {
         self.classes
             .iter()
@@ -164,7 +164,7 @@ impl RegionGeometry {
 
     /// From the region's first byte to the slot's.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn slot_offset(&self, slot: u32) -> Option<usize> {
         self.class_of(slot)?.slot_offset(slot)
     }
@@ -248,7 +248,7 @@ impl Regions {
 
     /// A region, if known.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn region(&self, index: RegionIndex) -> Option<&RegionGeometry> {
         self.known.get(usize::from(index.0))?.get()
     }
@@ -290,27 +290,27 @@ impl Regions {
     #[inline(always)]
     pub fn check(&self, descriptor: Descriptor) -> Result<ClaimedSlot, PoolError> {
         let refuse = |reason| PoolError::BadDescriptor { reason, descriptor };
+        self.find(descriptor).map_err(refuse)
+    }
+
+    /// As [`check`](Self::check); says what does not fit.
+    #[inline(always)]
+    pub(crate) fn find(&self, descriptor: Descriptor) -> Result<ClaimedSlot, &'static str> {
         let region = self
             .region(descriptor.place.region)
-            .ok_or_else(|| refuse("unknown region"))?;
-        let class = region
-            .class_of(descriptor.place.slot)
-            .ok_or_else(|| refuse("no such slot"))?;
-        let end = descriptor
-            .end()
-            .ok_or_else(|| refuse("length out of range"))?;
+            .ok_or("unknown region")?;
+        let slot = descriptor.place.slot;
+        let class = region.class_of(slot).ok_or("no such slot")?;
+        let end = descriptor.end().ok_or("length out of range")?;
         if end > class.slot_bytes {
-            return Err(refuse("payload leaves the slot"));
+            return Err("payload leaves the slot");
         }
         if descriptor.generation == Generation(0) || descriptor.generation.0 > Generation::MAX {
-            return Err(refuse("impossible generation"));
+            return Err("impossible generation");
         }
-        let slot_offset = class
-            .slot_offset(descriptor.place.slot)
-            .ok_or_else(|| refuse("no such slot"))?;
         Ok(ClaimedSlot {
-            slot: LedgerSlot(region.ledger_base + descriptor.place.slot),
-            slot_offset,
+            slot: LedgerSlot(region.ledger_base + slot),
+            slot_offset: class.slot_offset(slot).ok_or("no such slot")?,
         })
     }
 
@@ -324,40 +324,40 @@ impl Regions {
         control: &Control<M>,
         descriptor: Descriptor,
     ) -> Result<ClaimedSlot, PoolError> {
-        let found = self.check_place(control, descriptor)?;
-        check_generation(control, found, descriptor)
+        self.seek(control, descriptor.place.region);
+        let found = self.check(descriptor)?;
+        if !is_current(control, found, descriptor) {
+            return Err(PoolError::BadDescriptor {
+                reason: STALE,
+                descriptor,
+            });
+        }
+        Ok(found)
     }
 
-    /// As [`check`](Self::check); looks for the region again if it is not known.
+    /// Looks for a region again if it is not known.
     #[inline(always)]
-    pub(crate) fn check_place<M: Memory>(
-        &self,
-        control: &Control<M>,
-        descriptor: Descriptor,
-    ) -> Result<ClaimedSlot, PoolError> {
-        if self.region(descriptor.place.region).is_none() {
+    pub fn seek<M: Memory>(&self, control: &Control<M>, index: RegionIndex) {
+        if self.region(index).is_none() {
             // It may have been added since we last looked. If it makes no sense, it is not there
             // for us.
             let _ = self.refresh(control);
         }
-        self.check(descriptor)
     }
 }
 
+/// What a descriptor is whose slot has been leased again, or is free.
+pub(crate) const STALE: &str = "stale generation";
+
+/// Is the slot still leased as it was when the descriptor was made?
 #[inline(always)]
-pub(crate) fn check_generation<M: Memory>(
+pub(crate) fn is_current<M: Memory>(
     control: &Control<M>,
     found: ClaimedSlot,
     descriptor: Descriptor,
-) -> Result<ClaimedSlot, PoolError> {
+) -> bool {
     let (references, generation) = control.ledger().slot(found.slot);
-    if references == 0 || generation != descriptor.generation {
-        return Err(PoolError::BadDescriptor {
-            reason: "stale generation",
-            descriptor,
-        });
-    }
-    Ok(found)
+    references > 0 && generation == descriptor.generation
 }
 
 #[cfg(all(test, not(loom)))]

@@ -197,7 +197,7 @@ impl<'c, M: Memory> Tables<'c, M> {
 
     /// Does the consumer of a connection still take part in it? One look at one word, for every
     /// message.
-    #[inline]
+    #[inline(always)]
     pub fn consumer_stays(self, info: &ConnectionInfo) -> bool {
         let at = self.layout().connection(info.index.0 as usize) + connection::STATE;
         // Relaxed: nothing is read on the strength of it. Who leaves because of it looks again.

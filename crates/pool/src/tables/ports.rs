@@ -43,6 +43,7 @@ impl PortKind {
         Self::Listener,
     ];
 
+    #[inline(always)]
     const fn to_number(self) -> u8 {
         match self {
             Self::Publisher => 1,
@@ -107,6 +108,7 @@ impl PortPolicy {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn to_word(self) -> u32 {
         match self {
             Self::DropNewest => 0,
@@ -156,7 +158,7 @@ pub struct PortStatistics {
     pub copied_bytes: u64,
 }
 
-#[inline]
+#[inline(always)]
 pub(crate) const fn state_bits(status: u64, member: u8, kind: PortKind, session: u32) -> u64 {
     let kind = kind.to_number() as u64;
     status | (member as u64) << 8 | kind << 16 | (session as u64) << 40
@@ -212,7 +214,7 @@ impl<'c, M: Memory> Tables<'c, M> {
 
     /// Is a port that was seen open still so, and still the same to whoever sends to it? Reads
     /// nothing that its owner keeps writing.
-    #[inline]
+    #[inline(always)]
     pub fn is_still_open(self, known: &PortInfo) -> bool {
         let (memory, at) = (self.memory(), self.layout().port(known.index.0 as usize));
         let word = |offset| memory.load(at + offset, Ordering::Relaxed);
@@ -220,7 +222,7 @@ impl<'c, M: Memory> Tables<'c, M> {
         memory.load_cell(at + port::STATE, Ordering::Acquire) == open
             && word(port::CHANNEL) == known.channel.0
             && word(port::DEPTH) == known.depth
-            && PortPolicy::from_word(word(port::BLOCK_MS)) == known.policy
+            && word(port::BLOCK_MS) == known.policy.to_word()
     }
 
     /// Every open port.

@@ -4,8 +4,8 @@
 use hythe_abi::RegionIndex;
 use hythe_memory::Memory;
 use hythe_pool::{
-    ChannelType, ConnectionEnd, ConnectionInfo, Control, CoreRegionPlan, Cursors, LinkPlace,
-    Member, MemberKind, PoolError, PortKind, PortPolicy, Regions, Side, WireRegionPlan,
+    ChannelType, ConnectionEnd, ConnectionInfo, Control, CoreRegionPlan, Cursors, LedgerSlot,
+    LinkPlace, Member, MemberKind, PoolError, PortKind, PortPolicy, Regions, Side, WireRegionPlan,
 };
 
 use super::patterns;
@@ -13,10 +13,11 @@ use super::stage::{Act, Actor, Case, Stage, binding, core_classes};
 use super::{Dying, SMALL_BYTES, identity, oldest, until_death};
 
 /// Those that need nothing before.
-const PLAIN: [(&str, Act); 27] = [
+const PLAIN: [(&str, Act); 28] = [
     ("join", join),
     ("lease", |a, c, _| assert!(a.me_leases(c))),
     ("lease any", lease_any),
+    ("lease next", lease_next),
     ("duplicate", duplicate),
     ("release one", |a, c, _| assert!(!a.me_releases(c, 1))),
     ("release all", |a, c, _| assert!(!a.me_releases(c, 3))),
@@ -149,6 +150,19 @@ fn lease_any(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
         .me()
         .lease_any(control, region, SMALL_BYTES, &mut Cursors::default())
         .expect("lease");
+}
+
+fn lease_next(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
+    let region = regions.region(RegionIndex(0)).expect("region 0");
+    let mut slots = (region.ledger_base..).map(LedgerSlot);
+    let free = slots.find(|slot| control.ledger().slot(*slot).0 == 0);
+    let mut cursors = Cursors::default();
+    cursors.note_free(region, free.expect("a free slot"));
+    let leased = actor
+        .me()
+        .lease_next(control, region, SMALL_BYTES, &mut cursors)
+        .expect("sound");
+    assert!(leased.is_some(), "it is free");
 }
 
 fn duplicate(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
