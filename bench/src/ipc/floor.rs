@@ -1,6 +1,6 @@
-//! The floor: a ring of descriptors each way, the better of two, and slots to write to, in memory that both processes
-//! map. No ledger, no recovery, no check of the peer; what a system with those duties costs more is
-//! their price.
+//! The floor: a ring of descriptors each way, the better of two, and slots to write to, in memory
+//! that both processes map. No ledger, no recovery, no check of the peer; what a system with those
+//! duties costs more is their price.
 
 use std::os::fd::{AsFd, OwnedFd};
 

@@ -1,9 +1,9 @@
 //! Scenario `ipc`: two processes of this machine.
 //!
 //! `plan` says what is measured; `run` is one case at one size; an `end` is one side of one system
-//! (`floor`, `protocol`, `hythe`, `iceoryx2`, `stream`, `sysv`); `peer` is the other process; `setup` is what
-//! comes before. Rounds go over all of the plan, so that systems are measured next to each other,
-//! several times.
+//! (`floor`, `protocol`, `hythe`, `iceoryx2`, `stream`, `sysv`); `peer` is the other process;
+//! `setup` is what comes before. Rounds go over all of the plan, so that systems are measured next
+//! to each other, several times.
 
 pub(crate) mod args;
 pub(crate) mod bars;

@@ -29,8 +29,8 @@ fn ratio(name: String, above: &Series, below: &Series) -> Ratio {
     }
 }
 
-/// What the quotient of the two is called, if anybody wants to know it: hythe by its floor and its protocol, others
-/// by hythe, one way of hythe by another.
+/// What the quotient of the two is called, if anybody wants to know it: hythe by its floor and its
+/// protocol, others by hythe, one way of hythe by another.
 fn comparison(above: Subject, below: Subject) -> Option<String> {
     let (Subject::Exchange(above, placement), Subject::Exchange(below, other_placement)) =
         (above, below)

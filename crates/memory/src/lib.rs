@@ -1,11 +1,11 @@
 //! Views on memory that a peer may write at any moment.
 //!
 //! [`Memory`] is the trait through which every shared word is read and written: whole words, each
-//! access with an ordering, never a reference. [`Mapped`] implements it for mapped memory, and so does
-//! [`View`], for a few steps. Under
-//! `cfg(loom)` `model::ModelMemory` replaces it in the models of queue, bell and ledger. Tests wrap
-//! it to count stores, and to simulate a death at any of them. If another process truncates a
-//! mapped file, reads return zeroes and a flag is set ([`faults`]).
+//! access with an ordering, never a reference. [`Mapped`] implements it for mapped memory, and so
+//! does [`View`], for a few steps. Under `cfg(loom)` `model::ModelMemory` replaces it in the models
+//! of queue, bell and ledger. Tests wrap it to count stores, and to simulate a death at any of
+//! them. If another process truncates a mapped file, reads return zeroes and a flag is set
+//! ([`faults`]).
 //!
 //! One of the two crates that may use `unsafe`. Never interprets a byte. Never waits, except in
 //! [`Mapped::wait`]. Never returns a reference to shared bytes, except to a caller that passes

@@ -11,15 +11,15 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::{Mapped, Memory};
+use crate::Memory;
 
-/// The words of a mapping.
+/// The words of a mapping, which it borrows.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'m> {
     pub(crate) base: NonNull<u8>,
     pub(crate) bytes: usize,
     pub(crate) writable_bytes: usize,
-    pub(crate) mapping: PhantomData<&'m Mapped>,
+    pub(crate) mapping: PhantomData<&'m ()>,
 }
 
 impl<'m> View<'m> {

@@ -341,7 +341,7 @@ mod tests {
         let mut member = scene::join(&control);
         scene::with_region(&control, |_, region| {
             let (mut cursors, base) = (Cursors::default(), region.ledger_base);
-            let mut next = |member: &mut Member, cursors: &mut Cursors, bytes| {
+            let next = |member: &mut Member, cursors: &mut Cursors, bytes| {
                 member.lease_next(&control, region, bytes, cursors)
             };
             let first = (0, Generation(1));
