@@ -29,7 +29,7 @@ use crate::{NodeError, holders};
 
 /// What an operation on a semaphore or queue waits for takes far less than a millisecond: a process
 /// that has the object that long is stopped.
-const OBJECT_PATIENCE: Duration = Duration::from_secs(2);
+const OBJECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// This process as a participant. It leaves the pool when this goes.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub struct Participant {
     open_objects: OpenCounts,
     /// How long an operation on a semaphore or queue waits for the end of another's, in
     /// microseconds.
-    object_patience_us: AtomicU32,
+    object_timeout_us: AtomicU32,
 }
 
 /// The one place from which this participant acts on the ledger.
@@ -128,7 +128,7 @@ impl Participant {
             sleep_words: SleepWords::default(),
             doorbells: Doorbells::new(pool, index, &mark),
             open_objects: OpenCounts::default(),
-            object_patience_us: AtomicU32::new(OBJECT_PATIENCE.as_micros() as u32),
+            object_timeout_us: AtomicU32::new(OBJECT_TIMEOUT.as_micros() as u32),
         });
         match failed {
             None => Ok(joined),
@@ -183,13 +183,13 @@ impl Participant {
 
     /// How long an operation on a semaphore or queue waits for the end of another's from now on;
     /// zero: it only looks. For who acts for several, and must not stand still for one.
-    pub fn set_object_patience(&self, patience: Duration) {
-        let micros = u32::try_from(patience.as_micros()).unwrap_or(u32::MAX);
-        self.object_patience_us.store(micros, Ordering::Relaxed);
+    pub fn set_object_timeout(&self, timeout: Duration) {
+        let micros = u32::try_from(timeout.as_micros()).unwrap_or(u32::MAX);
+        self.object_timeout_us.store(micros, Ordering::Relaxed);
     }
 
-    pub(crate) fn object_patience(&self) -> Duration {
-        Duration::from_micros(self.object_patience_us.load(Ordering::Relaxed).into())
+    pub(crate) fn object_timeout(&self) -> Duration {
+        Duration::from_micros(self.object_timeout_us.load(Ordering::Relaxed).into())
     }
 
     /// What rings it, and what it rings, beside bells.

@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::{host, units};
 
 /// How long the agent may take. It answers within milliseconds, unless it stands still.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Ends of one kind on one host.
 #[derive(Serialize)]
@@ -42,7 +42,7 @@ pub(super) fn add(
     if !members.any(|member| member.kind == MemberKind::Host) {
         return Ok(());
     }
-    let status = host::status_within(PATIENCE)?;
+    let status = host::status_within(TIMEOUT)?;
     if !is_same(Path::new(&status.pool), &pool.path()) {
         return Err(CliError::Failed(format!(
             "the agent that HYTHE_HOSTS_DIR leads to serves another pool, {}; the one of this pool \

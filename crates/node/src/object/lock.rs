@@ -121,7 +121,7 @@ fn acquire<T>(
         }
         let waited = begun.get_or_insert_with(Instant::now).elapsed();
         // What a dead owner has is taken without waiting.
-        if waited >= shared.object_patience() && (dead.is_none() || deaths > DEATHS) {
+        if waited >= shared.object_timeout() && (dead.is_none() || deaths > DEATHS) {
             return Err(SyncError::Busy {
                 member: party.map_or(u8::MAX, |party| party.member.0),
                 waited_ms: waited.as_millis() as u64,

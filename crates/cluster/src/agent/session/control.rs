@@ -77,11 +77,11 @@ fn write(session: &Session, mut sender: Box<dyn ConnectionSender>) -> ClusterErr
             messages.push(Control::KeepAlive { number });
             next_keep_alive = now + session.context.options.keep_alive();
         }
-        let patience = match messages.is_empty() {
+        let timeout = match messages.is_empty() {
             true => next_keep_alive - now,
             false => Duration::ZERO,
         };
-        let is_open = session.outbox.take(patience, &mut messages);
+        let is_open = session.outbox.take(timeout, &mut messages);
         if !is_open {
             let reason = super::lock(&session.reason).clone();
             messages.push(Control::Bye { reason });

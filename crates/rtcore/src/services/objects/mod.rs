@@ -86,7 +86,7 @@ enum Look {
 
 impl CoreObjects {
     pub(super) fn begin(waker: Waker, participant: &Arc<Participant>) -> Self {
-        participant.set_object_patience(PATIENCE);
+        participant.set_object_timeout(PATIENCE);
         Self {
             handles: Handles::default(),
             waits: Waits::new(waker),
@@ -171,9 +171,9 @@ impl CoreObjects {
 
     /// Looks once for a call that may wait, for so many milliseconds from now on.
     fn look_for(&mut self, call: &CallHeader, left_ms: u32) -> Result<Look, Refusal> {
-        self.participant.set_object_patience(LOOK_PATIENCE);
+        self.participant.set_object_timeout(LOOK_PATIENCE);
         let found = self.look_patiently(call, left_ms);
-        self.participant.set_object_patience(PATIENCE);
+        self.participant.set_object_timeout(PATIENCE);
         if let Err(Refusal::Object(SyncError::Busy { .. })) = found {
             self.again = Some(Instant::now() + LOOK_AGAIN);
             return Ok(Look::NotYet);

@@ -125,8 +125,8 @@ impl Reading<'_> {
     fn header(&mut self) -> Result<Header, ClusterError> {
         let (mut bytes, mut filled) = ([0; Header::BYTES], 0);
         while filled < Header::BYTES {
-            let patience = if self.incoming.owes() { IDLE } else { NAP };
-            filled += match self.receiver.receive(patience)? {
+            let timeout = if self.incoming.owes() { IDLE } else { NAP };
+            filled += match self.receiver.receive(timeout)? {
                 Received::Bytes(received) => {
                     let now = received.len().min(Header::BYTES - filled);
                     bytes[filled..filled + now].copy_from_slice(&received[..now]);
