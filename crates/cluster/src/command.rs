@@ -2,7 +2,7 @@
 //!
 //! The socket is `agent.sock` in the directory of the host's files; who may open that directory may
 //! ask. One request for each connection. Never keeps the agent longer than two times
-//! [`LINE_TIMEOUT`]: for the request, and for the reply to be read.
+//! `LINE_TIMEOUT`: for the request, and for the reply to be read.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -151,7 +151,7 @@ fn read_line<T: DeserializeOwned>(mut stream: &UnixStream, bytes_max: usize) -> 
     Ok(serde_json::from_slice(&line)?)
 }
 
-/// Of [`LINE_TIMEOUT`]; never zero, which would be no limit.
+/// Of `LINE_TIMEOUT`; never zero, which would be no limit.
 fn time_left(start: Instant) -> io::Result<Duration> {
     let left = LINE_TIMEOUT.saturating_sub(start.elapsed());
     match left.is_zero() {
