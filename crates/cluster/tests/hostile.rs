@@ -188,3 +188,35 @@ fn who_may_not_send_any_more_is_stopped_in_the_middle_of_a_channel() {
     drop((stream, liar));
     honest.end();
 }
+
+/// Names that a host of the realm has invented fill the table of hosts; one that proves its own is
+/// let in.
+#[test]
+fn a_flood_of_invented_names_keeps_no_host_out() {
+    let mut honest = Honest::new();
+    honest.assert_unharmed();
+    // Nobody listens there any more.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = nobody.local_addr().expect("bound");
+    drop(nobody);
+    for number in 0..300 {
+        let name = format!("invented-{number}").parse().expect("a name");
+        honest.host.directory.show(&name, address);
+    }
+    let known = || {
+        honest
+            .host
+            .agent
+            .as_ref()
+            .expect("runs")
+            .status()
+            .hosts
+            .len()
+    };
+    eventually("the table is full", || known() == 240);
+    let liar = Liar::begin(&honest.host);
+    assert_eq!(known(), 240);
+    drop(liar);
+    honest.assert_unharmed();
+    honest.end();
+}

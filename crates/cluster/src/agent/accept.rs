@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::context::{Context, Group, Member};
 use super::host::Host;
-use super::hosts::Hosts;
+use super::hosts::{Hosts, Source};
 use super::link::{MessageReader, send_first};
 use crate::error::ClusterError;
 use crate::frame::{Answer, Hello, Purpose};
@@ -48,7 +48,7 @@ fn start(
     threads: &Arc<Group>,
     connection: Connection,
 ) -> Result<(), ClusterError> {
-    let Some(host) = hosts.get(context, &connection.peer) else {
+    let Some(host) = hosts.get(context, &connection.peer, Source::Connection) else {
         return Err(ClusterError::Unexpected("a host too many".to_owned()));
     };
     let (thread, greeting) = (threads.enter(), host.greeting.enter());

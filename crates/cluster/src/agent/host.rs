@@ -33,6 +33,8 @@ pub(crate) struct Host {
     /// It is to be dialled at once.
     dial: Signal,
     is_seen: AtomicBool,
+    /// Another took its place in the table: it is not dialled any more.
+    is_forgotten: AtomicBool,
     is_dialled: AtomicBool,
     sessions: AtomicU64,
     /// Connections that it makes and that have not said what for.
@@ -55,6 +57,7 @@ impl Host {
             ended: Condvar::new(),
             dial: Signal::default(),
             is_seen: AtomicBool::new(false),
+            is_forgotten: AtomicBool::new(false),
             is_dialled: AtomicBool::new(false),
             sessions: AtomicU64::new(0),
             greeting: Arc::default(),
@@ -93,6 +96,23 @@ impl Host {
         self.is_seen.store(false, Ordering::Release);
     }
 
+    pub(crate) fn is_seen(&self) -> bool {
+        self.is_seen.load(Ordering::Acquire)
+    }
+
+    /// No session with it has ever been, and it does not try to begin one.
+    pub(crate) fn never_connected(&self) -> bool {
+        self.sessions.load(Ordering::Relaxed) == 0
+            && self.session().is_none()
+            && self.greeting.count() == 0
+    }
+
+    /// Another takes its place: ends the thread that dials it.
+    pub(crate) fn forget(&self) {
+        self.is_forgotten.store(true, Ordering::Release);
+        self.dial.raise();
+    }
+
     /// Ends its session and its thread.
     pub(crate) fn stop(&self) {
         if let Some(session) = self.session() {
@@ -103,12 +123,13 @@ impl Host {
 
     fn dial_always(self: Arc<Self>) {
         let mut pause = PAUSE_MIN;
-        while !self.context.stops() {
-            if !self.is_seen.load(Ordering::Acquire) {
+        while !self.context.stops() && !self.is_forgotten.load(Ordering::Acquire) {
+            if !self.is_seen() {
                 self.dial.wait(PAUSE_MAX);
                 continue;
             }
             match self.dial_once() {
+                Ok(_) if self.is_forgotten.load(Ordering::Acquire) => return,
                 Ok((connection, numbers)) => {
                     pause = PAUSE_MIN;
                     self.run_session(connection, numbers);
@@ -221,7 +242,7 @@ impl Host {
             let current = lock(&self.current);
             (current.session.clone(), current.reason.clone())
         };
-        let is_seen = self.is_seen.load(Ordering::Acquire);
+        let is_seen = self.is_seen();
         let state = match (&session, is_seen) {
             (Some(_), _) => HostState::Connected,
             (None, true) => HostState::Connecting,

@@ -10,6 +10,15 @@ use crate::{DirectoryEvent, HostName};
 /// The most hosts: each has a few threads and a participant while it is connected.
 const HOSTS_MAX: usize = 240;
 
+/// Who says that there is a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A connection, which has proven its name.
+    Connection,
+    /// The directory: anybody in the realm can declare any name there.
+    Directory,
+}
+
 /// The hosts that an agent knows, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts(Mutex<BTreeMap<HostName, Arc<Host>>>);
@@ -19,14 +28,28 @@ impl Hosts {
         lock(&self.0).values().cloned().collect()
     }
 
-    /// The host with this name, known or new. `None`: there are too many, or it is this one.
-    pub(crate) fn get(&self, context: &Arc<Context>, name: &HostName) -> Option<Arc<Host>> {
+    /// The host with this name, known or new. `None`: there are too many, or it is this one. Where
+    /// the table is full, one that never connected makes place: its name was never proven.
+    pub(crate) fn get(
+        &self,
+        context: &Arc<Context>,
+        name: &HostName,
+        source: Source,
+    ) -> Option<Arc<Host>> {
         let mut hosts = lock(&self.0);
         if let Some(known) = hosts.get(name) {
             return Some(Arc::clone(known));
         }
-        if hosts.len() >= HOSTS_MAX || *name == context.options.host {
+        if *name == context.options.host {
             return None;
+        }
+        if hosts.len() >= HOSTS_MAX {
+            let mut unproven = hosts.values().filter(|host| host.never_connected());
+            let victim = unproven.find(|host| source == Source::Connection || !host.is_seen());
+            let victim = victim.map(|host| host.record.name.clone())?;
+            if let Some(victim) = hosts.remove(&victim) {
+                victim.forget();
+            }
         }
         let host = Arc::new(Host::new(context, name.clone()));
         hosts.insert(name.clone(), Arc::clone(&host));
@@ -41,13 +64,15 @@ impl Hosts {
         event: DirectoryEvent,
     ) {
         match event {
-            DirectoryEvent::Seen { host, addresses } => match self.get(context, &host) {
-                Some(known) => known.seen(addresses, carrying),
-                None if host != context.options.host => {
-                    tracing::warn!(%host, most = HOSTS_MAX, "one host too many: not connected");
+            DirectoryEvent::Seen { host, addresses } => {
+                match self.get(context, &host, Source::Directory) {
+                    Some(known) => known.seen(addresses, carrying),
+                    None if host != context.options.host => {
+                        tracing::warn!(%host, most = HOSTS_MAX, "one host too many: not connected");
+                    }
+                    None => {}
                 }
-                None => {}
-            },
+            }
             DirectoryEvent::Gone { host } => {
                 let known = lock(&self.0).get(&host).cloned();
                 if let Some(known) = known {
