@@ -112,12 +112,20 @@ impl Memory for View<'_> {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: a prefetch of any address reads and writes nothing that a program can see.
         unsafe {
-            core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+            core::arch::asm!(
+                "prefetchw [{}]",
+                in(reg) line,
+                options(nostack, preserves_flags, readonly)
+            );
         }
         #[cfg(all(target_arch = "aarch64", not(miri)))]
         // SAFETY: as above.
         unsafe {
-            core::arch::asm!("prfm pstl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+            core::arch::asm!(
+                "prfm pstl1keep, [{}]",
+                in(reg) line,
+                options(nostack, preserves_flags, readonly)
+            );
         }
         let _ = line;
     }
@@ -127,12 +135,20 @@ impl Memory for View<'_> {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: as above.
         unsafe {
-            core::arch::asm!("prefetcht0 [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+            core::arch::asm!(
+                "prefetcht0 [{}]",
+                in(reg) line,
+                options(nostack, preserves_flags, readonly)
+            );
         }
         #[cfg(all(target_arch = "aarch64", not(miri)))]
         // SAFETY: as above.
         unsafe {
-            core::arch::asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+            core::arch::asm!(
+                "prfm pldl1keep, [{}]",
+                in(reg) line,
+                options(nostack, preserves_flags, readonly)
+            );
         }
         let _ = line;
     }
