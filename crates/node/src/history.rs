@@ -99,6 +99,10 @@ impl History {
 }
 
 impl FirstMessages for History {
+    fn is_there(&self) -> bool {
+        self.keeps()
+    }
+
     /// Gives a new subscriber what it wants of it, oldest first: the newest, as many as it may
     /// occupy.
     fn give(

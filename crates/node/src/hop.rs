@@ -11,8 +11,8 @@ use std::time::Duration;
 use hythe_abi::{Descriptor, RegionIndex};
 use hythe_memory::{Access, Mapped};
 use hythe_pool::{
-    ChannelInfo, ChannelKind, ChannelType, Control, CoreRegionPlan, Identity, LedgerSlot, Member,
-    MemberIndex, MemberKind, Regions,
+    ChannelIndex, ChannelInfo, ChannelKind, ChannelType, Control, CoreRegionPlan, Identity,
+    LedgerSlot, Member, MemberIndex, MemberKind, Regions, Taken,
 };
 
 use crate::buffer::{Lease, Reference, Sample};
@@ -65,6 +65,27 @@ pub fn join_host(
 /// Wakes a participant if it sleeps. Call after making work for it visible.
 pub fn wake(pool: &Pool, member: MemberIndex) {
     ring(pool.control(), member);
+}
+
+/// Has all ports of a channel look anew for their other ends, and wakes `member` for it: its target
+/// or source there has come, or has gone.
+pub fn announce_change(pool: &Pool, channel: ChannelIndex, member: MemberIndex) {
+    pool.control().tables().note_ports_changed(channel);
+    ring(pool.control(), member);
+}
+
+/// What a source gives for a sample: the port that polls it owns the reference from then on.
+#[must_use]
+pub fn taken(sample: Sample) -> Taken {
+    sample.into_taken()
+}
+
+/// Leases a slot for what comes from outside, in the first region, without waiting.
+///
+/// # Errors
+/// [`hythe_pool::PoolError::PoolFull`], [`hythe_pool::PoolError::TooLarge`].
+pub fn lease(participant: &Arc<Participant>, bytes: usize) -> Result<Lease, NodeError> {
+    leasing::lease_in(participant, RegionIndex(0), bytes)
 }
 
 /// Takes a record for a core, or for a port of an endpoint of one, which runs as this process. The

@@ -157,7 +157,9 @@ impl Participant {
         self.kind == MemberKind::Host
     }
 
-    pub(crate) const fn session(&self) -> u32 {
+    /// Changes with each participant of the same number.
+    #[must_use]
+    pub const fn session(&self) -> u32 {
         self.session
     }
 
