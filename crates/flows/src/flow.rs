@@ -3,6 +3,9 @@
 //! Each has a lock of its own, which nobody holds over a wait: the port takes it for every message,
 //! the thread only where the port has not been there for a while.
 
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hythe_node::Sample;
@@ -33,6 +36,10 @@ pub(crate) struct SendingFlow {
     pub(crate) host_port: PortIndex,
     pub(crate) block_ms: u32,
     pub(crate) message_bytes_max: u32,
+    /// The same socket, for the thread to wait on.
+    pub(crate) socket: OwnedFd,
+    /// Something is to be sent when more has come back: the thread waits for that.
+    is_held_up: AtomicBool,
     state: Mutex<Outbound>,
 }
 
@@ -51,6 +58,14 @@ struct Outbound {
     unconfirmed: u32,
 }
 
+/// How a flow is behind a flush.
+pub(crate) enum Flushed {
+    Open,
+    /// It has just begun to wait for what comes back: the thread is to look after it.
+    HeldUp,
+    Over,
+}
+
 /// What came of a message.
 pub(crate) enum Pushed {
     Taken,
@@ -64,12 +79,14 @@ impl SendingFlow {
         host_port: PortIndex,
         (block_ms, message_bytes_max): (u32, u32),
         half: Sending,
-    ) -> Self {
-        Self {
+    ) -> io::Result<Self> {
+        Ok(Self {
             id,
             host_port,
             block_ms,
             message_bytes_max,
+            socket: half.socket().try_clone_to_owned()?,
+            is_held_up: AtomicBool::new(false),
             state: Mutex::new(Outbound {
                 half,
                 buffer: Buffer::for_acknowledgements(),
@@ -79,7 +96,7 @@ impl SendingFlow {
                 over: None,
                 unconfirmed: 0,
             }),
-        }
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Outbound> {
@@ -105,8 +122,8 @@ impl SendingFlow {
         }
     }
 
-    /// Sends what may leave. False: the flow is over.
-    pub(crate) fn flush(&self, now_ns: u64) -> bool {
+    /// Sends what may leave.
+    pub(crate) fn flush(&self, now_ns: u64) -> Flushed {
         let mut state = self.lock();
         let is_due = now_ns.saturating_sub(state.turned_ns) >= TURN_NS;
         if is_due && state.may_go {
@@ -114,7 +131,27 @@ impl SendingFlow {
         } else if state.may_go && state.over.is_none() {
             state.half.flush(now_ns);
         }
-        state.over.is_none()
+        if state.over.is_some() {
+            return Flushed::Over;
+        }
+        let is_held_up = state.may_go && state.half.has_unsent();
+        match is_held_up && !self.is_held_up.swap(true, Ordering::Relaxed) {
+            true => Flushed::HeldUp,
+            false => Flushed::Open,
+        }
+    }
+
+    /// Is it to be turned when something has come back?
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.is_held_up.load(Ordering::Relaxed)
+    }
+
+    /// So long it was not turned by now.
+    pub(crate) fn neglected_ns(&self, now_ns: u64) -> u64 {
+        let Ok(state) = self.state.try_lock() else {
+            return 0;
+        };
+        now_ns.saturating_sub(state.turned_ns)
     }
 
     /// Takes what has come back. Says whether there is free capacity, or the flow is over.
@@ -128,10 +165,12 @@ impl SendingFlow {
     /// over.
     pub(crate) fn help(&self, now_ns: u64) -> Option<u64> {
         let Ok(mut state) = self.state.try_lock() else {
-            return Some(now_ns + NEGLECT_NS);
+            return Some(now_ns + TURN_NS);
         };
-        if now_ns.saturating_sub(state.turned_ns) >= TURN_NS {
+        if self.is_held_up() || now_ns.saturating_sub(state.turned_ns) >= TURN_NS {
             state.turn(now_ns);
+            let is_held_up = state.may_go && state.half.has_unsent();
+            self.is_held_up.store(is_held_up, Ordering::Relaxed);
         }
         let wake_ns = state.half.next_wake();
         state.over.is_none().then_some(())?;

@@ -44,7 +44,7 @@ pub enum FromProcess {
         flow: u32,
         /// Of UDP.
         udp_port: u16,
-        /// Bytes of datagrams that may wait in it: no larger window is of use.
+        /// Its buffer, as the kernel says it: for [`Agreed::buffer_bytes`].
         buffer_bytes: u32,
     },
     /// The publisher sends nothing more by the agent's port.
@@ -137,6 +137,8 @@ pub struct Agreed {
     pub window_bytes: u32,
     /// Longest message.
     pub message_bytes_max: u32,
+    /// Of the receiver's socket, as it said.
+    pub buffer_bytes: u32,
     /// Silence after which the peer is gone.
     pub unreachable_ns: u64,
     /// Round trip until one is measured.
@@ -163,6 +165,7 @@ impl Agreed {
             initial_rtt_ns: self.initial_rtt_ns,
             // One call with segments.
             burst_bytes: 1 << 16,
+            buffer_bytes: self.buffer_bytes,
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::ops::Range;
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 use hythe_node::{Sample, TrustPeers};
 use hythe_packets::{Acknowledged, Checksum, Fault, HEADER_BYTES, Sender, Settings};
@@ -128,6 +129,16 @@ impl Sending {
         }
         self.flush(now_ns);
         Ok(())
+    }
+
+    /// Does something wait for the window, for the pace, or for the kernel? It goes on with what
+    /// comes back.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.run.is_empty() || self.next.is_some() || self.sender.has_unsent()
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 
     /// When a turn is due at the latest.

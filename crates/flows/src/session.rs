@@ -30,6 +30,8 @@ use crate::unix::Connection;
 const LOOK: Duration = Duration::from_millis(10);
 /// And this often while there are none.
 const IDLE: Duration = Duration::from_secs(10);
+/// A flow that is held up is left to the process's own calls for so long.
+const GRACE: Duration = Duration::from_micros(200);
 /// What was sent by flows is waited for so long when the process leaves.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_LOOK: Duration = Duration::from_millis(1);
@@ -41,6 +43,8 @@ pub(crate) struct Session {
     connection: Connection,
     woken: rustix::fd::OwnedFd,
     state: Mutex<State>,
+    /// Flows may be held up.
+    has_held_up: AtomicBool,
     is_over: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -69,6 +73,7 @@ impl Session {
             connection,
             woken: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             state: Mutex::default(),
+            has_held_up: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             thread: Mutex::default(),
         });
@@ -145,6 +150,33 @@ impl Session {
         });
     }
 
+    /// A flow is held up from now on.
+    pub(crate) fn note_held_up(&self) {
+        self.has_held_up.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Turns flows that are held up: for calls of the process that wait for something else.
+    #[inline]
+    pub(crate) fn help_held_up(&self) {
+        if self.has_held_up.load(Ordering::Relaxed) {
+            self.turn_held_up();
+        }
+    }
+
+    #[cold]
+    fn turn_held_up(&self) {
+        let flows = self.lock().sending.clone();
+        let mut held_up = flows.iter().filter(|flow| flow.is_held_up()).peekable();
+        if held_up.peek().is_none() {
+            self.has_held_up.store(false, Ordering::Relaxed);
+        }
+        let now_ns = monotonic_ns();
+        held_up.for_each(|flow| {
+            flow.help(now_ns);
+        });
+    }
+
     /// Has the thread look.
     pub(crate) fn wake(&self) {
         let _ = rustix::io::write(&self.woken, &1_u64.to_ne_bytes());
@@ -187,11 +219,7 @@ impl Session {
     fn run(&self) {
         let mut timeout = IDLE;
         while !self.is_over() {
-            let mut files = [
-                PollFd::new(&self.connection, PollFlags::IN),
-                PollFd::new(&self.woken, PollFlags::IN),
-            ];
-            let _ = hythe_sys::wait::poll_or_sleep(&mut files, timeout);
+            self.sleep(timeout);
             let _ = rustix::io::read(&self.woken, &mut [0; 8]);
             if let Err(error) = self.take_messages() {
                 tracing::debug!(%error, "lost the agent of this host");
@@ -213,6 +241,28 @@ impl Session {
             flow.end("the agent of this host is gone");
             self.announce(flow.id);
         }
+    }
+
+    /// Sleeps until the agent says something, or a flow that is held up may go on.
+    fn sleep(&self, timeout: Duration) {
+        let now_ns = monotonic_ns();
+        let mut held_up = self.lock().sending.clone();
+        held_up.retain(|flow| flow.is_held_up());
+        let timeout = match held_up.is_empty() {
+            true => timeout,
+            false => timeout.min(GRACE),
+        };
+        held_up.retain(|flow| flow.neglected_ns(now_ns) >= GRACE.as_nanos() as u64);
+        let mut files = vec![
+            PollFd::new(&self.connection, PollFlags::IN),
+            PollFd::new(&self.woken, PollFlags::IN),
+        ];
+        files.extend(
+            held_up
+                .iter()
+                .map(|flow| PollFd::new(&flow.socket, PollFlags::IN)),
+        );
+        let _ = hythe_sys::wait::poll_or_sleep(&mut files, timeout);
     }
 
     fn take_messages(&self) -> io::Result<()> {
@@ -248,7 +298,7 @@ impl Session {
             .and_then(|socket| socket.address().map(|address| (socket, address.port())));
         match opened {
             Ok((socket, udp_port)) => {
-                let buffer_bytes = socket.capacity();
+                let buffer_bytes = socket.buffer_bytes();
                 self.lock().opened.insert(flow, (role, socket));
                 self.tell(&FromProcess::Ready {
                     flow,
@@ -286,7 +336,8 @@ impl Session {
             Role::Send { host_port, .. } => {
                 let half = Sending::new(socket, settings).map_err(|fault| fault.to_string())?;
                 let limits = (agreed.block_ms, agreed.message_bytes_max);
-                let flow = SendingFlow::new(id, PortIndex(host_port), limits, half);
+                let flow = SendingFlow::new(id, PortIndex(host_port), limits, half)
+                    .map_err(|error| error.to_string())?;
                 self.lock().sending.push(Arc::new(flow));
             }
             Role::Receive { host, .. } => {

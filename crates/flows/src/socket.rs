@@ -2,18 +2,15 @@
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use hythe_packets::ACKNOWLEDGEMENT_BYTES_MAX;
-use hythe_sys::udp_receive::{self, BATCH_BYTES, MESSAGES_MAX, Message};
+use hythe_sys::udp_receive::{self, BATCH_BYTES};
 use hythe_sys::udp_send;
 use rustix::net::sockopt;
 
 /// Of each direction; the kernel grants what its limit permits.
 const BUFFER_BYTES: usize = 4 << 20;
-/// Batches of datagrams that one call takes.
-const BATCHES: usize = 4;
 
 /// The socket of one end of a flow.
 #[derive(Debug)]
@@ -36,31 +33,17 @@ pub(crate) enum Passed {
 
 /// Where datagrams are received, before it is known where they belong.
 #[derive(Debug)]
-pub(crate) struct Buffer {
-    bytes: Vec<u8>,
-    part: NonZeroUsize,
-    messages: Vec<Message>,
-}
+pub(crate) struct Buffer(Vec<u8>);
 
 impl Buffer {
     /// For datagrams that the kernel joins.
     pub(crate) fn for_batches() -> Self {
-        const PART: NonZeroUsize = NonZeroUsize::new(BATCH_BYTES).unwrap();
-        Self::new(PART, BATCHES)
+        Self(vec![0; BATCH_BYTES])
     }
 
-    /// For short ones.
+    /// For one short one at a time.
     pub(crate) fn for_acknowledgements() -> Self {
-        const PART: NonZeroUsize = NonZeroUsize::new(ACKNOWLEDGEMENT_BYTES_MAX).unwrap();
-        Self::new(PART, MESSAGES_MAX)
-    }
-
-    fn new(part: NonZeroUsize, count: usize) -> Self {
-        Self {
-            bytes: vec![0; count * part.get()],
-            part,
-            messages: vec![Message::NONE; count],
-        }
+        Self(vec![0; ACKNOWLEDGEMENT_BYTES_MAX])
     }
 }
 
@@ -94,10 +77,9 @@ impl FlowSocket {
         Ok(self.socket.try_clone()?.into())
     }
 
-    /// Bytes of datagrams that may wait in it, at least.
-    pub(crate) fn capacity(&self) -> u32 {
-        // Twice what was asked for, since the kernel counts its own overhead with it.
-        let granted = sockopt::socket_recv_buffer_size(&self.socket).unwrap_or(0) / 4;
+    /// What the kernel keeps until it is read, by its own reckoning.
+    pub(crate) fn buffer_bytes(&self) -> u32 {
+        let granted = sockopt::socket_recv_buffer_size(&self.socket).unwrap_or(0);
         u32::try_from(granted).unwrap_or(u32::MAX)
     }
 
@@ -142,28 +124,22 @@ impl FlowSocket {
         }
     }
 
-    /// Gives each datagram that has come to `take`, by one call. False: none had come.
+    /// Gives each datagram that has come to `take`: one, or those that the kernel has joined.
+    /// False: none had come.
     pub(crate) fn receive<E>(
         &self,
-        buffer: &mut Buffer,
-        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+        Buffer(bytes): &mut Buffer,
+        take: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<bool, E> {
-        let Buffer {
-            bytes,
-            part,
-            messages,
-        } = buffer;
-        // What the kernel says of earlier datagrams, that nobody was there for instance, is no
-        // datagram: the flow's own time-outs judge.
-        let received =
-            udp_receive::receive(&self.socket, bytes, *part, messages).unwrap_or_default();
-        for (message, bytes) in messages[..received].iter().zip(bytes.chunks(part.get())) {
-            let datagrams = bytes[..message.bytes].chunks(message.segment_bytes.max(1));
-            for datagram in datagrams {
-                take(datagram)?;
+        match udp_receive::receive_one(&self.socket, bytes) {
+            Ok(Some((length, segment))) => {
+                let datagrams = bytes[..length].chunks(segment.max(1));
+                datagrams.map(take).collect::<Result<(), E>>().map(|()| true)
             }
+            // What the kernel says of earlier datagrams, that nobody was there for instance, is no
+            // datagram: the flow's own time-outs judge.
+            Ok(None) | Err(_) => Ok(false),
         }
-        Ok(received > 0)
     }
 }
 

@@ -9,6 +9,7 @@ use hythe_pool::ConnectionInfo;
 
 use crate::flow::ReceivingFlow;
 use crate::receiving::Entry;
+use crate::session::Session;
 
 /// A wait for a flow looks again after this long, whatever wakes.
 pub(crate) const NAP: Duration = Duration::from_millis(100);
@@ -19,6 +20,7 @@ const NAP_MIN: Duration = Duration::from_micros(200);
 #[derive(Debug)]
 pub(crate) struct FlowSource {
     participant: Arc<Participant>,
+    session: Arc<Session>,
     flow: Arc<ReceivingFlow>,
     capacity: u32,
     /// Queues of the agent, with what was taken from each: what the publisher sent by it before is
@@ -29,11 +31,13 @@ pub(crate) struct FlowSource {
 impl FlowSource {
     pub(crate) fn new(
         participant: &Arc<Participant>,
+        session: &Arc<Session>,
         flow: &Arc<ReceivingFlow>,
         capacity: u32,
     ) -> Self {
         Self {
             participant: Arc::clone(participant),
+            session: Arc::clone(session),
             flow: Arc::clone(flow),
             capacity,
             before: None,
@@ -78,7 +82,10 @@ impl Source for FlowSource {
         match self.flow.take(now_ns) {
             Some(Entry::Sample(_, sample)) => Polled::Taken(taken(sample)),
             Some(Entry::Missed(messages)) => Polled::Missed(messages),
-            None => Polled::Nothing,
+            None => {
+                self.session.help_held_up();
+                Polled::Nothing
+            }
         }
     }
 

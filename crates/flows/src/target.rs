@@ -7,7 +7,7 @@ use hythe_node::hop::{Message, Participant, Sent, Target, TargetState, WaitPlan,
 use hythe_node::{NodeError, monotonic_ns};
 use hythe_pool::PortIndex;
 
-use crate::flow::{Pushed, SendingFlow};
+use crate::flow::{Flushed, Pushed, SendingFlow};
 use crate::session::Session;
 
 /// What frees capacity comes over the network, and wakes nobody: a wait looks this often.
@@ -91,8 +91,12 @@ impl Target for FlowTarget {
 
     fn wake(&mut self) -> TargetState {
         match self.flow.flush(monotonic_ns()) {
-            true => TargetState::Open,
-            false => TargetState::Closed,
+            Flushed::Open => TargetState::Open,
+            Flushed::HeldUp => {
+                self.session.note_held_up();
+                TargetState::Open
+            }
+            Flushed::Over => TargetState::Closed,
         }
     }
 
