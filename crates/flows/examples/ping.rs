@@ -104,7 +104,7 @@ fn show(name: &str, mut times: Vec<u64>) {
 }
 
 fn main() {
-    let rounds = 5000;
+    let rounds = std::env::args().nth(1).map_or(5000, |n| n.parse().unwrap()); if rounds > 5000 { show("flows", flows(64, true, rounds)); return; }
     for _ in 0..2 {
         for spin in [true, false] {
             show(&format!("floor spin={spin}"), floor(64, spin, rounds));

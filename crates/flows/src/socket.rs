@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use hythe_packets::ACKNOWLEDGEMENT_BYTES_MAX;
+use hythe_packets::{ACKNOWLEDGEMENT_BYTES_MAX, datagram_bytes};
 use hythe_sys::udp_receive::{self, BATCH_BYTES};
 use hythe_sys::udp_send;
 use rustix::net::sockopt;
@@ -124,21 +124,23 @@ impl FlowSocket {
         }
     }
 
-    /// Gives each datagram that has come to `take`: one, or those that the kernel has joined.
-    /// False: none had come.
+    /// Gives each datagram that has come to `take`: one, or those that the kernel has joined, which
+    /// are as long as the first says, but for the last. False: none had come.
     pub(crate) fn receive<E>(
         &self,
         Buffer(bytes): &mut Buffer,
         take: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<bool, E> {
-        match udp_receive::receive_one(&self.socket, bytes) {
-            Ok(Some((length, segment))) => {
-                let datagrams = bytes[..length].chunks(segment.max(1));
-                datagrams.map(take).collect::<Result<(), E>>().map(|()| true)
+        match self.socket.recv(bytes) {
+            Ok(length) => {
+                let joined = &bytes[..length];
+                let datagrams = joined.chunks(datagram_bytes(joined));
+                datagrams.map(take).collect::<Result<(), E>>()?;
+                Ok(true)
             }
             // What the kernel says of earlier datagrams, that nobody was there for instance, is no
             // datagram: the flow's own time-outs judge.
-            Ok(None) | Err(_) => Ok(false),
+            Err(_) => Ok(false),
         }
     }
 }

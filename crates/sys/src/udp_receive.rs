@@ -206,50 +206,6 @@ pub fn receive(
     Ok(received)
 }
 
-/// Takes one datagram, or several that the kernel has joined. Returns its length, and that of each
-/// datagram in it, of which the last may be shorter; `None` if none waits. As [`receive`] where
-/// neither source nor time is of interest, and each call is to cost little.
-///
-/// # Errors
-///
-/// What `recvmsg` says.
-pub fn receive_one(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Option<(usize, usize)>> {
-    let mut control = [0_u64; CONTROL_WORDS];
-    let mut vector = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: buffer.len(),
-    };
-    // SAFETY: all bytes zero are a valid value: null pointers and lengths of zero.
-    let mut header: libc::msghdr = unsafe { mem::zeroed() };
-    header.msg_iov = &raw mut vector;
-    header.msg_iovlen = 1;
-    header.msg_control = control.as_mut_ptr().cast();
-    header.msg_controllen = size_of_val(&control) as _;
-    // SAFETY: the header points to a vector and control words that are valid for writes of the
-    // lengths beside them and live through the call. Nothing is kept.
-    let received = unsafe {
-        libc::recvmsg(
-            socket.as_fd().as_raw_fd(),
-            &raw mut header,
-            libc::MSG_DONTWAIT,
-        )
-    };
-    let Ok(bytes) = usize::try_from(received) else {
-        let error = io::Error::last_os_error();
-        return if is_nothing(&error) { Ok(None) } else { Err(error) };
-    };
-    let mut message = Message {
-        bytes,
-        segment_bytes: bytes,
-        ..Message::NONE
-    };
-    let used = header.msg_controllen as usize;
-    if used > 0 {
-        read_controls(&control, used, &mut message);
-    }
-    Ok(Some((message.bytes, message.segment_bytes)))
-}
-
 fn is_nothing(error: &io::Error) -> bool {
     let kind = error.kind();
     kind == io::ErrorKind::WouldBlock || kind == io::ErrorKind::Interrupted
