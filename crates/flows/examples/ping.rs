@@ -51,7 +51,7 @@ fn floor(bytes: usize, spin: bool, rounds: u32) -> Vec<u64> {
 fn flows(bytes: usize, spin: bool, rounds: u32) -> Vec<u64> {
     let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 });
     let mut pair = Pair::new();
-    let mut ping = pair.flow(&options, agreed(32), |a, b| (a, b));
+    let mut ping = pair.flow(&options, agreed(32), support::direct);
     let mut pong = pair.flow_back(&options, agreed(32));
     ping.publish(&pair.a.node, &[1]);
     ping.go(&mut pair.a);
@@ -100,18 +100,27 @@ fn flows(bytes: usize, spin: bool, rounds: u32) -> Vec<u64> {
 
 fn show(name: &str, mut times: Vec<u64>) {
     times.sort_unstable();
-    println!("{name}: p10 {} p50 {} min {}", times[times.len() / 10], times[times.len() / 2], times[0]);
+    println!(
+        "{name}: p10 {} p50 {} min {}",
+        times[times.len() / 10],
+        times[times.len() / 2],
+        times[0]
+    );
 }
 
 fn main() {
-    let rounds = std::env::args().nth(1).map_or(5000, |n| n.parse().unwrap()); if rounds > 5000 { show("flows", flows(64, true, rounds)); return; }
+    let rounds = std::env::args().nth(1).map_or(5000, |n| n.parse().unwrap());
+    if rounds > 5000 {
+        show("flows", flows(64, true, rounds));
+        return;
+    }
     for _ in 0..2 {
         for spin in [true, false] {
             show(&format!("floor spin={spin}"), floor(64, spin, rounds));
             show(&format!("flows spin={spin}"), flows(64, spin, rounds));
         }
     }
-    for size in [4096, 65536, 1<<20] {
+    for size in [4096, 65536, 1 << 20] {
         show(&format!("flows {size}"), flows(size, true, 300));
     }
 }

@@ -38,21 +38,31 @@ struct Whole {
 
 /// What waits for the subscriber.
 #[derive(Debug)]
-struct Queue {
-    entries: VecDeque<Entry>,
+struct Queue<T = Sample> {
+    entries: VecDeque<Entry<T>>,
     depth: usize,
     policy: PortPolicy,
     samples: usize,
 }
 
 #[derive(Debug)]
-pub(crate) enum Entry {
-    Sample(u64, Sample),
+pub(crate) enum Entry<T = Sample> {
+    Sample(u64, T),
     Missed(u32),
 }
 
-impl Queue {
-    fn push(&mut self, number: u64, sample: Sample) {
+impl<T> Queue<T> {
+    fn new(depth: u32, policy: PortPolicy) -> Self {
+        let depth = depth as usize;
+        Self {
+            entries: VecDeque::with_capacity(depth),
+            depth,
+            policy,
+            samples: 0,
+        }
+    }
+
+    fn push(&mut self, number: u64, sample: T) {
         if self.samples < self.depth {
             self.samples += 1;
             self.entries.push_back(Entry::Sample(number, sample));
@@ -92,7 +102,7 @@ impl Queue {
         self.entries.push_front(Entry::Missed(missed));
     }
 
-    fn pop(&mut self) -> Option<Entry> {
+    fn pop(&mut self) -> Option<Entry<T>> {
         let entry = self.entries.pop_front()?;
         self.samples -= usize::from(matches!(entry, Entry::Sample(..)));
         Some(entry)
@@ -118,12 +128,7 @@ impl Receiving {
             participant: Arc::clone(participant),
             socket,
             receiver: Receiver::new(settings)?,
-            queue: Queue {
-                entries: VecDeque::with_capacity(depth as usize),
-                depth: depth as usize,
-                policy,
-                samples: 0,
-            },
+            queue: Queue::new(depth, policy),
             filling: VecDeque::with_capacity(settings.window.messages as usize),
             first: 0,
             stuck: None,
@@ -235,5 +240,47 @@ impl Receiving {
     fn accept(&mut self, now_ns: u64) {
         let through = self.queue.oldest().unwrap_or(self.first);
         self.receiver.accept(now_ns, through);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of so many messages; `Err`: so many are missing.
+    fn left(policy: PortPolicy, messages: u64) -> (Option<u64>, Vec<Result<u64, u32>>) {
+        let mut queue = Queue::new(3, policy);
+        (0..messages).for_each(|number| queue.push(number, ()));
+        let oldest = queue.oldest();
+        let entries = std::iter::from_fn(|| queue.pop()).map(|entry| match entry {
+            Entry::Sample(number, ()) => Ok(number),
+            Entry::Missed(missed) => Err(missed),
+        });
+        (oldest, entries.collect())
+    }
+
+    #[test]
+    fn a_policy_keeps_the_first_or_the_last_and_counts_the_others_in_their_place() {
+        let (newest, oldest) = (PortPolicy::DropNewest, PortPolicy::EvictOldest);
+        for policy in [newest, oldest] {
+            assert_eq!(left(policy, 0), (None, vec![]));
+            assert_eq!(left(policy, 3), (Some(0), vec![Ok(0), Ok(1), Ok(2)]));
+        }
+        let kept = vec![Ok(0), Ok(1), Ok(2), Err(4)];
+        assert_eq!(left(newest, 7), (Some(0), kept));
+        let kept = vec![Err(4), Ok(4), Ok(5), Ok(6)];
+        assert_eq!(left(oldest, 7), (Some(4), kept));
+    }
+
+    #[test]
+    fn a_queue_takes_again_what_it_has_space_for() {
+        let mut queue = Queue::new(2, PortPolicy::DropNewest);
+        (0..4).for_each(|number| queue.push(number, ()));
+        assert!(matches!(queue.pop(), Some(Entry::Sample(0, ()))));
+        queue.push(4, ());
+        assert!(matches!(queue.pop(), Some(Entry::Sample(1, ()))));
+        assert!(matches!(queue.pop(), Some(Entry::Missed(2))));
+        assert!(matches!(queue.pop(), Some(Entry::Sample(4, ()))));
+        assert!(queue.pop().is_none());
     }
 }

@@ -133,7 +133,12 @@ impl Transport for Flows {
                     .is_some_and(|source| source.is_of(&flow))
             });
             if !is_known {
-                find.add(Box::new(FlowSource::new(&participant, &session, &flow, depth)));
+                find.add(Box::new(FlowSource::new(
+                    &participant,
+                    &session,
+                    &flow,
+                    depth,
+                )));
             }
         }
         Ok(())

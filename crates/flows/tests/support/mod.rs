@@ -1,5 +1,7 @@
 //! Two pools of one machine, as if of two hosts, and a test in the place of both agents.
 
+pub mod relay;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -88,7 +90,8 @@ pub struct Flow {
     pub number: u32,
     pub publisher: Publisher,
     pub subscriber: Subscriber,
-    _host_subscriber: Subscriber,
+    /// What the publisher sends by the agent's port comes here.
+    pub host_subscriber: Subscriber,
     _host_publisher: Publisher,
 }
 
@@ -118,7 +121,7 @@ impl Pair {
     }
 
     /// A publisher of `a`, a subscriber of `b`, and a flow that has begun; `relay` may stand
-    /// between their sockets: it is given both ports, and says where each sends to.
+    /// between their sockets: it is given both ports, and says what each is connected to.
     pub fn flow(
         &mut self,
         options: &SubscriberOptions,
@@ -130,8 +133,13 @@ impl Pair {
 
     /// The same the other way.
     pub fn flow_back(&mut self, options: &SubscriberOptions, agreed: Agreed) -> Flow {
-        connect(&mut self.b, &mut self.a, 2, options, agreed, |from, to| (from, to))
+        connect(&mut self.b, &mut self.a, 2, options, agreed, direct)
     }
+}
+
+/// No relay.
+pub fn direct(sending: u16, receiving: u16) -> (u16, u16) {
+    (receiving, sending)
 }
 
 fn connect(
@@ -169,7 +177,8 @@ fn connect(
         host: to.host.index().0,
     }));
     let (sending, receiving) = (from.ready(), to.ready());
-    let (back, way) = relay(sending, receiving);
+    // Of the sender's socket and of the receiver's: what each is connected to.
+    let (way, back) = relay(sending, receiving);
     let begin = |port: u16| FromAgent::Begin {
         flow,
         peer: (address, port).into(),
@@ -181,7 +190,7 @@ fn connect(
         number: flow,
         publisher,
         subscriber,
-        _host_subscriber: host_subscriber,
+        host_subscriber,
         _host_publisher: host_publisher.expect("opens"),
     };
     flow.until_begun(from)
@@ -216,7 +225,9 @@ impl Flow {
     pub fn publish(&mut self, node: &Node, bytes: &[u8]) -> hythe_node::Published {
         let mut lease = node.lease(bytes.len()).expect("a slot");
         lease.write(0, bytes);
-        self.publisher.publish(lease, bytes.len()).expect("published")
+        self.publisher
+            .publish(lease, bytes.len())
+            .expect("published")
     }
 
     pub fn take(&mut self) -> Vec<u8> {
