@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use hythe_node::hop::HostAgent;
+
 use super::options::AgentOptions;
+use crate::error::ClusterError;
 use crate::{Carrier, HostName, Losses, Refusal, Right, Rights};
 
 /// What all threads of an agent share.
@@ -17,22 +20,31 @@ pub(crate) struct Context {
     pub(crate) carrier: Arc<dyn Carrier>,
     rights: RwLock<Rights>,
     stops: AtomicBool,
-    /// The ends or the wants of a session have changed.
-    pub(crate) changes: Signal,
+    /// Rung when ends of this pool change.
+    pub(crate) pool_agent: HostAgent,
+    /// Raised when a session has changed.
+    changes: AtomicU32,
+    /// All sessions have.
+    all_changed: AtomicBool,
     /// Connections that were refused.
     pub(crate) refused: AtomicU64,
 }
 
 impl Context {
-    pub(crate) fn new(options: AgentOptions, carrier: Arc<dyn Carrier>) -> Self {
-        Self {
+    pub(crate) fn new(
+        options: AgentOptions,
+        carrier: Arc<dyn Carrier>,
+    ) -> Result<Self, ClusterError> {
+        Ok(Self {
+            pool_agent: HostAgent::join(&options.pool)?,
             rights: RwLock::new(options.rights.clone()),
             options,
             carrier,
             stops: AtomicBool::new(false),
-            changes: Signal::default(),
+            changes: AtomicU32::new(0),
+            all_changed: AtomicBool::new(false),
             refused: AtomicU64::new(0),
-        }
+        })
     }
 
     /// May this host do that here?
@@ -48,12 +60,30 @@ impl Context {
 
     pub(crate) fn set_rights(&self, rights: Rights) {
         *self.rights.write().unwrap_or_else(PoisonError::into_inner) = rights;
-        self.changes.raise();
+        self.all_changed.store(true, Ordering::Release);
+        self.note_change();
+    }
+
+    /// A session has changed, or all have: wakes the thread that looks at the pool. Call behind the
+    /// mark of what has.
+    pub(crate) fn note_change(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+        self.pool_agent.wake();
+    }
+
+    /// Moves with each change of a session.
+    pub(crate) fn changes(&self) -> u32 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Have all sessions changed since this was last asked?
+    pub(crate) fn take_all_changed(&self) -> bool {
+        self.all_changed.swap(false, Ordering::Acquire)
     }
 
     pub(crate) fn stop(&self) {
         self.stops.store(true, Ordering::Release);
-        self.changes.raise();
+        self.pool_agent.wake();
     }
 
     /// Is the agent to stop?

@@ -42,13 +42,13 @@ impl Agent {
     /// Starts an agent: it connects to the hosts that `directory` shows, by `carrier`.
     ///
     /// # Errors
-    /// A thread cannot be started.
+    /// The pool has no place for one more participant; a thread cannot be started.
     pub fn start(
         options: AgentOptions,
         carrier: Arc<dyn Carrier>,
         directory: Arc<dyn Directory>,
     ) -> Result<Self, ClusterError> {
-        let context = Arc::new(Context::new(options, carrier));
+        let context = Arc::new(Context::new(options, carrier)?);
         let mut agent = Self {
             hosts: Arc::default(),
             threads: Vec::new(),

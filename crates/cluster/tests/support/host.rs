@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_cluster::{Agent, AgentOptions, HostName, HostState, HostStatus, Rights};
-use hythe_node::{Node, Pool, PoolOptions};
+use hythe_node::{MemberKind, Node, Pool, PoolOptions};
 
 use super::carrier::TcpCarrier;
 use super::directory::StaticDirectory;
@@ -87,11 +87,13 @@ impl TestHost {
         status.is_some_and(|status| status.state == HostState::Connected)
     }
 
-    /// Every slot is free, nobody is left but `members`, and all adds up.
+    /// Every slot is free, nobody is left but `members` and the agent, and all adds up.
     pub(crate) fn is_settled(&self, members: usize) -> bool {
         let seen = self.pool.snapshot();
         let audit = &seen.audit;
-        seen.members.len() == members && audit.mismatches.is_empty() && audit.free == audit.slots
+        let others = seen.members.iter();
+        let others = others.filter(|member| member.kind != MemberKind::HostAgent);
+        others.count() == members && audit.mismatches.is_empty() && audit.free == audit.slots
     }
 
     pub(crate) fn assert_settled(&self, members: usize) {

@@ -54,6 +54,8 @@ pub(crate) struct Session {
     /// `None` once the session is over.
     node: Mutex<Option<Node>>,
     is_over: AtomicBool,
+    /// What it wants or carries has changed since the pool was last looked at.
+    is_changed: AtomicBool,
     reason: Mutex<String>,
     outbox: Outbox,
     channels: Mutex<Channels>,
@@ -94,6 +96,7 @@ impl Session {
             began: Instant::now(),
             node: Mutex::new(Some(node)),
             is_over: AtomicBool::new(false),
+            is_changed: AtomicBool::new(false),
             reason: Mutex::default(),
             outbox: Outbox::default(),
             channels: Mutex::default(),
@@ -108,7 +111,7 @@ impl Session {
     /// Carries the session until it ends, and cleans up behind it: when this returns, nobody in the
     /// pool stands for the host any more. Says why it ended.
     pub(crate) fn run(self: &Arc<Self>, connection: Connection) -> String {
-        self.context.changes.raise();
+        self.note_change();
         let error = control::run(self, connection);
         self.end(&error.to_string());
         self.threads.wait_until_empty();
@@ -131,7 +134,6 @@ impl Session {
         self.outbox.close();
         lock(&self.channels).close_all();
         self.wake();
-        self.context.changes.raise();
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -150,6 +152,17 @@ impl Session {
         if let Some(node) = &*lock(&self.node) {
             hop::wake(node.pool(), node.index());
         }
+    }
+
+    /// What is wanted or carried has changed: the thread that looks at the pool sees to it.
+    fn note_change(&self) {
+        self.is_changed.store(true, Ordering::Release);
+        self.context.note_change();
+    }
+
+    /// Has it changed since this was last asked?
+    pub(crate) fn take_changed(&self) -> bool {
+        self.is_changed.swap(false, Ordering::Acquire)
     }
 
     /// The ends on this host are these now: tells the other side, and opens and closes streams.

@@ -65,7 +65,7 @@ pub(in crate::agent::session) fn run(
         }
     }
     stream.close();
-    session.context.changes.raise();
+    session.note_change();
 }
 
 pub(super) struct Reading<'a> {

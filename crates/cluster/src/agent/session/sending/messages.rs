@@ -18,6 +18,8 @@ use crate::status::ChannelState;
 /// Ports of one stream at a time. A publisher that makes no call stays at an earlier one; beyond
 /// these a stronger one waits until it does.
 const PORTS_MAX: usize = 4;
+/// Messages that are counted when a stream ends before them: publishers may go on meanwhile.
+const DISCARDED_MAX: u64 = 4096;
 
 /// Messages of publishers.
 pub(super) struct Messages {
@@ -173,6 +175,17 @@ impl Source for Messages {
             lock(&stream.publishers).follow(origin);
         }
         Ok(Some(Step::Send(sample, origin)))
+    }
+
+    fn discard(&mut self) -> u64 {
+        let mut discarded = 0;
+        while discarded < DISCARDED_MAX
+            && let Ok(Some(index)) = self.take()
+        {
+            self.ports[index].waiting = None;
+            discarded += 1;
+        }
+        discarded
     }
 
     fn take_dropped(&mut self) -> u64 {

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use hythe_node::Sample;
 
+use self::messages::Messages;
 use self::publishers::PublisherNumbers;
 use super::{Session, lock};
 use crate::carrier::{ConnectionReceiver, Received};
@@ -78,11 +79,13 @@ struct State {
 }
 
 impl SendingStream {
-    /// Starts the thread of a stream.
+    /// Starts the thread of a stream. With `is_early` its port is open when this returns: what is
+    /// published from then on waits until the other side has accepted the stream.
     pub(super) fn start(
         session: &Arc<Session>,
         opening: Opening,
         want: &Want,
+        is_early: bool,
     ) -> Result<Arc<Self>, ClusterError> {
         let stream = Arc::new(Self {
             opening,
@@ -101,11 +104,13 @@ impl SendingStream {
             messages: AtomicU64::new(0),
             payload_bytes: AtomicU64::new(0),
         });
+        // Why it cannot be opened is said when it is tried again.
+        let early = is_early.then(|| Messages::new(session, &stream).ok());
         let (carried, session) = (Arc::clone(&stream), Arc::clone(session));
         let member = session.threads.enter();
         hythe_sys::wait::spawn("hythe-host-send", move || {
-            carry::run(&session, &carried);
-            session.context.changes.raise();
+            carry::run(&session, &carried, early.flatten());
+            session.note_change();
             drop(member);
         })?;
         Ok(stream)
