@@ -141,6 +141,15 @@ pub fn note_missed(publisher: &mut Publisher, messages: u32) -> Result<(), NodeE
     publisher.note_missed(messages)
 }
 
+/// From now on a publisher keeps as many samples for later subscribers as this, if that is more
+/// than [before](crate::PublisherOptions::history).
+///
+/// # Errors
+/// [`NodeError::HistoryTooLong`], [`NodeError::ForkedCopy`].
+pub fn extend_history(publisher: &mut Publisher, samples: u32) -> Result<(), NodeError> {
+    publisher.extend_history(samples)
+}
+
 /// As [`Client::request`], without waiting: the lease comes back where no server takes it now, or
 /// too many requests are open. The bell rings when a server has taken one, or changes.
 ///

@@ -328,6 +328,14 @@ impl Publisher {
         self.shared().pool().unless_lost(finished)
     }
 
+    /// Keeps as many samples as this from now on, if that is more than before.
+    pub(crate) fn extend_history(&mut self, samples: u32) -> Result<(), NodeError> {
+        history::check(samples)?;
+        self.shared().check_original()?;
+        self.history.extend(&self.port.shared, samples);
+        Ok(())
+    }
+
     /// The counters of this port.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {

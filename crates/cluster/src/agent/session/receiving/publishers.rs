@@ -83,10 +83,14 @@ impl Publishers {
         }
     }
 
-    /// Connects to subscribers that have come.
-    pub(super) fn show_new_subscribers(&mut self, _history: u32) {
+    /// Connects to subscribers that have come, who want so much history: those get what is kept,
+    /// and as much is kept from now on.
+    pub(super) fn show_new_subscribers(&mut self, history: u32) {
+        let history = history.min(HISTORY_MAX);
+        self.options = self.options.clone().history(history);
         for publisher in self.by_number.values_mut() {
-            if let Err(error) = publisher.subscribers() {
+            let shown = publisher.subscribers();
+            if let Err(error) = shown.and(hop::extend_history(publisher, history)) {
                 tracing::warn!(channel = self.channel, %error, "a subscriber gets no history");
             }
         }
