@@ -148,17 +148,26 @@ pub(crate) struct LossCounts {
     pub(crate) not_sent: Count,
     pub(crate) unconfirmed: Count,
     pub(crate) no_slot: Count,
+    pub(crate) beyond_share: Count,
     pub(crate) too_long: Count,
     pub(crate) not_delivered: Count,
     pub(crate) reconnections: Count,
 }
 
 impl LossCounts {
+    /// Counts what was refused because the host has its share of the pool.
+    pub(crate) fn note_refusal(&self, error: &ClusterError) {
+        if let ClusterError::Share { .. } = error {
+            self.beyond_share.add(1);
+        }
+    }
+
     pub(crate) fn now(&self) -> Losses {
         Losses {
             not_sent: self.not_sent.now(),
             unconfirmed: self.unconfirmed.now(),
             no_slot: self.no_slot.now(),
+            beyond_share: self.beyond_share.now(),
             too_long: self.too_long.now(),
             not_delivered: self.not_delivered.now(),
             reconnections: self.reconnections.now(),

@@ -38,9 +38,20 @@ impl TestHost {
         host
     }
 
+    /// With the tables of a small device.
+    pub(crate) fn small(name: &str) -> Self {
+        let mut host = Self::without_agent_in(name, PoolOptions::small);
+        host.start(ALL, LEASE);
+        host
+    }
+
     pub(crate) fn without_agent(name: &str) -> Self {
+        Self::without_agent_in(name, |options| options.bytes(16 << 20))
+    }
+
+    fn without_agent_in(name: &str, options: fn(PoolOptions) -> PoolOptions) -> Self {
         let root = Root::new();
-        let options = PoolOptions::new("test").root(root.path()).bytes(16 << 20);
+        let options = options(PoolOptions::new("test").root(root.path()));
         let name: HostName = name.parse().expect("a name");
         Self {
             agent: None,

@@ -158,7 +158,9 @@ impl Channels {
             let failed = sending.stream.failure().is_some();
             if failed && sending.retry.is_none() {
                 sending.retry = Some(Instant::now() + RETRY);
-                self.failed.insert(key.clone());
+                if !sending.stream.is_without_port() {
+                    self.failed.insert(key.clone());
+                }
             }
             let is_due = sending.retry.is_none_or(|retry| Instant::now() >= retry);
             !(sending.stream.has_ended() && is_due)

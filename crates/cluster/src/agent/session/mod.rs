@@ -12,6 +12,7 @@ mod outbox;
 mod receiving;
 mod requests;
 mod sending;
+mod share;
 mod window;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

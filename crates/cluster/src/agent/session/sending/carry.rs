@@ -51,7 +51,15 @@ struct Carrying<'a> {
 
 /// Carries a stream until it ends, over as many connections as it takes. Where its port was opened
 /// beforehand, that is `early`.
-pub(super) fn run(session: &Arc<Session>, stream: &SendingStream, early: Option<Messages>) {
+pub(super) fn run(
+    session: &Arc<Session>,
+    stream: &SendingStream,
+    early: Result<Option<Messages>, ClusterError>,
+) {
+    let (early, failed) = match early {
+        Ok(early) => (early, None),
+        Err(error) => (None, Some(error)),
+    };
     let mut carrying = Carrying {
         session,
         stream,
@@ -63,7 +71,7 @@ pub(super) fn run(session: &Arc<Session>, stream: &SendingStream, early: Option<
             _ => 0,
         },
     };
-    let ended = carrying.carry();
+    let ended = failed.map_or_else(|| carrying.carry(), Err);
     stream.close();
     carrying.settle();
     drop(carrying);
@@ -72,6 +80,7 @@ pub(super) fn run(session: &Arc<Session>, stream: &SendingStream, early: Option<
     if let Err(error) = ended {
         state.how = ChannelState::Refused;
         state.reason = error.to_string();
+        session.record.losses.note_refusal(&error);
     }
 }
 

@@ -10,7 +10,7 @@ use hythe_node::hop::{self, Origin};
 use hythe_node::{Node, NodeError, Sample, Subscriber, SubscriberOptions};
 
 use super::source::{Source, Step};
-use super::{SendingStream, Session, Stop, lock};
+use super::{SendingStream, Session, Stop, lock, share};
 use crate::error::ClusterError;
 use crate::frame::Want;
 use crate::status::ChannelState;
@@ -119,7 +119,8 @@ impl Messages {
 }
 
 impl MessagePort {
-    fn open(node: &Node, stream: &SendingStream, want: &Want) -> Result<Self, NodeError> {
+    fn open(node: &Node, stream: &SendingStream, want: &Want) -> Result<Self, ClusterError> {
+        share::check(node, want.depth)?;
         let options = SubscriberOptions::default()
             .carries(stream.opening.carries.clone().into())
             .depth(want.depth)

@@ -18,7 +18,7 @@ use hythe_node::Sample;
 
 use self::messages::Messages;
 use self::publishers::PublisherNumbers;
-use super::{Session, lock};
+use super::{Session, lock, share};
 use crate::carrier::{ConnectionReceiver, Received};
 use crate::error::ClusterError;
 use crate::frame::{Header, Opening, Want, Window};
@@ -76,6 +76,8 @@ struct State {
     how: ChannelState,
     reason: String,
     has_ended: bool,
+    /// No port could be opened for it beforehand.
+    is_without_port: bool,
 }
 
 impl SendingStream {
@@ -100,16 +102,18 @@ impl SendingStream {
                 how: ChannelState::Connecting,
                 reason: String::new(),
                 has_ended: false,
+                is_without_port: false,
             }),
             messages: AtomicU64::new(0),
             payload_bytes: AtomicU64::new(0),
         });
-        // Why it cannot be opened is said when it is tried again.
-        let early = is_early.then(|| Messages::new(session, &stream).ok());
+        let early = is_early.then(|| Messages::new(session, &stream));
+        let early = early.transpose();
+        lock(&stream.state).is_without_port = early.is_err();
         let (carried, session) = (Arc::clone(&stream), Arc::clone(session));
         let member = session.threads.enter();
         hythe_sys::wait::spawn("hythe-host-send", move || {
-            carry::run(&session, &carried, early.flatten());
+            carry::run(&session, &carried, early);
             session.note_change();
             drop(member);
         })?;
@@ -210,6 +214,11 @@ impl SendingStream {
         let state = lock(&self.state);
         let failed = state.has_ended && !state.reason.is_empty();
         failed.then(|| state.reason.clone())
+    }
+
+    /// Did it end because no port could be opened for it?
+    pub(super) fn is_without_port(&self) -> bool {
+        lock(&self.state).is_without_port
     }
 
     pub(super) fn status(&self) -> ChannelStatus {
