@@ -2,13 +2,13 @@
 //! changed.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use hythe_node::hop::HostAgent;
 
+use super::addresses::Addresses;
 use super::options::AgentOptions;
 use crate::error::ClusterError;
 use crate::{Carrier, HostName, Losses, Refusal, Right, Rights};
@@ -96,7 +96,7 @@ impl Context {
 #[derive(Debug)]
 pub(crate) struct HostRecord {
     pub(crate) name: HostName,
-    pub(crate) addresses: Mutex<Vec<SocketAddr>>,
+    pub(crate) addresses: Mutex<Addresses>,
     pub(crate) losses: LossCounts,
     /// Messages of channels that were sent in a session that ended before they were acknowledged:
     /// the next session tells their subscribers.
