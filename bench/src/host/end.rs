@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::agents;
 use super::args::HostEndArguments;
@@ -20,6 +21,9 @@ use crate::lookout::Lookout;
 use crate::network::{Answer, Link, answer, begin, next_order, put_up, ready};
 use crate::pool::BenchPool;
 use crate::statistics;
+
+/// How long agents may take to tell that a run has closed its ports.
+const SETTLING: Duration = Duration::from_secs(30);
 
 /// What it knows.
 struct Host {
@@ -70,6 +74,10 @@ impl Host {
                     address: self.other()?,
                 };
                 agents::introduce(&self.folder, (self.pool.name(), self.own()?), &far)?;
+                Ok(Answer::Ready)
+            }
+            Order::Settle => {
+                self.pool.wait_for_no_port(SETTLING)?;
                 Ok(Answer::Ready)
             }
             Order::Part { is_near } => {

@@ -48,6 +48,8 @@ pub(super) enum Order {
     Introduce { far: u32, far_pool: String },
     /// To the far end: what its pool is called. Answer: `Pool`.
     Prepare,
+    /// Wait until nobody has a port, nor does the agent for the other host. Answer: `Ready`.
+    Settle,
     /// The agent ends. Answer: `Ready`.
     Part { is_near: bool },
     /// The ledger of the pool adds up, and all of it is free. Answer: `Ready`.

@@ -1,8 +1,6 @@
 //! Two hosts: processes with a network each, joined by a veth link, as far apart as the CPUs of the
 //! machine allow.
 
-use std::time::Duration;
-
 use hdrhistogram::Histogram;
 
 use super::case::{Reach, System};
@@ -19,9 +17,6 @@ const LINK: LinkPlan = LinkPlan {
     addresses: ["10.77.0.1/30", "10.77.0.2/30"],
     macs: ["02:00:00:00:00:01", "02:00:00:00:00:02"],
 };
-
-/// More than agents take to notice and tell that ports were closed.
-const PORTS_CLOSE: Duration = Duration::from_millis(500);
 
 /// The hosts.
 #[derive(Debug)]
@@ -79,9 +74,10 @@ impl Scene {
 
     fn measure_remotely(&mut self, run: &Run) -> Result<Answer<Outcome>, BenchError> {
         if run.case.system == System::HytheTls {
-            // The other host must have seen that the ports of the run before are closed: it would
-            // be sent the first message of this one.
-            std::thread::sleep(PORTS_CLOSE);
+            // A port of the run before that stands for the other host would be sent the first
+            // message of this one.
+            self.near.order(&Order::Settle)?;
+            self.far.order(&Order::Settle)?;
         }
         let port = match self.far.ask(&Order::Echo(run.clone()))? {
             Answer::Result(Outcome::Listening(port)) => port,

@@ -131,6 +131,9 @@ pub struct Losses {
     pub unconfirmed: u64,
     /// Messages from there for which no slot was free here.
     pub no_slot: u64,
+    /// Messages from there, and channels to there, for which it had its share of the tables of this
+    /// pool.
+    pub beyond_share: u64,
     /// Messages longer than the largest slot of the receiver.
     pub too_long: u64,
     /// Messages from there that did not reach a subscriber here.

@@ -143,12 +143,6 @@ impl Ends {
     }
 }
 
-fn is_free(host: &TestHost) -> bool {
-    let seen = host.pool.snapshot();
-    let sums_up = seen.audit.mismatches.is_empty() && seen.audit.free == seen.audit.slots;
-    seen.members.len() == 1 && sums_up
-}
-
 /// Kills the agent of `own` at one step after the other.
 fn sweep(own: TestHost, peer: TestHost, own_sends: bool) {
     let (from, to) = if own_sends {
@@ -179,7 +173,7 @@ fn sweep(own: TestHost, peer: TestHost, own_sends: bool) {
         eventually("both ledgers sum up", || {
             ends.take();
             let _ = ends.publisher.subscribers();
-            !peer.is_connected_to(own.name.as_str()) && is_free(&own) && is_free(&peer)
+            !peer.is_connected_to(own.name.as_str()) && own.is_settled(1) && peer.is_settled(1)
         });
     }
     println!("{deaths} deaths");

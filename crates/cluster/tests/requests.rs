@@ -5,7 +5,9 @@ mod support;
 use std::time::{Duration, Instant};
 
 use hythe_node::rpc::{Call, Caller};
-use hythe_node::{Client, ClientOptions, Node, NodeError, Server, ServerLoss, ServerOptions};
+use hythe_node::{
+    Client, ClientOptions, Node, NodeError, PortKind, Server, ServerLoss, ServerOptions,
+};
 use support::host::{TestHost, pair};
 use support::{BOUND, eventually};
 
@@ -200,6 +202,11 @@ fn a_server_that_goes_loses_what_it_has_not_answered_and_no_more() {
         for pending in [kept, waiting] {
             is_lost_with_host(client.wait(pending, BOUND), "b");
         }
+        // What is asked until then is lost, too.
+        eventually("host a knows that the server has gone", || {
+            let mut ports = a.pool.ports().into_iter();
+            ports.all(|port| port.kind != PortKind::Server)
+        });
     }
     assert_eq!(client.statistics().violations, 0);
     drop((client, asking, serving));

@@ -29,6 +29,7 @@ use crate::{
 
 pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
 pub use crate::ends::{ChannelEnds, End, ends, epoch};
+pub use crate::host_agent::HostAgent;
 pub use crate::participant::Participant;
 pub use crate::pool::files::{PoolFiles, PoolStamp};
 pub use crate::sleep_word_guard::SleepWordGuard;
@@ -159,6 +160,15 @@ pub fn origins(subscriber: &Subscriber) -> impl Iterator<Item = Origin> {
 /// [`NodeError::ForkedCopy`], [`NodeError::PoolLost`].
 pub fn note_missed(publisher: &mut Publisher, messages: u32) -> Result<(), NodeError> {
     publisher.note_missed(messages)
+}
+
+/// From now on a publisher keeps as many samples for later subscribers as this, if that is more
+/// than [before](crate::PublisherOptions::history).
+///
+/// # Errors
+/// [`NodeError::HistoryTooLong`], [`NodeError::ForkedCopy`].
+pub fn extend_history(publisher: &mut Publisher, samples: u32) -> Result<(), NodeError> {
+    publisher.extend_history(samples)
 }
 
 /// As [`Client::request`], without waiting: the lease comes back where no server takes it now, or

@@ -50,6 +50,7 @@ mod history;
 mod holders;
 #[doc(hidden)]
 pub mod hop;
+mod host_agent;
 mod joining;
 mod leasing;
 mod lost;

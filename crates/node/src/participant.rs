@@ -157,6 +157,11 @@ impl Participant {
         self.kind == MemberKind::Host
     }
 
+    /// Does it act for other hosts?
+    pub(crate) const fn is_for_hosts(&self) -> bool {
+        matches!(self.kind, MemberKind::Host | MemberKind::HostAgent)
+    }
+
     /// Changes with each participant of the same number.
     #[must_use]
     pub const fn session(&self) -> u32 {

@@ -10,6 +10,7 @@ use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
 use crate::delivery::{Published, boxed, deliver};
 use crate::history::{self, History};
+use crate::host_agent::wait_for_answer;
 use crate::leasing::{LeaseWait, SEND_TIMEOUT, lease_or, lease_when_free};
 use crate::participant::Participant;
 use crate::port::{Opener, Port, PortPlan};
@@ -121,6 +122,7 @@ impl Publisher {
             quota: Quota::default(),
             missing: Vec::new(),
         };
+        wait_for_answer(&publisher.port.shared);
         publisher.connect(true)?;
         Ok(publisher)
     }
@@ -327,6 +329,14 @@ impl Publisher {
         }
         let finished = self.finish().map_err(|error| *error);
         self.shared().pool().unless_lost(finished)
+    }
+
+    /// Keeps as many samples as this from now on, if that is more than before.
+    pub(crate) fn extend_history(&mut self, samples: u32) -> Result<(), NodeError> {
+        history::check(samples)?;
+        self.shared().check_original()?;
+        self.history.extend(&self.port.shared, samples);
+        Ok(())
     }
 
     /// The counters of this port.

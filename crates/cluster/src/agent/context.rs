@@ -2,13 +2,16 @@
 //! changed.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use hythe_node::hop::HostAgent;
+
+use super::addresses::Addresses;
 use super::flows::Flows;
 use super::options::AgentOptions;
+use crate::error::ClusterError;
 use crate::{Carrier, HostName, Losses, Refusal, Right, Rights};
 
 /// What all threads of an agent share.
@@ -19,23 +22,32 @@ pub(crate) struct Context {
     rights: RwLock<Rights>,
     stops: AtomicBool,
     pub(crate) flows: Flows,
-    /// The ends or the wants of a session have changed.
-    pub(crate) changes: Signal,
+    /// Rung when ends of this pool change.
+    pub(crate) pool_agent: HostAgent,
+    /// Raised when a session has changed.
+    changes: AtomicU32,
+    /// All sessions have.
+    all_changed: AtomicBool,
     /// Connections that were refused.
     pub(crate) refused: AtomicU64,
 }
 
 impl Context {
-    pub(crate) fn new(options: AgentOptions, carrier: Arc<dyn Carrier>) -> Self {
-        Self {
+    pub(crate) fn new(
+        options: AgentOptions,
+        carrier: Arc<dyn Carrier>,
+    ) -> Result<Self, ClusterError> {
+        Ok(Self {
+            pool_agent: HostAgent::join(&options.pool)?,
             rights: RwLock::new(options.rights.clone()),
             options,
             carrier,
             stops: AtomicBool::new(false),
             flows: Flows::default(),
-            changes: Signal::default(),
+            changes: AtomicU32::new(0),
+            all_changed: AtomicBool::new(false),
             refused: AtomicU64::new(0),
-        }
+        })
     }
 
     /// May this host do that here?
@@ -51,12 +63,35 @@ impl Context {
 
     pub(crate) fn set_rights(&self, rights: Rights) {
         *self.rights.write().unwrap_or_else(PoisonError::into_inner) = rights;
-        self.changes.raise();
+        self.note_all_changed();
+    }
+
+    /// All sessions have changed.
+    pub(crate) fn note_all_changed(&self) {
+        self.all_changed.store(true, Ordering::Release);
+        self.note_change();
+    }
+
+    /// A session has changed, or all have: wakes the thread that looks at the pool. Call behind the
+    /// mark of what has.
+    pub(crate) fn note_change(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+        self.pool_agent.wake();
+    }
+
+    /// Moves with each change of a session.
+    pub(crate) fn changes(&self) -> u32 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Have all sessions changed since this was last asked?
+    pub(crate) fn take_all_changed(&self) -> bool {
+        self.all_changed.swap(false, Ordering::Acquire)
     }
 
     pub(crate) fn stop(&self) {
         self.stops.store(true, Ordering::Release);
-        self.changes.raise();
+        self.pool_agent.wake();
     }
 
     /// Is the agent to stop?
@@ -69,7 +104,7 @@ impl Context {
 #[derive(Debug)]
 pub(crate) struct HostRecord {
     pub(crate) name: HostName,
-    pub(crate) addresses: Mutex<Vec<SocketAddr>>,
+    pub(crate) addresses: Mutex<Addresses>,
     pub(crate) losses: LossCounts,
     /// Messages of channels that were sent in a session that ended before they were acknowledged:
     /// the next session tells their subscribers.
@@ -121,17 +156,26 @@ pub(crate) struct LossCounts {
     pub(crate) not_sent: Count,
     pub(crate) unconfirmed: Count,
     pub(crate) no_slot: Count,
+    pub(crate) beyond_share: Count,
     pub(crate) too_long: Count,
     pub(crate) not_delivered: Count,
     pub(crate) reconnections: Count,
 }
 
 impl LossCounts {
+    /// Counts what was refused because the host has its share of the pool.
+    pub(crate) fn note_refusal(&self, error: &ClusterError) {
+        if let ClusterError::Share { .. } = error {
+            self.beyond_share.add(1);
+        }
+    }
+
     pub(crate) fn now(&self) -> Losses {
         Losses {
             not_sent: self.not_sent.now(),
             unconfirmed: self.unconfirmed.now(),
             no_slot: self.no_slot.now(),
+            beyond_share: self.beyond_share.now(),
             too_long: self.too_long.now(),
             not_delivered: self.not_delivered.now(),
             reconnections: self.reconnections.now(),

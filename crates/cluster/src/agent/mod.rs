@@ -6,6 +6,7 @@
 //! `session/receiving/`; `flows` lets tasks send and receive themselves.
 
 mod accept;
+mod addresses;
 mod context;
 mod flows;
 mod host;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use hythe_flows::Listener;
 
 use self::context::{Context, Group};
+pub use self::hosts::HOSTS_MAX;
 use self::hosts::Hosts;
 pub use self::options::AgentOptions;
 use crate::{Carrier, ClusterError, Directory, Rights, Status};
@@ -45,14 +47,14 @@ impl Agent {
     /// Starts an agent: it connects to the hosts that `directory` shows, by `carrier`.
     ///
     /// # Errors
-    /// A thread cannot be started; where a link is trusted, the file `flows` of the pool cannot be
-    /// made.
+    /// The pool has no place for one more participant; a thread cannot be started; where a link is
+    /// trusted, the file `flows` of the pool cannot be made.
     pub fn start(
         options: AgentOptions,
         carrier: Arc<dyn Carrier>,
         directory: Arc<dyn Directory>,
     ) -> Result<Self, ClusterError> {
-        let context = Arc::new(Context::new(options, carrier));
+        let context = Arc::new(Context::new(options, carrier)?);
         let mut agent = Self {
             hosts: Arc::default(),
             threads: Vec::new(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_cluster::{Agent, AgentOptions, HostName, HostState, HostStatus, Rights};
-use hythe_node::{Node, Pool, PoolOptions, hop};
+use hythe_node::{MemberKind, Node, Pool, PoolOptions, hop};
 
 use super::carrier::{LOOPBACK, TcpCarrier};
 use super::directory::StaticDirectory;
@@ -40,9 +40,20 @@ impl TestHost {
         host
     }
 
+    /// With the tables of a small device.
+    pub(crate) fn small(name: &str) -> Self {
+        let mut host = Self::without_agent_in(name, PoolOptions::small);
+        host.start(ALL, LEASE);
+        host
+    }
+
     pub(crate) fn without_agent(name: &str) -> Self {
+        Self::without_agent_in(name, |options| options.bytes(16 << 20))
+    }
+
+    fn without_agent_in(name: &str, options: fn(PoolOptions) -> PoolOptions) -> Self {
         let root = Root::new();
-        let options = PoolOptions::new("test").root(root.path()).bytes(16 << 20);
+        let options = options(PoolOptions::new("test").root(root.path()));
         let name: HostName = name.parse().expect("a name");
         Self {
             agent: None,
@@ -105,11 +116,13 @@ impl TestHost {
         status.is_some_and(|status| status.state == HostState::Connected)
     }
 
-    /// Every slot is free, nobody is left but `members`, and all adds up.
+    /// Every slot is free, nobody is left but `members` and the agent, and all adds up.
     pub(crate) fn is_settled(&self, members: usize) -> bool {
         let seen = self.pool.snapshot();
         let audit = &seen.audit;
-        seen.members.len() == members && audit.mismatches.is_empty() && audit.free == audit.slots
+        let others = seen.members.iter();
+        let others = others.filter(|member| member.kind != MemberKind::HostAgent);
+        others.count() == members && audit.mismatches.is_empty() && audit.free == audit.slots
     }
 
     pub(crate) fn assert_settled(&self, members: usize) {

@@ -112,7 +112,7 @@ impl Flows {
         match message {
             Control::FlowOffer(offer) => {
                 state.receiving.offered(session, offer)?;
-                session.context.changes.raise();
+                session.note_change();
             }
             Control::FlowWaits { flow, reason } => state.sending.waits(session, flow, reason),
             Control::FlowTaken(taken) => {
@@ -241,11 +241,11 @@ impl State {
             }
             FromProcess::Ask { port, host_port } => {
                 processes.ask(id, Ask { port, host_port })?;
-                context.changes.raise();
+                context.note_all_changed();
             }
             FromProcess::Offer { port } => {
                 processes.offer(id, port)?;
-                context.changes.raise();
+                context.note_all_changed();
             }
             FromProcess::Ready {
                 flow,
@@ -265,7 +265,7 @@ impl State {
                 let what = (reason.as_str(), unconfirmed);
                 self.sending.ended_here(processes, (id, flow), what);
                 self.receiving.ended_here((id, flow), &reason);
-                context.changes.raise();
+                context.note_all_changed();
             }
         }
         Ok(())

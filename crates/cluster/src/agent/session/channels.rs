@@ -36,6 +36,8 @@ pub(super) struct Channels {
     /// Why this side does not get what it wants.
     refused_there: BTreeMap<ChannelKey, String>,
     sending: BTreeMap<ChannelKey, Sending>,
+    /// Wanted, and a stream has failed: no port is opened before the other side accepts another.
+    failed: BTreeSet<ChannelKey>,
     receiving: BTreeMap<ChannelKey, Arc<ReceivingStream>>,
     /// Channels whose events go to the other side.
     events: BTreeSet<String>,
@@ -152,10 +154,13 @@ impl Channels {
     }
 
     fn forget_ended(&mut self) {
-        self.sending.retain(|_, sending| {
+        self.sending.retain(|key, sending| {
             let failed = sending.stream.failure().is_some();
             if failed && sending.retry.is_none() {
                 sending.retry = Some(Instant::now() + RETRY);
+                if !sending.stream.is_without_port() {
+                    self.failed.insert(key.clone());
+                }
             }
             let is_due = sending.retry.is_none_or(|retry| Instant::now() >= retry);
             !(sending.stream.has_ended() && is_due)
@@ -207,7 +212,8 @@ impl Channels {
                 channel: want.channel.clone(),
                 carries: carries.clone(),
             };
-            let stream = SendingStream::start(session, opening, &want)?;
+            let is_early = want.kind == EndKind::Publish && !self.failed.contains(vacant.key());
+            let stream = SendingStream::start(session, opening, &want, is_early)?;
             vacant.insert(Sending {
                 stream,
                 carries: want.carries,
@@ -322,8 +328,9 @@ pub(super) fn wanted(session: &Session, want: Want) -> Result<(), ClusterError> 
             (true, _) => {}
         }
     }
+    channels.failed.remove(&key);
     channels.theirs.insert(key, want);
-    session.context.changes.raise();
+    session.note_change();
     Ok(())
 }
 
@@ -350,8 +357,11 @@ pub(super) fn raised(
 /// The other side wants it no more.
 pub(super) fn unwanted(session: &Session, kind: EndKind, channel: String) {
     let key = ChannelKey { kind, channel };
-    lock(&session.channels).theirs.remove(&key);
-    session.context.changes.raise();
+    let mut channels = lock(&session.channels);
+    channels.theirs.remove(&key);
+    channels.failed.remove(&key);
+    drop(channels);
+    session.note_change();
 }
 
 /// This side does not get what it wants.

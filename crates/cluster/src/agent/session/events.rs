@@ -13,7 +13,7 @@ use std::time::Duration;
 use hythe_node::hop::HopNode as _;
 use hythe_node::{EventSet, Listener, Node, NodeError, Notifier};
 
-use super::{Session, lock};
+use super::{Session, lock, share};
 use crate::error::ClusterError;
 
 /// Waits end by bells; this only bounds one that was lost, and is when what failed is tried again.
@@ -145,9 +145,11 @@ impl Ports {
         self.tried.clone_from(&sent);
         for channel in sent {
             if let Entry::Vacant(vacant) = self.listeners.entry(channel) {
-                match node.listener(vacant.key()) {
+                let opened = share::check(node, 0).and_then(|()| Ok(node.listener(vacant.key())?));
+                match opened {
                     Ok(listener) => drop(vacant.insert(listener)),
                     Err(error) => {
+                        session.record.losses.note_refusal(&error);
                         tracing::warn!(channel = vacant.key(), %error, "its events are not heard");
                     }
                 }
@@ -179,9 +181,11 @@ impl Ports {
             let Some(node) = lock(&session.node).clone() else {
                 return Ok(());
             };
-            match node.notifier(channel) {
+            let opened = share::check(&node, 0).and_then(|()| Ok(node.notifier(channel)?));
+            match opened {
                 Ok(notifier) => drop(self.notifiers.insert(channel.to_owned(), notifier)),
                 Err(error) => {
+                    session.record.losses.note_refusal(&error);
                     tracing::warn!(channel, %error, "events from the other host are not raised");
                     return Ok(());
                 }

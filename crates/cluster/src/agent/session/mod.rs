@@ -13,6 +13,7 @@ mod outbox;
 mod receiving;
 mod requests;
 mod sending;
+mod share;
 mod window;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -62,6 +63,8 @@ pub(crate) struct Session {
     /// `None` once the session is over.
     node: Mutex<Option<Node>>,
     is_over: AtomicBool,
+    /// What it wants or carries has changed since the pool was last looked at.
+    is_changed: AtomicBool,
     reason: Mutex<String>,
     outbox: Outbox,
     channels: Mutex<Channels>,
@@ -105,6 +108,7 @@ impl Session {
             began: Instant::now(),
             node: Mutex::new(Some(node)),
             is_over: AtomicBool::new(false),
+            is_changed: AtomicBool::new(false),
             reason: Mutex::default(),
             outbox: Outbox::default(),
             channels: Mutex::default(),
@@ -122,7 +126,7 @@ impl Session {
         if let Some(address) = self.link.trusted_address() {
             self.say(Control::TrustedLink { address });
         }
-        self.context.changes.raise();
+        self.note_change();
         let error = control::run(self, connection);
         self.end(&error.to_string());
         self.context.flows.session_over(self);
@@ -146,7 +150,6 @@ impl Session {
         self.outbox.close();
         lock(&self.channels).close_all();
         self.wake();
-        self.context.changes.raise();
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -165,6 +168,17 @@ impl Session {
         if let Some(node) = &*lock(&self.node) {
             hop::wake(node.pool(), node.index());
         }
+    }
+
+    /// What is wanted or carried has changed: the thread that looks at the pool sees to it.
+    pub(crate) fn note_change(&self) {
+        self.is_changed.store(true, Ordering::Release);
+        self.context.note_change();
+    }
+
+    /// Has it changed since this was last asked?
+    pub(crate) fn take_changed(&self) -> bool {
+        self.is_changed.swap(false, Ordering::Acquire)
     }
 
     /// The ends on this host are these now: tells the other side, and opens and closes streams.

@@ -58,6 +58,11 @@ pub(in crate::agent::session) fn run(
         // It has ended, or another connection will carry it on.
         Ok(()) => stream.end(),
         Err(_) if stream.is_barred() => stream.end(),
+        Err(error @ ClusterError::Share { .. }) => {
+            session.record.losses.note_refusal(&error);
+            tracing::warn!(%error, "a channel from another host is not taken");
+            stream.end();
+        }
         Err(ClusterError::Closed | ClusterError::Broken(_)) if !session.is_over() => {}
         Err(error) => {
             stream.end();
@@ -65,7 +70,7 @@ pub(in crate::agent::session) fn run(
         }
     }
     stream.close();
-    session.context.changes.raise();
+    session.note_change();
 }
 
 pub(super) struct Reading<'a> {
@@ -160,8 +165,12 @@ impl Reading<'_> {
         let mut lease = match leased {
             Ok(lease) => lease,
             Err(error) => {
+                let losses = &self.session.record.losses;
+                losses.note_refusal(&error);
+                if let ClusterError::Node(_) = &error {
+                    losses.no_slot.add(1);
+                }
                 survive(error)?;
-                self.session.record.losses.no_slot.add(1);
                 self.note_missed(header.publisher, 1)?;
                 None
             }
@@ -227,12 +236,16 @@ impl Reading<'_> {
 }
 
 /// What is wrong with one message is no end of the stream; a pool that is gone is.
-pub(super) fn survive(error: NodeError) -> Result<(), ClusterError> {
-    match error {
-        NodeError::PoolLost { .. } | NodeError::ForkedCopy { .. } => Err(error.into()),
-        error => {
-            tracing::warn!(%error, "a message from another host is not delivered");
-            Ok(())
-        }
+pub(super) fn survive(error: impl Into<ClusterError>) -> Result<(), ClusterError> {
+    let error = error.into();
+    let is_of_one = match &error {
+        ClusterError::Node(NodeError::PoolLost { .. } | NodeError::ForkedCopy { .. }) => false,
+        ClusterError::Node(_) | ClusterError::Share { .. } => true,
+        _ => false,
+    };
+    if !is_of_one {
+        return Err(error);
     }
+    tracing::warn!(%error, "a message from another host is not delivered");
+    Ok(())
 }

@@ -10,7 +10,7 @@ use hythe_node::hop::{self, Origin};
 use hythe_node::{Node, NodeError, Sample, Subscriber, SubscriberOptions};
 
 use super::source::{Source, Step};
-use super::{SendingStream, Session, Stop, lock};
+use super::{SendingStream, Session, Stop, lock, share};
 use crate::error::ClusterError;
 use crate::frame::Want;
 use crate::status::ChannelState;
@@ -18,6 +18,8 @@ use crate::status::ChannelState;
 /// Ports of one stream at a time. A publisher that makes no call stays at an earlier one; beyond
 /// these a stronger one waits until it does.
 const PORTS_MAX: usize = 4;
+/// Messages that are counted when a stream ends before them: publishers may go on meanwhile.
+const DISCARDED_MAX: u64 = 4096;
 
 /// Messages of publishers.
 pub(super) struct Messages {
@@ -135,7 +137,8 @@ impl Messages {
 }
 
 impl MessagePort {
-    fn open(node: &Node, stream: &SendingStream, want: &Want) -> Result<Self, NodeError> {
+    fn open(node: &Node, stream: &SendingStream, want: &Want) -> Result<Self, ClusterError> {
+        share::check(node, want.depth)?;
         let options = SubscriberOptions::default()
             .carries(stream.opening.carries.clone().into())
             .depth(want.depth)
@@ -194,6 +197,17 @@ impl Source for Messages {
             lock(&stream.publishers).follow(origin);
         }
         Ok(Some(Step::Send(sample, origin)))
+    }
+
+    fn discard(&mut self) -> u64 {
+        let mut discarded = 0;
+        while discarded < DISCARDED_MAX
+            && let Ok(Some(index)) = self.take()
+        {
+            self.ports[index].waiting = None;
+            discarded += 1;
+        }
+        discarded
     }
 
     fn take_dropped(&mut self) -> u64 {

@@ -19,8 +19,9 @@ use hythe_node::Sample;
 
 pub(crate) use self::leaving::Leaving;
 use self::leaving::LeavingPublishers;
+use self::messages::Messages;
 use self::publishers::PublisherNumbers;
-use super::{Session, lock};
+use super::{Session, lock, share};
 use crate::agent::context::Context;
 use crate::carrier::{ConnectionReceiver, Received};
 use crate::error::ClusterError;
@@ -83,14 +84,18 @@ struct State {
     how: ChannelState,
     reason: String,
     has_ended: bool,
+    /// No port could be opened for it beforehand.
+    is_without_port: bool,
 }
 
 impl SendingStream {
-    /// Starts the thread of a stream.
+    /// Starts the thread of a stream. With `is_early` its port is open when this returns: what is
+    /// published from then on waits until the other side has accepted the stream.
     pub(super) fn start(
         session: &Arc<Session>,
         opening: Opening,
         want: &Want,
+        is_early: bool,
     ) -> Result<Arc<Self>, ClusterError> {
         let stream = Arc::new(Self {
             context: Arc::clone(&session.context),
@@ -108,15 +113,19 @@ impl SendingStream {
                 how: ChannelState::Connecting,
                 reason: String::new(),
                 has_ended: false,
+                is_without_port: false,
             }),
             messages: AtomicU64::new(0),
             payload_bytes: AtomicU64::new(0),
         });
+        let early = is_early.then(|| Messages::new(session, &stream));
+        let early = early.transpose();
+        lock(&stream.state).is_without_port = early.is_err();
         let (carried, session) = (Arc::clone(&stream), Arc::clone(session));
         let member = session.threads.enter();
         hythe_sys::wait::spawn("hythe-host-send", move || {
-            carry::run(&session, &carried);
-            session.context.changes.raise();
+            carry::run(&session, &carried, early);
+            session.note_change();
             drop(member);
         })?;
         Ok(stream)
@@ -243,6 +252,11 @@ impl SendingStream {
         let state = lock(&self.state);
         let failed = state.has_ended && !state.reason.is_empty();
         failed.then(|| state.reason.clone())
+    }
+
+    /// Did it end because no port could be opened for it?
+    pub(super) fn is_without_port(&self) -> bool {
+        lock(&self.state).is_without_port
     }
 
     pub(super) fn status(&self) -> ChannelStatus {
