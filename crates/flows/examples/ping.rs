@@ -111,7 +111,10 @@ fn show(name: &str, mut times: Vec<u64>) {
 fn main() {
     let rounds = std::env::args().nth(1).map_or(5000, |n| n.parse().unwrap());
     if rounds > 5000 {
-        show("flows", flows(64, true, rounds));
+        show(
+            "flows",
+            flows(64, std::env::args().nth(2).is_none(), rounds),
+        );
         return;
     }
     for _ in 0..2 {
