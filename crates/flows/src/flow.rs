@@ -15,7 +15,7 @@ use crate::receiving::{Entry, Receiving};
 use crate::sending::Sending;
 use crate::socket::Buffer;
 
-/// A port that was not there for so long is helped.
+/// The thread acts in the place of a port that was not there for so long.
 const NEGLECT_NS: u64 = 5_000_000;
 /// Acknowledgements are looked for this often, where nothing else makes it.
 const TURN_NS: u64 = 1_000_000;
@@ -48,6 +48,8 @@ struct Outbound {
     half: Sending,
     buffer: Buffer,
     turned_ns: u64,
+    /// When the port was last there.
+    touched_ns: u64,
     /// What the publisher sent before by the agent's port has arrived.
     may_go: bool,
     /// It ends when nothing is under way and its port has left it: so what a port sends before it
@@ -95,6 +97,7 @@ impl SendingFlow {
                 half,
                 buffer: Buffer::for_acknowledgements(),
                 turned_ns: 0,
+                touched_ns: 0,
                 may_go: false,
                 is_finishing: false,
                 has_left: false,
@@ -113,6 +116,7 @@ impl SendingFlow {
     /// Takes a message, which leaves with the next [`flush`](Self::flush).
     pub(crate) fn push(&self, now_ns: u64, sample: Sample) -> Pushed {
         let mut state = self.lock();
+        state.touched_ns = now_ns;
         if state.over.is_some() {
             state.unconfirmed += 1;
             return Pushed::Over(sample);
@@ -153,35 +157,34 @@ impl SendingFlow {
         self.is_held_up.load(Ordering::Relaxed)
     }
 
-    /// So long it was not turned by now.
+    /// For so long the port was not there.
     pub(crate) fn neglected_ns(&self, now_ns: u64) -> u64 {
-        let Ok(state) = self.state.try_lock() else {
-            return 0;
-        };
-        now_ns.saturating_sub(state.turned_ns)
+        let state = self.state.try_lock();
+        state.map_or(0, |state| now_ns.saturating_sub(state.touched_ns))
     }
 
     /// Takes what has come back. Says whether there is free capacity, or the flow is over.
     pub(crate) fn has_place(&self, now_ns: u64) -> bool {
         let mut state = self.lock();
+        state.touched_ns = now_ns;
         state.turn(now_ns);
         state.over.is_some() || !state.half.is_full()
     }
 
-    /// Helps a port that has not been there for a while. When another look is due; `None`: it is
-    /// over.
+    /// Does in the port's place what is due. When to ask again; `None`: it is over.
     pub(crate) fn help(&self, now_ns: u64) -> Option<u64> {
         let Ok(mut state) = self.state.try_lock() else {
-            return Some(now_ns + TURN_NS);
+            return Some(now_ns + NEGLECT_NS);
         };
-        if self.is_held_up() || now_ns.saturating_sub(state.turned_ns) >= TURN_NS {
+        let alone_ns = state.touched_ns + NEGLECT_NS;
+        if self.is_held_up() || state.is_finishing || now_ns >= alone_ns {
             state.turn(now_ns);
             let is_held_up = state.may_go && state.half.has_unsent();
             self.is_held_up.store(is_held_up, Ordering::Relaxed);
         }
-        let wake_ns = state.half.next_wake();
         state.over.is_none().then_some(())?;
-        Some(wake_ns.unwrap_or(u64::MAX))
+        let wake_ns = state.half.next_wake().unwrap_or(u64::MAX);
+        Some(wake_ns.max(alone_ns))
     }
 
     pub(crate) fn go(&self, now_ns: u64) {
@@ -292,7 +295,7 @@ pub(crate) struct ReceivingFlow {
 struct Inbound {
     half: Receiving,
     buffer: Buffer,
-    turned_ns: u64,
+    touched_ns: u64,
     over: Option<String>,
 }
 
@@ -304,7 +307,7 @@ impl ReceivingFlow {
             state: Mutex::new(Inbound {
                 half,
                 buffer: Buffer::for_batches(),
-                turned_ns: 0,
+                touched_ns: 0,
                 over: None,
             }),
         }
@@ -318,6 +321,7 @@ impl ReceivingFlow {
     /// The next message, or how many are missing before it.
     pub(crate) fn take(&self, now_ns: u64) -> Option<Entry> {
         let mut state = self.lock();
+        state.touched_ns = now_ns;
         if let Some(entry) = state.half.take(now_ns) {
             return Some(entry);
         }
@@ -328,6 +332,7 @@ impl ReceivingFlow {
     /// Is there something to take?
     pub(crate) fn is_ready(&self, now_ns: u64) -> bool {
         let mut state = self.lock();
+        state.touched_ns = now_ns;
         if state.half.is_empty() {
             state.turn(now_ns);
         }
@@ -339,12 +344,13 @@ impl ReceivingFlow {
         let Ok(mut state) = self.state.try_lock() else {
             return Some(now_ns + NEGLECT_NS);
         };
-        if now_ns.saturating_sub(state.turned_ns) >= NEGLECT_NS {
+        let alone_ns = state.touched_ns + NEGLECT_NS;
+        if now_ns >= alone_ns {
             state.turn(now_ns);
         }
-        let wake_ns = state.half.next_wake();
         state.over.is_none().then_some(())?;
-        Some(wake_ns.unwrap_or(u64::MAX))
+        let wake_ns = state.half.next_wake().unwrap_or(u64::MAX);
+        Some(wake_ns.max(alone_ns))
     }
 
     pub(crate) fn next_wake(&self) -> Option<u64> {
@@ -371,7 +377,6 @@ impl Inbound {
         if self.over.is_some() {
             return;
         }
-        self.turned_ns = now_ns;
         let Self { half, buffer, .. } = self;
         if let Err(fault) = half.turn(now_ns, buffer) {
             self.over = Some(fault.to_string());

@@ -4,8 +4,8 @@
 //!
 //! [`Flows`] is a transport of a node: its targets and sources are a [`hythe_packets`] sender and
 //! receiver each, around a UDP socket. Where another host takes a channel's messages by a port of
-//! its agent, the process asks the agent of this host for a flow ([`message`]); that agrees with the
-//! other agent on addresses, a secret and limits. Once there is one, the publisher leaves the
+//! its agent, the process asks the agent of this host for a flow ([`message`]); that agrees with
+//! the other agent on addresses, a secret and limits. Once there is one, the publisher leaves the
 //! agent's port and sends by it; when it ends, whatever the reason, it goes back to that port, and
 //! what nobody confirmed counts as missing.
 //!

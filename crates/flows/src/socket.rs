@@ -134,8 +134,8 @@ impl FlowSocket {
         match self.socket.recv(bytes) {
             Ok(length) => {
                 let joined = &bytes[..length];
-                let datagrams = joined.chunks(datagram_bytes(joined));
-                datagrams.map(take).collect::<Result<(), E>>()?;
+                let mut datagrams = joined.chunks(datagram_bytes(joined));
+                datagrams.try_for_each(take)?;
                 Ok(true)
             }
             // What the kernel says of earlier datagrams, that nobody was there for instance, is no

@@ -48,6 +48,11 @@ impl FlowSource {
         Arc::ptr_eq(&self.flow, flow)
     }
 
+    /// Is its first message there, and next?
+    fn begins(&mut self, now_ns: u64) -> bool {
+        self.flow.is_ready(now_ns) && self.is_next()
+    }
+
     /// Is everything taken that came by the agent before the flow began? Looked at when its first
     /// message is there: the sender waited with that until the agent had delivered those.
     fn is_next(&mut self) -> bool {
@@ -75,8 +80,8 @@ impl FlowSource {
 impl Source for FlowSource {
     fn poll(&mut self) -> Polled {
         let now_ns = monotonic_ns();
-        let is_open = self.before.as_ref().is_some_and(Vec::is_empty);
-        if !is_open && !(self.flow.is_ready(now_ns) && self.is_next()) {
+        let has_begun = self.before.as_ref().is_some_and(Vec::is_empty);
+        if !has_begun && !self.begins(now_ns) {
             return Polled::Nothing;
         }
         match self.flow.take(now_ns) {

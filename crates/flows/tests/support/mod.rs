@@ -1,6 +1,6 @@
 //! Two pools of one machine, as if of two hosts, and a test in the place of both agents.
 
-pub mod relay;
+pub(crate) mod relay;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,16 +14,15 @@ use hythe_node::{
 use tempfile::TempDir;
 
 /// What is awaited comes within this, also on an overloaded machine.
-pub const BOUND: Duration = Duration::from_secs(60);
-pub const CHANNEL: &str = "data";
+pub(crate) const BOUND: Duration = Duration::from_secs(60);
 
 /// One side: a pool with a process, and the participant that stands for the other host.
-pub struct Side {
-    pub pool: Pool,
-    pub node: Node,
-    pub host: Node,
+pub(crate) struct Side {
+    pub(crate) pool: Pool,
+    pub(crate) node: Node,
+    pub(crate) host: Node,
     listener: Listener,
-    pub process: Option<Connection>,
+    pub(crate) process: Option<Connection>,
 }
 
 impl Side {
@@ -40,7 +39,7 @@ impl Side {
     }
 
     /// The next message of the process.
-    pub fn hear(&mut self) -> FromProcess {
+    pub(crate) fn hear(&mut self) -> FromProcess {
         let start = Instant::now();
         loop {
             if self.process.is_none() {
@@ -64,7 +63,7 @@ impl Side {
         }
     }
 
-    pub fn say(&self, message: &FromAgent) {
+    pub(crate) fn say(&self, message: &FromAgent) {
         let process = self.process.as_ref().expect("connected");
         process.send(message).expect("sent");
     }
@@ -79,23 +78,23 @@ impl Side {
 }
 
 /// Both sides.
-pub struct Pair {
-    pub a: Side,
-    pub b: Side,
+pub(crate) struct Pair {
+    pub(crate) a: Side,
+    pub(crate) b: Side,
     _root: TempDir,
 }
 
 /// A flow between them.
-pub struct Flow {
-    pub number: u32,
-    pub publisher: Publisher,
-    pub subscriber: Subscriber,
+pub(crate) struct Flow {
+    pub(crate) number: u32,
+    pub(crate) publisher: Publisher,
+    pub(crate) subscriber: Subscriber,
     /// What the publisher sends by the agent's port comes here.
-    pub host_subscriber: Subscriber,
+    pub(crate) host_subscriber: Subscriber,
     _host_publisher: Publisher,
 }
 
-pub fn agreed(window: u32) -> Agreed {
+pub(crate) fn agreed(window: u32) -> Agreed {
     Agreed {
         session: 0x1234_5678_9abc_def0,
         number: 7,
@@ -111,7 +110,7 @@ pub fn agreed(window: u32) -> Agreed {
 }
 
 impl Pair {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = TempDir::new().expect("made");
         Self {
             a: Side::new(&root, "a", "b"),
@@ -122,7 +121,7 @@ impl Pair {
 
     /// A publisher of `a`, a subscriber of `b`, and a flow that has begun; `relay` may stand
     /// between their sockets: it is given both ports, and says what each is connected to.
-    pub fn flow(
+    pub(crate) fn flow(
         &mut self,
         options: &SubscriberOptions,
         agreed: Agreed,
@@ -130,15 +129,10 @@ impl Pair {
     ) -> Flow {
         connect(&mut self.a, &mut self.b, 1, options, agreed, relay)
     }
-
-    /// The same the other way.
-    pub fn flow_back(&mut self, options: &SubscriberOptions, agreed: Agreed) -> Flow {
-        connect(&mut self.b, &mut self.a, 2, options, agreed, direct)
-    }
 }
 
 /// No relay.
-pub fn direct(sending: u16, receiving: u16) -> (u16, u16) {
+pub(crate) fn direct(sending: u16, receiving: u16) -> (u16, u16) {
     (receiving, sending)
 }
 
@@ -216,13 +210,13 @@ impl Flow {
     }
 
     /// The publisher has told that it left the agent's port: what it sent is let go.
-    pub fn go(&self, from: &mut Side) {
+    pub(crate) fn go(&self, from: &mut Side) {
         let flow = self.number;
         assert_eq!(from.hear(), FromProcess::Left { flow });
         from.say(&FromAgent::Go { flow });
     }
 
-    pub fn publish(&mut self, node: &Node, bytes: &[u8]) -> hythe_node::Published {
+    pub(crate) fn publish(&mut self, node: &Node, bytes: &[u8]) -> hythe_node::Published {
         let mut lease = node.lease(bytes.len()).expect("a slot");
         lease.write(0, bytes);
         self.publisher
@@ -230,7 +224,7 @@ impl Flow {
             .expect("published")
     }
 
-    pub fn take(&mut self) -> Vec<u8> {
+    pub(crate) fn take(&mut self) -> Vec<u8> {
         let taken = self.subscriber.take(BOUND).expect("sound");
         taken.expect("comes").to_vec()
     }

@@ -8,24 +8,24 @@ use std::time::Duration;
 
 /// What becomes of datagrams, in each hundred.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Faults {
-    pub lost: u64,
-    pub doubled: u64,
-    pub swapped: u64,
-    pub damaged: u64,
+pub(crate) struct Faults {
+    pub(crate) lost: u64,
+    pub(crate) doubled: u64,
+    pub(crate) swapped: u64,
+    pub(crate) damaged: u64,
 }
 
 /// Passes datagrams on until it is dropped.
-pub struct Relay {
+pub(crate) struct Relay {
     stop: Arc<AtomicBool>,
     cut: Arc<AtomicBool>,
-    pub passed: Arc<AtomicU64>,
+    pub(crate) passed: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Relay {
     /// Between two ports of 127.0.0.1: the relay, and to which port each of them sends.
-    pub fn between(first: u16, second: u16, faults: Faults) -> (Self, (u16, u16)) {
+    pub(crate) fn between(first: u16, second: u16, faults: Faults) -> (Self, (u16, u16)) {
         let socket = || UdpSocket::bind("127.0.0.1:0").expect("bound");
         let (to_first, to_second) = (socket(), socket());
         let port = |socket: &UdpSocket| socket.local_addr().expect("bound").port();
@@ -55,7 +55,7 @@ impl Relay {
     }
 
     /// From now on nothing passes, or everything again.
-    pub fn cut(&self, cut: bool) {
+    pub(crate) fn cut(&self, cut: bool) {
         self.cut.store(cut, Ordering::Relaxed);
     }
 
