@@ -184,6 +184,13 @@ fn a_flow_that_is_finished_loses_nothing_and_the_agents_port_goes_on() {
     for number in 1..=10 {
         assert_eq!(flow.take(), [number]);
     }
+    // It ends when its port has left it, by the next message at the latest.
+    let start = Instant::now();
+    while pair.a.queues() == 0 {
+        flow.publisher.subscribers().expect("sound");
+        assert!(start.elapsed() < BOUND, "the agent's port is not sent to");
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let ended = FromProcess::Ended {
         flow: 1,
         reason: String::new(),

@@ -63,6 +63,14 @@ impl Side {
         }
     }
 
+    /// Queues to the ports of the other host.
+    pub(crate) fn queues(&self) -> usize {
+        let host = self.host.participant().index();
+        let connections = self.pool.control().tables().connections();
+        let open = connections.filter(|info| info.consumer == host && !info.producer_left);
+        open.count()
+    }
+
     pub(crate) fn say(&self, message: &FromAgent) {
         let process = self.process.as_ref().expect("connected");
         process.send(message).expect("sent");
@@ -197,11 +205,7 @@ impl Flow {
         loop {
             let sources = self.subscriber.publishers().expect("sound");
             self.publisher.subscribers().expect("sound");
-            // The queue of the host's port is left.
-            let host = from.host.participant().index();
-            let tables = from.pool.control().tables();
-            let mut queues = tables.connections().filter(|info| info.consumer == host);
-            if sources == 1 && queues.all(|info| info.producer_left) {
+            if sources == 1 && from.queues() == 0 {
                 return self;
             }
             assert!(start.elapsed() < BOUND, "no flow");

@@ -124,7 +124,7 @@ impl Flows {
             Control::FlowEnded { flow, side, reason } => match side {
                 FlowSide::Sending => {
                     let key = (session.number, flow);
-                    state.receiving.end(&mut state.processes, key, &reason);
+                    state.receiving.end(&state.processes, key, &reason);
                 }
                 FlowSide::Receiving => {
                     let processes = &mut state.processes;
@@ -185,9 +185,7 @@ impl Flows {
         let reason = "the session of the hosts is over";
         let is_its = |flow: &sending::Flow| flow.is_of(session);
         state.sending.end_all(&mut state.processes, reason, is_its);
-        state
-            .receiving
-            .end_all(&mut state.processes, session, reason);
+        state.receiving.end_all(&state.processes, session, reason);
     }
 
     pub(crate) fn status(&self, session: &Session, channels: &mut [ChannelStatus]) -> LinkStatus {
