@@ -104,6 +104,10 @@ pub(crate) struct StartArguments {
     /// Take a host for gone that is silent for so long; longer on hosts under heavy load
     #[arg(long, value_name = "SECONDS", value_parser = parse_lease, default_value = "2")]
     pub(crate) lease: Duration,
+    /// Trust the link at this interface, where the other host trusts it, too: programs send over it
+    /// themselves, without the agent and unencrypted
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) trusted: Vec<String>,
     /// Pool whose channels reach other hosts
     #[arg(long, env = "HYTHE_POOL", default_value = "default")]
     pub(crate) pool: String,
@@ -163,6 +167,9 @@ impl StartArguments {
         add("--lease", Some(self.lease.as_secs_f64().to_string()));
         for peer in &self.peer {
             add("--peer", Some(peer.clone()));
+        }
+        for interface in &self.trusted {
+            add("--trusted", Some(interface.clone()));
         }
         let flags = [
             ("--no-scouting", self.no_scouting),

@@ -95,6 +95,7 @@ fn start(
         router: arguments.router,
         lease: Some(arguments.lease),
         pool: arguments.pool.clone(),
+        trusted: arguments.trusted.clone(),
     };
     agent::run(directory, &options, |address| {
         // Whoever started it may have gone.

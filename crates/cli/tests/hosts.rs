@@ -258,6 +258,10 @@ fn what_needs_keys_becomes_hythe_hostd_with_the_same_words() {
                 "--no-scouting",
             ],
         ),
+        (
+            &["start", "--trusted", "eth1", "--trusted", "lo"],
+            &["start", "--trusted=eth1", "--trusted=lo"],
+        ),
     ];
     for (given, expected) in told {
         assert_eq!(host.hostd(given), [&["pool none"], *expected].concat());

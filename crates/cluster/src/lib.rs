@@ -21,14 +21,14 @@ pub mod stream;
 
 pub use agent::{Agent, AgentOptions};
 pub use carrier::{
-    AuthenticationFailure, Carrier, CarrierError, Connection, ConnectionAbout, ConnectionReceiver,
-    ConnectionSender, Received,
+    AuthenticationFailure, Carrier, CarrierError, Connection, ConnectionAbout, ConnectionPath,
+    ConnectionReceiver, ConnectionSender, Received,
 };
 pub use directory::{Directory, DirectoryEvent};
 pub use error::ClusterError;
 pub use host_name::{BadHostName, HostName};
 pub use rights::{BadRule, RULES_MAX, Refusal, Right, Rights, Rule};
 pub use status::{
-    ChannelState, ChannelStatus, Copies, Credit, Direction, HostState, HostStatus, Losses,
-    SessionStatus, Status,
+    ChannelState, ChannelStatus, Copies, Credit, Direction, HostState, HostStatus, LinkStatus,
+    Losses, SessionStatus, Status,
 };

@@ -14,6 +14,9 @@ pub struct Status {
     pub pool: String,
     /// The agent's process.
     pub pid: u32,
+    /// Interfaces whose links the user trusts: flows of tasks may go over them.
+    #[serde(default)]
+    pub trusted: Vec<String>,
     /// Connections that hosts tried to make and that came to nothing.
     pub refused_connections: u64,
     /// All hosts that are known.
@@ -60,6 +63,9 @@ pub struct SessionStatus {
     pub age_ms: u64,
     /// How the control connection is made.
     pub connection: ConnectionAbout,
+    /// Whether tasks may send over its link themselves, and how many do.
+    #[serde(default)]
+    pub link: LinkStatus,
     /// From a keep-alive to its echo, the last; `None`: none came yet.
     pub round_trip_ns: Option<u64>,
     /// What this host may have underway to the other, all channels together, and what it has.
@@ -71,6 +77,21 @@ pub struct SessionStatus {
     /// The ends that the other host has, as far as it told.
     #[serde(default)]
     pub ends: Vec<Ends>,
+}
+
+/// The link of a control connection, and the flows over it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkStatus {
+    /// Its interface here, if that was looked for.
+    pub interface: Option<String>,
+    /// Why no flow goes over it; empty: flows may.
+    pub why_no_flows: String,
+    /// Flows that send to the other host.
+    pub sending: u32,
+    /// Flows that receive from there.
+    pub receiving: u32,
+    /// Flows that are being set up, or wait until they can be.
+    pub pending: u32,
 }
 
 /// Credit at the other host.
@@ -137,6 +158,16 @@ pub struct ChannelStatus {
     pub payload_bytes: u64,
     /// The credit of a channel that is sent.
     pub credit: Option<Credit>,
+    /// What carries it: that of the control connection, or `udp` where tasks send themselves.
+    #[serde(default)]
+    pub carrier: String,
+    /// Why no better one does; empty: it is the best, or there is no better one for its kind.
+    #[serde(default)]
+    pub why_not_better: String,
+    /// Publishers whose process sends to that of the subscriber. What they send is not counted
+    /// among the messages.
+    #[serde(default)]
+    pub flows: u32,
 }
 
 /// Which way a channel goes.

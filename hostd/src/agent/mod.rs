@@ -57,6 +57,8 @@ pub struct RunOptions {
     pub lease: Option<Duration>,
     /// The pool whose channels reach other hosts.
     pub pool: String,
+    /// Interfaces whose links are trusted: tasks send there themselves, unencrypted.
+    pub trusted: Vec<String>,
 }
 
 /// Runs the agent until it is asked to stop; says `ready` with its address when it can be reached.
@@ -80,7 +82,8 @@ pub fn run(
     let engine = AgentOptions::new(identity.name().clone(), pool)
         .join(hythe_rtcore::join_host)
         .rights(rights::effective(realm.directory(), &identity)?)
-        .lease(options.lease.unwrap_or(LEASE));
+        .lease(options.lease.unwrap_or(LEASE))
+        .trusted(options.trusted.clone());
     let agent = Agent::start(engine, carrier.clone(), Arc::new(hosts));
     let agent = agent.map_err(|error| HostdError::Agent(error.to_string()))?;
     let listener = listen(realm.directory())?;

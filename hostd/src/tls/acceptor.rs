@@ -21,7 +21,7 @@ use super::greeting::{GreetingError, Halves, welcome};
 use super::halves::{TlsReceiver, TlsSender};
 use super::handshake::{self, HandshakeError};
 use super::socket::Socket;
-use super::{Inner, about};
+use super::{Inner, about, path};
 use crate::realm::common_name;
 
 /// Calls that are answered at once.
@@ -256,6 +256,7 @@ impl Inner {
         Ok(Connection {
             peer,
             about,
+            path: path(socket),
             sender: Box::new(halves.sender),
             receiver: Box::new(halves.receiver),
         })

@@ -17,7 +17,7 @@ use super::greeting::{GreetingError, Halves, greet, version};
 use super::halves::{TlsReceiver, TlsSender};
 use super::handshake::{self, HandshakeError};
 use super::socket::{Socket, deadline};
-use super::{Inner, about};
+use super::{Inner, about, path};
 use crate::realm::{common_name, realm_of_issuer};
 
 impl Inner {
@@ -83,6 +83,7 @@ impl Inner {
         Ok(Connection {
             peer: host.clone(),
             about,
+            path: path(&socket),
             sender: Box::new(halves.sender),
             receiver: Box::new(halves.receiver),
         })

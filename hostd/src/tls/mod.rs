@@ -19,12 +19,13 @@ mod socket;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use hythe_cluster::{
-    AuthenticationFailure, Carrier, CarrierError, Connection, ConnectionAbout, HostName,
+    AuthenticationFailure, Carrier, CarrierError, Connection, ConnectionAbout, ConnectionPath,
+    HostName,
 };
 use rustls::pki_types::CertificateDer;
 
@@ -167,6 +168,13 @@ impl Carrier for TlsCarrier {
     fn accept(&self, timeout: Duration) -> Result<Option<Connection>, CarrierError> {
         Ok(self.acceptor.accept(timeout))
     }
+
+    fn interface_of(&self, address: IpAddr) -> Option<String> {
+        let mut interfaces = pnet_datalink::interfaces().into_iter();
+        let found =
+            interfaces.find(|interface| interface.ips.iter().any(|one| one.ip() == address));
+        found.map(|interface| interface.name)
+    }
 }
 
 impl Inner {
@@ -239,6 +247,15 @@ fn about(socket: &Socket, certificate: &CertificateDer<'_>) -> ConnectionAbout {
         copies_sending: 2,
         copies_receiving: 1,
     }
+}
+
+/// Where its ends are.
+fn path(socket: &Socket) -> Option<ConnectionPath> {
+    let local = socket.local().ok()?;
+    Some(ConnectionPath {
+        local: canonical(local).ip(),
+        peer: canonical(socket.peer()).ip(),
+    })
 }
 
 /// An IPv4 address as such, also where a socket of IPv6 took the connection.

@@ -42,6 +42,11 @@ impl Socket {
         self.peer
     }
 
+    /// The address of this end.
+    pub(super) fn local(&self) -> io::Result<SocketAddr> {
+        self.stream.local_addr()
+    }
+
     /// Ends both directions; whoever waits on it wakes.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);

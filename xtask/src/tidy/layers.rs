@@ -67,6 +67,7 @@ const CLUSTER: &[&str] = &[
     "hythe-sys",
     "hythe-terminal",
     "hythe-node",
+    "hythe-packets",
     "hythe-flows",
 ];
 const MEDIA: &[&str] = &[

@@ -168,6 +168,11 @@ pub(crate) struct StartArgs {
     /// Link this LAN to others
     #[arg(long)]
     router: bool,
+    /// Trust the link at this interface, where the other host trusts it, too: programs send over it
+    /// themselves, without the agent and unencrypted, and whoever is on that link can read and
+    /// forge what they send; may be repeated
+    #[arg(long, value_name = "INTERFACE")]
+    trusted: Vec<String>,
     /// Take a host for gone that is silent for so long, 1 to 3600 [default: 2]; longer on hosts
     /// under heavy load
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
@@ -235,6 +240,7 @@ impl StartArgs {
         words.option("--peer", &self.peer);
         words.flag("--no-scouting", self.no_scouting);
         words.flag("--router", self.router);
+        words.option("--trusted", &self.trusted);
         let lease = self.lease.map(|lease| lease.as_secs_f64().to_string());
         words.option("--lease", lease);
         words.0

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use super::flows::Flows;
 use super::options::AgentOptions;
 use crate::{Carrier, HostName, Losses, Refusal, Right, Rights};
 
@@ -17,6 +18,7 @@ pub(crate) struct Context {
     pub(crate) carrier: Arc<dyn Carrier>,
     rights: RwLock<Rights>,
     stops: AtomicBool,
+    pub(crate) flows: Flows,
     /// The ends or the wants of a session have changed.
     pub(crate) changes: Signal,
     /// Connections that were refused.
@@ -30,6 +32,7 @@ impl Context {
             options,
             carrier,
             stops: AtomicBool::new(false),
+            flows: Flows::default(),
             changes: Signal::default(),
             refused: AtomicU64::new(0),
         }

@@ -203,8 +203,7 @@ impl Host {
     }
 
     fn run_session(&self, connection: Connection, numbers: Numbers) {
-        let about = connection.about.clone();
-        let session = Session::begin(&self.context, &self.record, numbers, about);
+        let session = Session::begin(&self.context, &self.record, numbers, &connection);
         let session = match session {
             Ok(session) => session,
             Err(error) => {
@@ -262,7 +261,7 @@ impl Host {
 }
 
 /// A number that nobody guesses.
-fn random() -> Result<u64, ClusterError> {
+pub(crate) fn random() -> Result<u64, ClusterError> {
     let mut bytes = [0; 8];
     let filled = getrandom(&mut bytes, GetRandomFlags::empty()).map_err(std::io::Error::from)?;
     if filled < bytes.len() {

@@ -38,6 +38,12 @@ pub(crate) struct LocalWant {
     ends: Vec<End>,
 }
 
+impl LocalWant {
+    pub(crate) fn ends(&self) -> &[End] {
+        &self.ends
+    }
+}
+
 impl LocalEnds {
     /// Looks at the pool.
     pub(crate) fn scan(pool: &Pool) -> Self {

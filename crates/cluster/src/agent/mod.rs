@@ -3,10 +3,11 @@
 //! From outside in: [`Agent`] starts a thread that reads the directory, one that takes connections
 //! (`accept`) and one that looks at the pool (`watch`). For each other host there is a `host`, and
 //! within it one `session` after another. A message goes out by `session/sending/`, and comes in by
-//! `session/receiving/`.
+//! `session/receiving/`; `flows` lets tasks send and receive themselves.
 
 mod accept;
 mod context;
+mod flows;
 mod host;
 mod hosts;
 mod link;
@@ -19,6 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use hythe_flows::Listener;
 
 use self::context::{Context, Group};
 use self::hosts::Hosts;
@@ -42,7 +45,8 @@ impl Agent {
     /// Starts an agent: it connects to the hosts that `directory` shows, by `carrier`.
     ///
     /// # Errors
-    /// A thread cannot be started.
+    /// A thread cannot be started; where a link is trusted, the file `flows` of the pool cannot be
+    /// made.
     pub fn start(
         options: AgentOptions,
         carrier: Arc<dyn Carrier>,
@@ -55,6 +59,11 @@ impl Agent {
             carrying: Arc::default(),
             context,
         };
+        if !agent.context.options.trusted.is_empty() {
+            let listener = Listener::open(&agent.context.options.pool.path())?;
+            let context = Arc::clone(&agent.context);
+            agent.spawn("hythe-host-flows", move || flows::run(&context, &listener))?;
+        }
         let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
         agent.spawn("hythe-host-watch", move || watch::run(&context, &hosts))?;
         let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
@@ -88,6 +97,7 @@ impl Agent {
             host: options.host.clone(),
             pool: options.pool.path().display().to_string(),
             pid: std::process::id(),
+            trusted: options.trusted.clone(),
             refused_connections: self.context.refused.load(Ordering::Relaxed),
             hosts: hosts.iter().map(|host| host.status()).collect(),
         }

@@ -1,9 +1,11 @@
 //! What two agents tell each other over their control connection.
 
+use std::net::IpAddr;
+
 use hythe_node::{ChannelKind, ChannelType, PortPolicy};
 use serde::{Deserialize, Serialize};
 
-use super::text;
+use super::{FlowOffer, FlowSide, FlowTaken, text};
 
 /// A message of a control connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +64,40 @@ pub enum Control {
     },
     /// How many ends the sender has on a channel now.
     Ends(Ends),
+    /// The user of the sender trusts the link of this connection: flows may go over it, if the
+    /// other side's does, too.
+    TrustedLink {
+        /// The sender's end of this connection, as the sender sees it.
+        address: IpAddr,
+    },
+    /// The sender has a publisher for a flow.
+    FlowOffer(FlowOffer),
+    /// The flow is not taken yet.
+    FlowWaits {
+        /// Its number.
+        flow: u32,
+        /// What is waited for.
+        #[serde(deserialize_with = "text::reason")]
+        reason: String,
+    },
+    /// The sender has a subscriber for the flow.
+    FlowTaken(FlowTaken),
+    /// The sender has other receivers, too: what is on its way is to arrive, and then the flow is
+    /// to end.
+    FlowFinish {
+        /// Its number.
+        flow: u32,
+    },
+    /// The flow is over at the sender, or is offered no more.
+    FlowEnded {
+        /// Its number.
+        flow: u32,
+        /// Which end the sender has.
+        side: FlowSide,
+        /// Why; empty: all that was sent has arrived.
+        #[serde(deserialize_with = "text::reason")]
+        reason: String,
+    },
 }
 
 /// The ends that a host has on a channel, as far as the other may know of them: those that send if

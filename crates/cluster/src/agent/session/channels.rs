@@ -70,7 +70,7 @@ pub(super) fn update(session: &Arc<Session>, local: &LocalEnds) -> Result<(), Cl
 }
 
 /// May the other side have what is sent here? What is asked is answered: that takes both rights.
-fn may_send(session: &Session, key: &ChannelKey) -> Result<(), Refusal> {
+pub(super) fn may_send(session: &Session, key: &ChannelKey) -> Result<(), Refusal> {
     let (context, host) = (&session.context, &session.record.name);
     context.judge(host, &key.channel, Right::Read)?;
     match key.kind {
@@ -80,7 +80,7 @@ fn may_send(session: &Session, key: &ChannelKey) -> Result<(), Refusal> {
 }
 
 /// May the other side send what is wanted here?
-fn may_receive(session: &Session, key: &ChannelKey) -> Result<(), Refusal> {
+pub(super) fn may_receive(session: &Session, key: &ChannelKey) -> Result<(), Refusal> {
     let (context, host) = (&session.context, &session.record.name);
     context.judge(host, &key.channel, Right::Write)?;
     match key.kind {
@@ -235,6 +235,11 @@ impl Channels {
         })
     }
 
+    pub(super) fn sending_stream(&self, key: &ChannelKey) -> Option<Arc<SendingStream>> {
+        let sending = self.sending.get(key);
+        sending.map(|sending| Arc::clone(&sending.stream))
+    }
+
     /// Closes all connections: the session is over.
     pub(super) fn close_all(&self) {
         for sending in self.sending.values() {
@@ -291,6 +296,9 @@ fn without_stream(
         messages: 0,
         payload_bytes: 0,
         credit: None,
+        carrier: String::new(),
+        why_not_better: String::new(),
+        flows: 0,
     }
 }
 

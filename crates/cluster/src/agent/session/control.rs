@@ -61,6 +61,12 @@ fn act(session: &Arc<Session>, message: Control) -> Result<(), ClusterError> {
         } => channels::refused(session, kind, channel, reason)?,
         Control::Raise { channel, events } => channels::raised(session, &channel, events)?,
         Control::Ends(told) => ends::came(session, told)?,
+        Control::TrustedLink { address } => session.link.trusted_there(address)?,
+        flow @ (Control::FlowOffer(_)
+        | Control::FlowWaits { .. }
+        | Control::FlowTaken(_)
+        | Control::FlowFinish { .. }
+        | Control::FlowEnded { .. }) => session.context.flows.came(session, flow)?,
         Control::Bye { reason } => return Err(ClusterError::Bye(reason)),
     }
     Ok(())

@@ -130,6 +130,9 @@ impl ReceivingStream {
             messages: self.messages.load(Ordering::Relaxed),
             payload_bytes: self.payload_bytes.load(Ordering::Relaxed),
             credit: None,
+            carrier: String::new(),
+            why_not_better: String::new(),
+            flows: 0,
         }
     }
 }

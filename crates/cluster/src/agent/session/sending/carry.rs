@@ -63,6 +63,11 @@ pub(super) fn run(session: &Arc<Session>, stream: &SendingStream) {
     stream.close();
     carrying.settle();
     drop(carrying);
+    // Before another stream can open a port: publishers would send there, too.
+    session
+        .context
+        .flows
+        .stream_ended(session, &stream.opening.channel);
     let mut state = lock(&stream.state);
     state.has_ended = true;
     if let Err(error) = ended {

@@ -106,6 +106,24 @@ impl Messages {
         Ok(())
     }
 
+    /// Of publishers that send by flows now, is anything left here?
+    fn note_left(&mut self, stream: &SendingStream) -> Result<(), NodeError> {
+        for port in &mut self.ports {
+            port.subscriber.publishers()?;
+        }
+        let remains = |publisher| {
+            let is_its = |origin: Origin| origin.port == Some(publisher);
+            self.ports.iter().any(|port| {
+                let waiting = port.waiting.iter().map(|(_, origin)| *origin);
+                waiting.chain(hop::origins(&port.subscriber)).any(is_its)
+            })
+        };
+        let last = lock(&stream.outgoing).last();
+        stream.leaving.note_taken(last, remains);
+        stream.tell_arrived();
+        Ok(())
+    }
+
     fn has_publishers(&mut self) -> Result<bool, NodeError> {
         for port in &mut self.ports {
             if port.subscriber.publishers()? > 0 {
@@ -145,6 +163,9 @@ impl MessagePort {
 impl Source for Messages {
     fn look(&mut self, stream: &SendingStream) -> Result<Option<Step>, NodeError> {
         self.renew(stream)?;
+        if stream.leaving.is_some() {
+            self.note_left(stream)?;
+        }
         let stop = stream.stopping();
         if stop >= Stop::Reopen {
             return Ok(Some(Step::End));
