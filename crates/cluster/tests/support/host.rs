@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_cluster::{Agent, AgentOptions, HostName, HostState, HostStatus, Rights};
-use hythe_node::{Node, Pool, PoolOptions};
+use hythe_node::{Node, Pool, PoolOptions, hop};
 
-use super::carrier::TcpCarrier;
+use super::carrier::{LOOPBACK, TcpCarrier};
 use super::directory::StaticDirectory;
 use super::{Root, eventually};
 
@@ -24,6 +24,8 @@ pub(crate) struct TestHost {
     pub(crate) pool: Pool,
     pub(crate) carrier: Arc<TcpCarrier>,
     pub(crate) directory: Arc<StaticDirectory>,
+    /// Interfaces whose links are trusted.
+    pub(crate) trusted: Vec<String>,
     root: Root,
 }
 
@@ -47,6 +49,7 @@ impl TestHost {
             pool: Pool::open_or_create(&options).expect("made"),
             carrier: TcpCarrier::new(&name),
             directory: StaticDirectory::new(),
+            trusted: Vec::new(),
             name,
             root,
         }
@@ -60,10 +63,19 @@ impl TestHost {
     pub(crate) fn start(&mut self, rights: &str, lease: Duration) {
         let options = AgentOptions::new(self.name.clone(), self.pool.clone())
             .rights(Rights::parse(rights).expect("rules"))
-            .lease(lease);
+            .lease(lease)
+            .trusted(self.trusted.clone());
         let (carrier, directory) = (self.carrier.clone(), self.directory.clone());
         let agent = Agent::start(options, carrier, directory);
         self.agent = Some(agent.expect("started"));
+    }
+
+    /// One that trusts its links.
+    pub(crate) fn trusting(name: &str) -> Self {
+        let mut host = Self::without_agent(name);
+        host.trusted = vec![LOOPBACK.to_owned()];
+        host.start(ALL, LEASE);
+        host
     }
 
     /// Both hear of each other.
@@ -74,6 +86,12 @@ impl TestHost {
 
     pub(crate) fn join(&self, name: &str) -> Node {
         Node::join(&self.pool, name).expect("joins")
+    }
+
+    /// A node whose ports know flows.
+    pub(crate) fn join_with_flows(&self, name: &str) -> Node {
+        let flows = Arc::new(hythe_flows::Flows::new());
+        hop::join(&self.pool, name, &[flows]).expect("joins")
     }
 
     pub(crate) fn status_of(&self, other: &str) -> Option<HostStatus> {
