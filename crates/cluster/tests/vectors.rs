@@ -176,6 +176,7 @@ fn messages_about_flows_are_as_the_page_says() {
         window_messages: 64,
         window_bytes: 4 << 20,
         message_bytes_max: 1 << 20,
+        buffer_bytes: 425_984,
         block_ms: 250,
     };
     is_like("control.flow_taken", Control::FlowTaken(taken));

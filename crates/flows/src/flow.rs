@@ -52,8 +52,12 @@ struct Outbound {
     touched_ns: u64,
     /// What the publisher sent before by the agent's port has arrived.
     may_go: bool,
-    /// No more than is under way.
+    /// It ends when nothing is under way and its port has left it: so what a port sends before it
+    /// knows is sent, too.
     is_finishing: bool,
+    has_left: bool,
+    /// Its port was told to look.
+    is_announced: bool,
     /// Why it is over; empty: it was finished.
     over: Option<String>,
     /// Messages of which nobody knows whether they arrived, until somebody asks.
@@ -96,6 +100,8 @@ impl SendingFlow {
                 touched_ns: 0,
                 may_go: false,
                 is_finishing: false,
+                has_left: false,
+                is_announced: false,
                 over: None,
                 unconfirmed: 0,
             }),
@@ -112,6 +118,7 @@ impl SendingFlow {
         let mut state = self.lock();
         state.touched_ns = now_ns;
         if state.over.is_some() {
+            state.unconfirmed += 1;
             return Pushed::Over(sample);
         }
         match state.half.push(now_ns, sample) {
@@ -135,7 +142,7 @@ impl SendingFlow {
         } else if state.may_go && state.over.is_none() {
             state.half.flush(now_ns);
         }
-        if state.over.is_some() {
+        if state.is_closed() {
             return Flushed::Over;
         }
         let is_held_up = state.may_go && state.half.has_unsent();
@@ -192,6 +199,37 @@ impl SendingFlow {
         state.turn(now_ns);
     }
 
+    /// Its port sends nothing more.
+    pub(crate) fn leave(&self, now_ns: u64) {
+        let mut state = self.lock();
+        (state.is_finishing, state.has_left) = (true, true);
+        state.turn(now_ns);
+    }
+
+    pub(crate) fn is_finishing(&self) -> bool {
+        self.lock().is_finishing
+    }
+
+    /// Is its port to leave it? It takes what that sends before it does.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().is_closed()
+    }
+
+    /// As [`is_closed`](Self::is_closed), with a look at what has come back.
+    pub(crate) fn has_finished(&self, now_ns: u64) -> bool {
+        let mut state = self.lock();
+        state.turn(now_ns);
+        state.is_closed()
+    }
+
+    /// Is its port to be told to look? Once.
+    pub(crate) fn is_to_be_announced(&self) -> bool {
+        let mut state = self.lock();
+        let is_new = state.is_closed() && !state.is_announced;
+        state.is_announced |= is_new;
+        is_new
+    }
+
     pub(crate) fn end(&self, reason: &str) {
         self.lock().end(reason);
     }
@@ -225,9 +263,13 @@ impl Outbound {
         };
         if let Err(fault) = turned {
             self.end(&fault.to_string());
-        } else if self.is_finishing && self.half.unaccepted() == 0 {
+        } else if self.has_left && self.is_closed() {
             self.end("");
         }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.over.is_some() || (self.is_finishing && self.half.unaccepted() == 0)
     }
 
     fn end(&mut self, reason: &str) {

@@ -193,7 +193,7 @@ impl Session {
     pub(crate) fn close(&self) {
         let start = std::time::Instant::now();
         let sending: Vec<_> = self.lock().sending.clone();
-        sending.iter().for_each(|flow| flow.finish(monotonic_ns()));
+        sending.iter().for_each(|flow| flow.leave(monotonic_ns()));
         self.wake();
         let is_open = |flow: &Arc<SendingFlow>| !flow.is_over();
         while sending.iter().any(is_open) && start.elapsed() < LINGER && !self.is_over() {
@@ -397,6 +397,9 @@ impl Session {
             match flow.help(now_ns) {
                 Some(next_ns) => wake_ns = wake_ns.min(next_ns),
                 None => self.let_go_of_sending(flow),
+            }
+            if flow.is_to_be_announced() {
+                self.announce(flow.id);
             }
         }
         for flow in &receiving {

@@ -13,6 +13,9 @@ use crate::session::Session;
 /// What frees capacity comes over the network, and wakes nobody: a wait looks this often.
 const LOOK: Duration = Duration::from_micros(200);
 
+/// A message is held up for so long where its flow is to finish.
+const FINISHING: Duration = Duration::from_millis(100);
+
 /// The publisher's end of a flow, in its list of targets.
 #[derive(Debug)]
 pub(crate) struct FlowTarget {
@@ -41,6 +44,17 @@ impl FlowTarget {
 
     pub(crate) fn is_of(&self, flow: &Arc<SendingFlow>) -> bool {
         Arc::ptr_eq(&self.flow, flow)
+    }
+
+    /// A publisher that waits for its subscribers waits here, too: one that sends without a pause
+    /// would else find no moment in which nothing is under way.
+    fn wait_for_finish(&self) -> TargetState {
+        let timeout = Duration::from_millis(self.flow.block_ms.into()).min(FINISHING);
+        let _ = self.participant.wait_for(self.plan, timeout, || {
+            let has_finished = self.flow.has_finished(monotonic_ns());
+            Ok(has_finished.then_some(()))
+        });
+        self.state()
     }
 
     fn push(&self, message: &Message<'_>) -> Sent {
@@ -90,7 +104,11 @@ impl Target for FlowTarget {
     }
 
     fn wake(&mut self) -> TargetState {
-        match self.flow.flush(monotonic_ns()) {
+        let flushed = self.flow.flush(monotonic_ns());
+        if self.flow.is_finishing() {
+            return self.wait_for_finish();
+        }
+        match flushed {
             Flushed::Open => TargetState::Open,
             Flushed::HeldUp => {
                 self.session.note_held_up();
@@ -102,13 +120,13 @@ impl Target for FlowTarget {
 
     fn disconnect(self: Box<Self>) -> Result<(), NodeError> {
         // What is under way arrives; the session's thread sees to it.
-        self.flow.finish(monotonic_ns());
+        self.flow.leave(monotonic_ns());
         self.session.wake();
         Ok(())
     }
 
     fn state(&self) -> TargetState {
-        match self.flow.is_over() {
+        match self.flow.is_closed() {
             true => TargetState::Closed,
             false => TargetState::Open,
         }

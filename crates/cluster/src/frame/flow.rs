@@ -38,6 +38,8 @@ pub struct FlowTaken {
     pub window_bytes: u32,
     /// Longest message.
     pub message_bytes_max: u32,
+    /// What the socket keeps until it is read, as the kernel reckons it.
+    pub buffer_bytes: u32,
     /// How long the publisher waits for a subscriber that takes too little; 0: not at all.
     pub block_ms: u32,
 }

@@ -345,10 +345,9 @@ impl Flow {
             udp_port,
             mtu_bytes: mtu_bytes.min(self.offer.mtu_bytes),
             window_messages: window_messages.clamp(1, MESSAGES_MAX),
-            window_bytes: buffer_bytes
-                .min(session.own_window())
-                .max(message_bytes_max),
+            window_bytes: session.own_window().max(message_bytes_max),
             message_bytes_max,
+            buffer_bytes,
             block_ms,
         };
         let begin = FromAgent::Begin {
@@ -361,6 +360,7 @@ impl Flow {
                 window_messages: told.window_messages,
                 window_bytes: told.window_bytes,
                 message_bytes_max,
+                buffer_bytes,
                 unreachable_ns: session.lease_ns(),
                 initial_rtt_ns: session.round_trip_or_default_ns(),
                 block_ms,

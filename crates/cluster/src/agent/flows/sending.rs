@@ -267,6 +267,7 @@ impl Sending {
                 // Whatever is granted: no host holds more of this pool than it would grant.
                 window_bytes: taken.window_bytes.min(window).max(taken.message_bytes_max),
                 message_bytes_max: taken.message_bytes_max,
+                buffer_bytes: taken.buffer_bytes,
                 unreachable_ns: session.lease_ns(),
                 initial_rtt_ns: session.round_trip_or_default_ns(),
                 block_ms: taken.block_ms,
