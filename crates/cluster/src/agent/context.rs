@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::flows::Flows;
+pub(crate) use super::lock::lock;
 use super::options::AgentOptions;
 use crate::{Carrier, HostName, Losses, Refusal, Right, Rights};
 
@@ -197,9 +198,4 @@ impl Drop for Member {
         *lock(&self.0.count) -= 1;
         self.0.condition.notify_all();
     }
-}
-
-/// A panic in between leaves what is in there whole: each change of it is one call.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
