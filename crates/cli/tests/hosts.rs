@@ -14,7 +14,7 @@ use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer};
 use hythe_cluster::frame::{EndKind, Window};
 use hythe_cluster::{
     ChannelState, ChannelStatus, ConnectionAbout, Copies, Credit, Direction, HostState, HostStatus,
-    Losses, SessionStatus, Status,
+    LinkStatus, Losses, SessionStatus, Status,
 };
 use serde_json::{Value, json};
 use support::{Ended, Root, Running};
@@ -116,16 +116,22 @@ fn session() -> SessionStatus {
             bytes: used_bytes,
         },
     };
-    let channel = |name: &str, direction, state, reason: &str, credit| ChannelStatus {
-        channel: name.to_owned(),
-        kind: EndKind::Publish,
-        direction,
-        state,
-        reason: reason.to_owned(),
-        messages: 12,
-        payload_bytes: 3072,
-        credit,
-    };
+    let channel =
+        |name: &str, direction, (state, reason): (_, &str), credit, (flows, why): (_, &str)| {
+            ChannelStatus {
+                channel: name.to_owned(),
+                kind: EndKind::Publish,
+                direction,
+                state,
+                reason: reason.to_owned(),
+                messages: 12,
+                payload_bytes: 3072,
+                credit,
+                carrier: if flows > 0 { "udp" } else { "tls" }.to_owned(),
+                why_not_better: why.to_owned(),
+                flows,
+            }
+        };
     SessionStatus {
         number: "1f2e".to_owned(),
         age_ms: 3_200,
@@ -136,6 +142,13 @@ fn session() -> SessionStatus {
             address: "192.0.2.7:40000".to_owned(),
             copies_sending: 2,
             copies_receiving: 3,
+        },
+        link: LinkStatus {
+            interface: Some("eth1".to_owned()),
+            why_no_flows: String::new(),
+            sending: 2,
+            receiving: 0,
+            pending: 1,
         },
         round_trip_ns: Some(182_400),
         credit: credit(256, 4 << 20, 3, 3072),
@@ -148,16 +161,23 @@ fn session() -> SessionStatus {
             channel(
                 "frames",
                 Direction::Sending,
-                ChannelState::Open,
-                "",
+                (ChannelState::Open, ""),
                 Some(credit(64, 1 << 20, 3, 3072)),
+                (2, ""),
+            ),
+            channel(
+                "levels",
+                Direction::Sending,
+                (ChannelState::Open, ""),
+                None,
+                (0, "it has 2 receivers"),
             ),
             channel(
                 "orders",
                 Direction::Receiving,
-                ChannelState::Refused,
-                "no rule there permits it",
+                (ChannelState::Refused, "no rule there permits it"),
                 None,
+                (0, ""),
             ),
         ],
     }
@@ -171,6 +191,7 @@ fn status(pid: u32) -> Status {
     Status {
         host: "desk".parse().expect("a name"),
         pool: "default".to_owned(),
+        trusted: vec!["eth1".to_owned(), "lo".to_owned()],
         pid,
         refused_connections: 2,
         hosts: vec![camera, host("door", HostState::Away, why, None)],
@@ -398,6 +419,7 @@ fn status_shows_each_host() {
     });
     let expected = "\
 host desk: agent with pid 4242, pool default
+trusts the links at eth1, lo
 2 connections of other hosts came to nothing
 
 host camera is connected
@@ -406,15 +428,18 @@ host camera is connected
   identity    SHA256:aa11
   address     192.0.2.7:40000
   round trip  182.4 us
+  flows       2 sending, 0 receiving, 1 pending, over eth1
   credit      3 of 256 messages used, 3 KiB of 4 MiB
   copies      2 of each byte sent, 3 of each received
   found at    192.0.2.7:7450, [2001:db8::7]:7450
   losses      dropped before sending: 5, reconnections of channels: 1
-  CHANNEL  CARRIES   DIRECTION  STATE    MESSAGES  PAYLOAD  \
+  CHANNEL  CARRIES   DIRECTION  STATE    CARRIER       MESSAGES  PAYLOAD  \
 CREDIT                                 REASON
-  frames   messages  sending    open           12    3 KiB  \
+  frames   messages  sending    open     udp, 2 flows        12    3 KiB  \
 3 of 64 messages used, 3 KiB of 1 MiB
-  orders   messages  receiving  refused        12    3 KiB  \
+  levels   messages  sending    open     tls                 12    3 KiB  \
+-                                      no flow: it has 2 receivers
+  orders   messages  receiving  refused  tls                 12    3 KiB  \
 -                                      no rule there permits it
 
 host door is away: its certificate\\nis revoked

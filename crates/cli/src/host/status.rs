@@ -2,8 +2,8 @@
 
 use hythe_cluster::frame::EndKind;
 use hythe_cluster::{
-    ChannelState, ChannelStatus, Credit, Direction, HostState, HostStatus, Losses, SessionStatus,
-    Status,
+    ChannelState, ChannelStatus, Credit, Direction, HostState, HostStatus, LinkStatus, Losses,
+    SessionStatus, Status,
 };
 use hythe_terminal::escaped;
 
@@ -49,6 +49,14 @@ fn text(status: &Status) -> String {
         status.pid,
         escaped(&status.pool)
     );
+    if !status.trusted.is_empty() {
+        let trusted: Vec<_> = status
+            .trusted
+            .iter()
+            .map(|name| escaped(name).to_string())
+            .collect();
+        text.push_str(&format!("trusts the links at {}\n", trusted.join(", ")));
+    }
     if status.refused_connections > 0 {
         let refused = units::counted(status.refused_connections, "connection");
         text.push_str(&format!("{refused} of other hosts came to nothing\n"));
@@ -93,12 +101,12 @@ fn host_text(host: &HostStatus) -> String {
     }
     line("losses", losses(&host.losses));
     if let Some(session) = &host.session {
-        text.push_str(&channels(&session.channels));
+        text.push_str(&channels(session));
     }
     text
 }
 
-fn session_lines(session: &SessionStatus, sessions: u64) -> [(&'static str, String); 7] {
+fn session_lines(session: &SessionStatus, sessions: u64) -> [(&'static str, String); 8] {
     let about = &session.connection;
     let why = match about.why_not_better.is_empty() {
         true => ", the best there is".to_owned(),
@@ -119,6 +127,7 @@ fn session_lines(session: &SessionStatus, sessions: u64) -> [(&'static str, Stri
         ("identity", escaped(&about.identity).to_string()),
         ("address", escaped(&about.address).to_string()),
         ("round trip", round_trip(session.round_trip_ns)),
+        ("flows", flows(&session.link)),
         ("credit", credit(&session.credit)),
         (
             "copies",
@@ -128,6 +137,21 @@ fn session_lines(session: &SessionStatus, sessions: u64) -> [(&'static str, Stri
             ),
         ),
     ]
+}
+
+/// Of tasks that send and receive themselves.
+fn flows(link: &LinkStatus) -> String {
+    if !link.why_no_flows.is_empty() {
+        return format!("none: {}", escaped(&link.why_no_flows));
+    }
+    let interface = link.interface.as_deref().unwrap_or("-");
+    format!(
+        "{} sending, {} receiving, {} pending, over {}",
+        link.sending,
+        link.receiving,
+        link.pending,
+        escaped(interface)
+    )
 }
 
 fn credit(credit: &Credit) -> String {
@@ -162,17 +186,19 @@ fn losses(losses: &Losses) -> String {
     }
 }
 
-fn channels(channels: &[ChannelStatus]) -> String {
-    if channels.is_empty() {
+fn channels(session: &SessionStatus) -> String {
+    if session.channels.is_empty() {
         return "  no channel has ends on both hosts\n".to_owned();
     }
-    let rows: Vec<Vec<String>> = channels.iter().map(channel).collect();
+    let rows = session.channels.iter();
+    let rows: Vec<Vec<String>> = rows.map(|one| channel(one, &session.link)).collect();
     output::table(
         &[
             "  CHANNEL",
             "CARRIES",
             "DIRECTION",
             "STATE",
+            "CARRIER",
             ">MESSAGES",
             ">PAYLOAD",
             "CREDIT",
@@ -182,7 +208,7 @@ fn channels(channels: &[ChannelStatus]) -> String {
     )
 }
 
-fn channel(channel: &ChannelStatus) -> Vec<String> {
+fn channel(channel: &ChannelStatus, link: &LinkStatus) -> Vec<String> {
     let kind = match channel.kind {
         EndKind::Publish => "messages",
         EndKind::Request => "requests",
@@ -204,12 +230,29 @@ fn channel(channel: &ChannelStatus) -> Vec<String> {
         kind.to_owned(),
         direction.to_owned(),
         state.to_owned(),
+        match channel.flows {
+            0 => channel.carrier.clone(),
+            flows => format!(
+                "{}, {}",
+                channel.carrier,
+                units::counted(flows.into(), "flow")
+            ),
+        },
         channel.messages.to_string(),
         units::bytes(channel.payload_bytes),
         channel
             .credit
             .as_ref()
             .map_or_else(|| "-".to_owned(), credit),
-        channel.reason.clone(),
+        reason(channel, link),
     ]
+}
+
+/// Why it is as it is, else why no flow carries it where flows may.
+fn reason(channel: &ChannelStatus, link: &LinkStatus) -> String {
+    let why = &channel.why_not_better;
+    match channel.reason.is_empty() && !why.is_empty() && *why != link.why_no_flows {
+        true => format!("no flow: {why}"),
+        false => channel.reason.clone(),
+    }
 }

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use hythe_node::hop::HostAgent;
 
 use super::addresses::Addresses;
 use super::flows::Flows;
+pub(crate) use super::lock::lock;
 use super::options::AgentOptions;
 use crate::error::ClusterError;
 use crate::{Carrier, HostName, Losses, Refusal, Right, Rights};
@@ -241,9 +242,4 @@ impl Drop for Member {
         *lock(&self.0.count) -= 1;
         self.0.condition.notify_all();
     }
-}
-
-/// A panic in between leaves what is in there whole: each change of it is one call.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

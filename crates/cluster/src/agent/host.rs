@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::rand::{GetRandomFlags, getrandom};
-
 use super::context::{Context, Group, HostRecord, Member, Signal, lock};
 use super::link::{MessageReader, send_first};
+use super::random::random;
 use super::session::{Numbers, Session};
 use crate::Connection;
 use crate::HostName;
@@ -261,14 +260,4 @@ impl Host {
             losses: self.record.losses.now(),
         }
     }
-}
-
-/// A number that nobody guesses.
-pub(crate) fn random() -> Result<u64, ClusterError> {
-    let mut bytes = [0; 8];
-    let filled = getrandom(&mut bytes, GetRandomFlags::empty()).map_err(std::io::Error::from)?;
-    if filled < bytes.len() {
-        return Err(std::io::Error::other("the kernel gave too few random bytes").into());
-    }
-    Ok(u64::from_ne_bytes(bytes))
 }

@@ -13,8 +13,11 @@ mod host;
 mod hosts;
 mod link;
 mod local;
+mod lock;
 mod options;
+mod random;
 mod session;
+mod tasks;
 mod watch;
 
 use std::sync::Arc;
@@ -64,7 +67,7 @@ impl Agent {
         if !agent.context.options.trusted.is_empty() {
             let listener = Listener::open(&agent.context.options.pool.path())?;
             let context = Arc::clone(&agent.context);
-            agent.spawn("hythe-host-flows", move || flows::run(&context, &listener))?;
+            agent.spawn("hythe-host-flows", move || tasks::run(&context, &listener))?;
         }
         let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
         agent.spawn("hythe-host-watch", move || watch::run(&context, &hosts))?;

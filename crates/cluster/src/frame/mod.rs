@@ -6,14 +6,14 @@
 //! Never reads a connection, never trusts a length.
 
 mod control;
-mod flow;
 mod header;
 mod hello;
 mod message;
 mod text;
 
-pub use control::{CarriedType, Control, EndKind, Ends, Policy, Want};
-pub use flow::{FlowOffer, FlowSide, FlowTaken};
+pub use control::{
+    CarriedType, Control, EndKind, Ends, FlowOffer, FlowSide, FlowTaken, Policy, Want,
+};
 pub use header::{FrameKind, Header};
 pub use hello::{Answer, Hello, Opening, PREAMBLE_BYTES, Preamble, Purpose, VERSION, Window};
 pub use message::{Assembler, MESSAGE_BYTES_MAX, encode};

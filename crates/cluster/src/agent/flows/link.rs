@@ -12,7 +12,6 @@ use hythe_packets::{MTU_BYTES_MAX, MTU_BYTES_MIN};
 use rustix::net::sockopt;
 
 use crate::ConnectionPath;
-use crate::agent::context::Context;
 use crate::error::ClusterError;
 
 /// Any port of UDP: nothing is sent.
@@ -30,11 +29,13 @@ pub(crate) struct Link {
 
 impl Link {
     /// That of a connection.
-    pub(crate) fn of(context: &Context, path: Option<ConnectionPath>) -> Self {
-        let trusted = &context.options.trusted;
-        let interface = path
-            .filter(|_| !trusted.is_empty())
-            .and_then(|path| context.carrier.interface_of(path.local));
+    pub(crate) fn of(
+        trusted: &[String],
+        path: Option<ConnectionPath>,
+        interface_of: impl FnOnce(IpAddr) -> Option<String>,
+    ) -> Self {
+        let looked_for = path.filter(|_| !trusted.is_empty());
+        let interface = looked_for.and_then(|path| interface_of(path.local));
         let here = judge(trusted, path, interface.as_deref());
         Self {
             interface,

@@ -10,35 +10,31 @@
 //! outbox and participant are taken. What neither host says again is bounded by a deadline.
 
 mod link;
+mod pause;
 mod processes;
 mod receiving;
 mod sending;
+mod session;
 
-use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use hythe_flows::Connection;
 use hythe_flows::message::FromProcess;
-use hythe_flows::{Connection, Listener};
-use hythe_node::MemberIndex;
-use rustix::event::{PollFd, PollFlags};
+use hythe_node::{MemberIndex, Pool};
 
 pub(crate) use self::link::Link;
+pub(crate) use self::pause::Pause;
 use self::processes::{Ask, ProcessId, Processes};
 use self::receiving::Receiving;
-pub(crate) use self::sending::Pause;
 use self::sending::Sending;
-use super::context::{Context, lock};
+pub(crate) use self::session::FlowSession;
 use super::local::LocalEnds;
-use super::session::Session;
+use super::lock::lock;
 use crate::error::ClusterError;
 use crate::frame::{Control, EndKind, FlowSide};
 use crate::status::{ChannelStatus, Direction, LinkStatus};
 
-/// How often the thread looks whether it is to stop.
-const NAP: Duration = Duration::from_millis(200);
-/// Messages of one process that are taken at once.
-const MESSAGES_AT_ONCE: usize = 64;
 /// The most flows of a session in either direction, with those that wait.
 const FLOWS_MAX: usize = 1024;
 /// How long what is to happen may take: what was sent by the agent is to arrive, a flow is to end.
@@ -59,52 +55,38 @@ struct State {
     last: u32,
 }
 
-/// Takes what processes say, until the agent stops.
-pub(super) fn run(context: &Context, listener: &Listener) {
-    while !context.stops() {
-        let connections = lock(&context.flows.0).processes.connections();
-        let files = connections
-            .iter()
-            .map(|(_, connection)| connection.as_fd())
-            .chain([listener.as_fd()]);
-        let mut files: Vec<PollFd<'_>> = files
-            .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
-            .collect();
-        let _ = hythe_sys::wait::poll_or_sleep(&mut files, NAP);
-        let is_ready: Vec<bool> = files
-            .iter()
-            .map(|file| !file.revents().is_empty())
-            .collect();
-        while let Some(connection) = listener.accept() {
-            lock(&context.flows.0).processes.add(connection);
-        }
-        for ((id, connection), _) in connections.iter().zip(is_ready).filter(|(_, ready)| *ready) {
-            if let Err(reason) = take(context, *id, connection) {
-                tracing::debug!(reason, "a process has no flows any more");
-                connection.close();
-                lock(&context.flows.0).process_gone(*id);
-            }
-        }
-    }
-}
-
-/// Takes what one process says. An error: it is gone, or says what makes no sense.
-fn take(context: &Context, id: ProcessId, connection: &Connection) -> Result<(), String> {
-    for _ in 0..MESSAGES_AT_ONCE {
-        let message = connection.receive::<FromProcess>();
-        match message.map_err(|error| error.to_string())? {
-            Some(message) => lock(&context.flows.0).process_said(context, id, message)?,
-            None => break,
-        }
-    }
-    Ok(())
-}
-
 impl Flows {
+    /// A process has connected.
+    pub(crate) fn process_came(&self, connection: Connection) {
+        lock(&self.0).processes.add(connection);
+    }
+
+    /// The connections of processes, with their numbers.
+    pub(crate) fn processes(&self) -> Vec<(ProcessId, Arc<Connection>)> {
+        lock(&self.0).processes.connections()
+    }
+
+    /// A process says something.
+    ///
+    /// # Errors
+    /// What makes no sense of it.
+    pub(crate) fn process_said(
+        &self,
+        pool: &Pool,
+        id: ProcessId,
+        message: FromProcess,
+    ) -> Result<(), String> {
+        lock(&self.0).process_said(pool, id, message)
+    }
+
+    pub(crate) fn process_gone(&self, id: ProcessId) {
+        lock(&self.0).process_gone(id);
+    }
+
     /// A message of the other side that is about flows.
     pub(crate) fn came(
         &self,
-        session: &Arc<Session>,
+        session: &Arc<dyn FlowSession>,
         message: Control,
     ) -> Result<(), ClusterError> {
         let mut state = lock(&self.0);
@@ -112,23 +94,28 @@ impl Flows {
         match message {
             Control::FlowOffer(offer) => {
                 state.receiving.offered(session, offer)?;
-                session.note_change();
             }
-            Control::FlowWaits { flow, reason } => state.sending.waits(session, flow, reason),
+            Control::FlowWaits { flow, reason } => state.sending.waits(&**session, flow, reason),
             Control::FlowTaken(taken) => {
-                state.sending.taken(&mut state.processes, session, &taken)?
+                state
+                    .sending
+                    .taken(&mut state.processes, &**session, &taken)?
             }
             Control::FlowFinish { flow } => {
-                state.sending.finish(&mut state.processes, session, flow)?;
+                state
+                    .sending
+                    .finish(&mut state.processes, &**session, flow)?;
             }
             Control::FlowEnded { flow, side, reason } => match side {
                 FlowSide::Sending => {
-                    let key = (session.number, flow);
+                    let key = (session.number(), flow);
                     state.receiving.end(&state.processes, key, &reason);
                 }
                 FlowSide::Receiving => {
                     let processes = &mut state.processes;
-                    state.sending.ended_there(processes, session, flow, &reason);
+                    state
+                        .sending
+                        .ended_there(processes, &**session, flow, &reason);
                 }
             },
             _ => {}
@@ -137,10 +124,7 @@ impl Flows {
     }
 
     /// The ends on this host are these now: begins and ends flows of a session.
-    pub(crate) fn update(&self, session: &Arc<Session>, local: &LocalEnds) {
-        if session.context.options.trusted.is_empty() {
-            return;
-        }
+    pub(crate) fn update(&self, session: &Arc<dyn FlowSession>, local: &LocalEnds) {
         let mut state = lock(&self.0);
         if session.is_over() {
             // Whoever ended it has said so here, or will.
@@ -153,7 +137,7 @@ impl Flows {
             last,
         } = &mut *state;
         sending.update(processes, session, last);
-        receiving.update(processes, session, local, last);
+        receiving.update(processes, &**session, local, last);
     }
 
     /// Everything that the publisher of a flow sent by its stream has arrived.
@@ -164,7 +148,7 @@ impl Flows {
     }
 
     /// The stream of a channel is over, and with it the port that flows were in the place of.
-    pub(crate) fn stream_ended(&self, session: &Session, channel: &str) {
+    pub(crate) fn stream_ended(&self, session: &dyn FlowSession, channel: &str) {
         let mut state = lock(&self.0);
         let state = &mut *state;
         state
@@ -179,7 +163,7 @@ impl Flows {
         lock(&self.0).sending.are_on(session, channel)
     }
 
-    pub(crate) fn session_over(&self, session: &Session) {
+    pub(crate) fn session_over(&self, session: &dyn FlowSession) {
         let mut state = lock(&self.0);
         let state = &mut *state;
         let reason = "the session of the hosts is over";
@@ -188,7 +172,11 @@ impl Flows {
         state.receiving.end_all(&state.processes, session, reason);
     }
 
-    pub(crate) fn status(&self, session: &Session, channels: &mut [ChannelStatus]) -> LinkStatus {
+    pub(crate) fn status(
+        &self,
+        session: &dyn FlowSession,
+        channels: &mut [ChannelStatus],
+    ) -> LinkStatus {
         let state = lock(&self.0);
         let why = session.why_no_flows();
         for channel in channels {
@@ -211,7 +199,7 @@ impl Flows {
         let (sending, offered) = state.sending.counts(session);
         let (receiving, waiting) = state.receiving.counts(session);
         LinkStatus {
-            interface: session.link.interface().map(str::to_owned),
+            interface: session.link().interface().map(str::to_owned),
             why_no_flows: why.unwrap_or_default(),
             sending,
             receiving,
@@ -223,7 +211,7 @@ impl Flows {
 impl State {
     fn process_said(
         &mut self,
-        context: &Context,
+        pool: &Pool,
         id: ProcessId,
         message: FromProcess,
     ) -> Result<(), String> {
@@ -235,15 +223,13 @@ impl State {
                 session,
             } => {
                 let who = (version, MemberIndex(member), session);
-                processes.hello(id, who, &context.options.pool)?;
+                processes.hello(id, who, pool)?;
             }
             FromProcess::Ask { port, host_port } => {
                 processes.ask(id, Ask { port, host_port })?;
-                context.note_all_changed();
             }
             FromProcess::Offer { port } => {
                 processes.offer(id, port)?;
-                context.note_all_changed();
             }
             FromProcess::Ready {
                 flow,
@@ -263,7 +249,6 @@ impl State {
                 let what = (reason.as_str(), unconfirmed);
                 self.sending.ended_here(processes, (id, flow), what);
                 self.receiving.ended_here((id, flow), &reason);
-                context.note_all_changed();
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ use hythe_pool::PortInfo;
 
 use super::link::mtu_of;
 use super::processes::{ProcessId, Processes};
-use super::{FLOWS_MAX, SETTLING, Session, next};
+use super::{FLOWS_MAX, FlowSession, SETTLING, next};
 use crate::agent::local::{ChannelKey, LocalEnds};
 use crate::error::ClusterError;
 use crate::frame::{Control, EndKind, FlowOffer, FlowSide, FlowTaken};
@@ -35,7 +35,7 @@ pub(super) struct Receiving {
 
 #[derive(Debug)]
 struct Flow {
-    session: Arc<Session>,
+    session: Arc<dyn FlowSession>,
     offer: FlowOffer,
     taken: Option<Taken>,
     /// What it waits for; told the other side when it changes.
@@ -74,23 +74,23 @@ impl Receiving {
     /// The other side offers one.
     pub(super) fn offered(
         &mut self,
-        session: &Arc<Session>,
+        session: &Arc<dyn FlowSession>,
         offer: FlowOffer,
     ) -> Result<(), ClusterError> {
         let unexpected = |what: String| Err(ClusterError::Unexpected(what));
         let number = offer.flow;
-        if let Err(why) = session.link.path() {
+        if let Err(why) = session.link().path() {
             return unexpected(format!("flow {number} over a link without flows: {why}"));
         }
         if offer.udp_port == 0 || offer.mtu_bytes < MTU_BYTES_MIN {
             let (port, mtu) = (offer.udp_port, offer.mtu_bytes);
             return unexpected(format!("flow {number} at port {port} with an MTU of {mtu}"));
         }
-        let key = (session.number, number);
+        let key = (session.number(), number);
         if self.flows.contains_key(&key) {
             return unexpected(format!("flow {number} is offered twice"));
         }
-        if self.of_session(session).count() >= FLOWS_MAX {
+        if self.of_session(&**session).count() >= FLOWS_MAX {
             let (what, most) = ("flows that it offers", FLOWS_MAX);
             return Err(ClusterError::TooMany { what, most });
         }
@@ -109,13 +109,13 @@ impl Receiving {
     pub(super) fn update(
         &mut self,
         processes: &Processes,
-        session: &Session,
+        session: &dyn FlowSession,
         local: &LocalEnds,
         last: &mut u32,
     ) {
         let now = Instant::now();
         let flows = self.flows.iter_mut();
-        let flows = flows.filter(|(_, flow)| flow.session.number == session.number);
+        let flows = flows.filter(|(_, flow)| flow.session.number() == session.number());
         let mut over = Vec::new();
         for (key, flow) in flows {
             let looked = match receiver(processes, session, local, &flow.offer) {
@@ -132,8 +132,8 @@ impl Receiving {
         }
     }
 
-    fn of_session(&self, session: &Session) -> impl Iterator<Item = &Flow> {
-        let number = session.number;
+    fn of_session(&self, session: &dyn FlowSession) -> impl Iterator<Item = &Flow> {
+        let number = session.number();
         let flows = self.flows.range((number, 0)..=(number, u32::MAX));
         flows.map(|(_, flow)| flow)
     }
@@ -204,8 +204,13 @@ impl Receiving {
     }
 
     /// All of a session that is over.
-    pub(super) fn end_all(&mut self, processes: &Processes, session: &Session, reason: &str) {
-        let number = session.number;
+    pub(super) fn end_all(
+        &mut self,
+        processes: &Processes,
+        session: &dyn FlowSession,
+        reason: &str,
+    ) {
+        let number = session.number();
         let keys = self.flows.range((number, 0)..=(number, u32::MAX));
         let keys: Vec<Key> = keys.map(|(key, _)| *key).collect();
         for key in keys {
@@ -223,7 +228,7 @@ impl Receiving {
     }
 
     /// Flows of a channel that carry, and why there is none.
-    pub(super) fn status(&self, session: &Session, channel: &str) -> (u32, String) {
+    pub(super) fn status(&self, session: &dyn FlowSession, channel: &str) -> (u32, String) {
         let flows = self.of_session(session);
         let flows: Vec<&Flow> = flows.filter(|flow| flow.offer.channel == channel).collect();
         let carrying = flows.iter().filter(|flow| flow.has_begun()).count();
@@ -234,7 +239,7 @@ impl Receiving {
     }
 
     /// Flows that carry, and others.
-    pub(super) fn counts(&self, session: &Session) -> (u32, u32) {
+    pub(super) fn counts(&self, session: &dyn FlowSession) -> (u32, u32) {
         let all = self.of_session(session).count() as u32;
         let begun = self.of_session(session).filter(|flow| flow.has_begun());
         let begun = begun.count() as u32;
@@ -270,7 +275,7 @@ impl Flow {
                 self.wait(reason);
                 Ok(())
             }
-            Step::Begun if is_open(&self.session, &taken.port) => {
+            Step::Begun if is_open(&*self.session, &taken.port) => {
                 taken.step = Step::Finishing(now);
                 let flow = self.offer.flow;
                 self.session.say(Control::FlowFinish { flow });
@@ -300,7 +305,7 @@ impl Flow {
             Some(_) => self.without(processes, "its subscriber is another".to_owned(), now),
             None if self.retry.is_some_and(|retry| now < retry) => Ok(()),
             None => {
-                let path = self.session.link.path()?;
+                let path = self.session.link().path()?;
                 let number = next(last);
                 self.taken = Some(Taken {
                     number,
@@ -312,7 +317,7 @@ impl Flow {
                     flow: number,
                     role: Role::Receive {
                         port: port.index.0,
-                        host: self.session.member.0,
+                        host: self.session.member().0,
                     },
                     address: path.local,
                 };
@@ -332,7 +337,7 @@ impl Flow {
         let Some(taken) = self.taken.as_mut().filter(|it| it.step == Step::Opening) else {
             return Ok(());
         };
-        let path = session.link.path()?;
+        let path = session.link().path()?;
         let mtu_bytes = mtu_of(path).map_err(|error| error.to_string())?;
         let message_bytes_max = session.payload_bytes_max();
         let depth = taken.port.depth;
@@ -393,15 +398,15 @@ impl Flow {
     }
 }
 
-fn is_open(session: &Session, port: &PortInfo) -> bool {
-    let tables = session.context.options.pool.control().tables();
+fn is_open(session: &dyn FlowSession, port: &PortInfo) -> bool {
+    let tables = session.pool().control().tables();
     tables.is_still_open(port)
 }
 
 /// The only receiver of a channel, if it is a subscriber whose process offers it.
 fn receiver(
     processes: &Processes,
-    session: &Session,
+    session: &dyn FlowSession,
     local: &LocalEnds,
     offer: &FlowOffer,
 ) -> Result<(ProcessId, PortInfo), NoReceiver> {
@@ -428,7 +433,7 @@ fn receiver(
     if end.history > 0 {
         return Err(yet("its subscriber wants earlier messages, too"));
     }
-    let pool = &session.context.options.pool;
+    let pool = session.pool();
     let channel = pool.control().tables().find_channel(&offer.channel);
     let found = channel.and_then(|found| processes.subscriber(end.member, found.index, pool));
     found.ok_or_else(|| yet("its subscriber's program has not offered to receive itself"))

@@ -15,29 +15,26 @@ use hythe_pool::PortInfo;
 
 use super::link::mtu_of;
 use super::processes::{Ask, ProcessId, Processes};
-use super::{FLOWS_MAX, SETTLING, Session, next};
-use crate::agent::context::HostRecord;
-use crate::agent::host::random;
+use super::{FLOWS_MAX, FlowSession, Pause, SETTLING, next};
+use crate::agent::random::random;
 use crate::error::ClusterError;
 use crate::frame::{CarriedType, Control, FlowOffer, FlowSide, FlowTaken};
 
 /// What came to nothing is tried again after so long.
 const RETRY: Duration = Duration::from_secs(1);
-/// The longest pause after flows that failed, one after the other.
-const PAUSE_MAX: Duration = Duration::from_secs(256);
 
 /// All of them, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Sending {
     flows: BTreeMap<u32, Flow>,
     /// Over; what its process says last is waited for.
-    ending: BTreeMap<u32, (ProcessId, Arc<HostRecord>)>,
+    ending: BTreeMap<u32, (ProcessId, Arc<dyn FlowSession>)>,
 }
 
 /// One.
 #[derive(Debug)]
 pub(super) struct Flow {
-    session: Arc<Session>,
+    session: Arc<dyn FlowSession>,
     pub(super) channel: String,
     process: ProcessId,
     ask: Ask,
@@ -68,38 +65,9 @@ impl Step {
     }
 }
 
-/// The pause of a session after flows that failed: where a firewall drops their packets, each
-/// costs messages.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Pause {
-    failures: u32,
-    until: Option<Instant>,
-    reason: String,
-}
-
-impl Pause {
-    fn failed(&mut self, reason: &str) {
-        let pause = RETRY
-            .saturating_mul(1 << self.failures.min(16))
-            .min(PAUSE_MAX);
-        self.failures += 1;
-        self.until = Some(Instant::now() + pause);
-        reason.clone_into(&mut self.reason);
-    }
-
-    /// Why no flow is begun now.
-    pub(crate) fn why(&self) -> Option<String> {
-        let left = self.until?.checked_duration_since(Instant::now())?;
-        let (seconds, reason) = (left.as_secs() + 1, &self.reason);
-        Some(format!(
-            "a flow failed ({reason}); tried again in {seconds} s"
-        ))
-    }
-}
-
 impl Flow {
-    pub(super) fn is_of(&self, session: &Session) -> bool {
-        self.session.number == session.number
+    pub(super) fn is_of(&self, session: &dyn FlowSession) -> bool {
+        self.session.number() == session.number()
     }
 }
 
@@ -108,24 +76,24 @@ impl Sending {
     pub(super) fn update(
         &mut self,
         processes: &mut Processes,
-        session: &Arc<Session>,
+        session: &Arc<dyn FlowSession>,
         last: &mut u32,
     ) {
         let now = Instant::now();
-        self.end_late(processes, session, now);
+        self.end_late(processes, &**session, now);
         let is_refused =
-            |flow: &Flow| flow.is_of(session) && session.may_send(&flow.channel).is_err();
+            |flow: &Flow| flow.is_of(&**session) && session.may_send(&flow.channel).is_err();
         self.end_all(processes, "it is not permitted any more", is_refused);
         if session.why_no_flows().is_some() {
             return;
         }
         for (process, ask) in processes.asks(now) {
             let is_known = |flow: &Flow| flow.process == process && flow.ask == ask;
-            if self.of_session(session).count() >= FLOWS_MAX {
+            if self.of_session(&**session).count() >= FLOWS_MAX {
                 return;
             }
             if !self.flows.values().any(is_known)
-                && let Some(publisher) = eligible(processes, session, process, ask)
+                && let Some(publisher) = eligible(processes, &**session, process, ask)
             {
                 self.begin(processes, session, (process, ask), &publisher, next(last));
             }
@@ -133,7 +101,7 @@ impl Sending {
     }
 
     /// Ends those whose publishers wait too long for what they sent before.
-    fn end_late(&mut self, processes: &mut Processes, session: &Session, now: Instant) {
+    fn end_late(&mut self, processes: &mut Processes, session: &dyn FlowSession, now: Instant) {
         const LATE: &str = "what its publisher sent before has not arrived";
         let is_late = |flow: &Flow| {
             let since = match flow.step {
@@ -143,26 +111,26 @@ impl Sending {
             flow.is_of(session) && now.saturating_duration_since(since) > SETTLING
         };
         if self.flows.values().any(is_late) {
-            session.note_end_of_flow(|pause| pause.failed(LATE));
+            session.note_end_of_flow(&|pause| pause.failed(LATE));
             self.end_all(processes, LATE, is_late);
         }
     }
 
-    fn of_session(&self, session: &Session) -> impl Iterator<Item = &Flow> {
-        let number = session.number;
+    fn of_session(&self, session: &dyn FlowSession) -> impl Iterator<Item = &Flow> {
+        let number = session.number();
         let flows = self.flows.values();
-        flows.filter(move |flow| flow.session.number == number)
+        flows.filter(move |flow| flow.session.number() == number)
     }
 
     fn begin(
         &mut self,
         processes: &mut Processes,
-        session: &Arc<Session>,
+        session: &Arc<dyn FlowSession>,
         (process, ask): (ProcessId, Ask),
         publisher: &Publisher,
         number: u32,
     ) {
-        let path = session.link.path();
+        let path = session.link().path();
         let prepared = path.and_then(|path| {
             let mtu_bytes = mtu_of(path).map_err(|error| error.to_string())?;
             let word = random().map_err(|error| error.to_string())?;
@@ -210,7 +178,7 @@ impl Sending {
         if flow.step != Step::Opening {
             return;
         }
-        let publisher = eligible(processes, &flow.session, process, flow.ask);
+        let publisher = eligible(processes, &*flow.session, process, flow.ask);
         let Some(publisher) = publisher.filter(|found| found.channel == flow.channel) else {
             return self.end(processes, number, "its publisher has closed", false);
         };
@@ -227,7 +195,7 @@ impl Sending {
     }
 
     /// The other host has no subscriber for it yet.
-    pub(super) fn waits(&mut self, session: &Session, number: u32, reason: String) {
+    pub(super) fn waits(&mut self, session: &dyn FlowSession, number: u32, reason: String) {
         let flow = self.flows.get_mut(&number);
         if let Some(flow) = flow.filter(|flow| flow.is_of(session)) {
             flow.reason = reason;
@@ -238,7 +206,7 @@ impl Sending {
     pub(super) fn taken(
         &mut self,
         processes: &mut Processes,
-        session: &Session,
+        session: &dyn FlowSession,
         taken: &FlowTaken,
     ) -> Result<(), ClusterError> {
         let flow = self.flows.get_mut(&taken.flow);
@@ -250,7 +218,7 @@ impl Sending {
             let what = format!("flow {} is taken as it was not offered", taken.flow);
             return Err(ClusterError::Unexpected(what));
         }
-        let Ok(path) = session.link.path() else {
+        let Ok(path) = session.link().path() else {
             return Ok(());
         };
         flow.step = Step::Begun;
@@ -305,7 +273,7 @@ impl Sending {
     pub(super) fn finish(
         &mut self,
         processes: &mut Processes,
-        session: &Session,
+        session: &dyn FlowSession,
         number: u32,
     ) -> Result<(), ClusterError> {
         let flow = self.flows.get(&number);
@@ -326,7 +294,7 @@ impl Sending {
     pub(super) fn ended_there(
         &mut self,
         processes: &mut Processes,
-        session: &Session,
+        session: &dyn FlowSession,
         number: u32,
         reason: &str,
     ) {
@@ -343,9 +311,9 @@ impl Sending {
         (process, number): (ProcessId, u32),
         (reason, unconfirmed): (&str, u32),
     ) {
-        if let Some((owner, record)) = self.ending.get(&number) {
+        if let Some((owner, session)) = self.ending.get(&number) {
             if *owner == process {
-                record.losses.unconfirmed.add(unconfirmed.into());
+                session.note_unconfirmed(unconfirmed);
                 self.ending.remove(&number);
             }
             return;
@@ -359,13 +327,9 @@ impl Sending {
         processes.retry(process, flow.ask, Instant::now() + RETRY);
         // A stronger port may be due.
         flow.session.wake();
+        flow.session.note_unconfirmed(unconfirmed);
         flow.session
-            .record
-            .losses
-            .unconfirmed
-            .add(unconfirmed.into());
-        flow.session
-            .note_end_of_flow(|pause| match reason.is_empty() {
+            .note_end_of_flow(&|pause| match reason.is_empty() {
                 true => *pause = Pause::default(),
                 false => pause.failed(reason),
             });
@@ -414,7 +378,7 @@ impl Sending {
             flow.say_ended(number, reason);
         }
         if flow.step.has_begun() {
-            let waited_for = (flow.process, Arc::clone(&flow.session.record));
+            let waited_for = (flow.process, Arc::clone(&flow.session));
             self.ending.insert(number, waited_for);
         }
     }
@@ -428,13 +392,13 @@ impl Sending {
     pub(super) fn are_on(&self, session: u64, channel: &str) -> bool {
         let mut flows = self.flows.values();
         flows.any(|flow| {
-            let is_its = flow.session.number == session && flow.channel == channel;
+            let is_its = flow.session.number() == session && flow.channel == channel;
             is_its && flow.step.has_begun()
         })
     }
 
     /// Flows of a channel that carry, and why there is none.
-    pub(super) fn status(&self, session: &Session, channel: &str) -> (u32, String) {
+    pub(super) fn status(&self, session: &dyn FlowSession, channel: &str) -> (u32, String) {
         let flows = self.of_session(session);
         let flows: Vec<&Flow> = flows.filter(|flow| flow.channel == channel).collect();
         let carrying = flows.iter().filter(|flow| flow.step.has_begun()).count();
@@ -445,7 +409,7 @@ impl Sending {
     }
 
     /// Flows that carry, and others.
-    pub(super) fn counts(&self, session: &Session) -> (u32, u32) {
+    pub(super) fn counts(&self, session: &dyn FlowSession) -> (u32, u32) {
         let all = self.of_session(session).count() as u32;
         let begun = self
             .of_session(session)
@@ -475,17 +439,17 @@ struct Publisher {
 /// messages.
 fn eligible(
     processes: &Processes,
-    session: &Session,
+    session: &dyn FlowSession,
     process: ProcessId,
     ask: Ask,
 ) -> Option<Publisher> {
-    let pool = &session.context.options.pool;
+    let pool = session.pool();
     let tables = pool.control().tables();
     let publisher = processes.publisher(process, ask.port, pool)?;
     let is_its = |port: &PortInfo| {
         port.kind == PortKind::Subscriber
             && port.channel == publisher.channel
-            && port.member == session.member
+            && port.member == session.member()
     };
     // While there are two, publishers go over from one to the other.
     let mut ports = tables.ports().filter(is_its);

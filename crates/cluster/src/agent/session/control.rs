@@ -8,6 +8,7 @@ use hythe_node::monotonic_ns;
 
 use super::{Session, channels, ends};
 use crate::Connection;
+use crate::agent::flows::FlowSession;
 use crate::agent::link::MessageReader;
 use crate::carrier::ConnectionSender;
 use crate::error::ClusterError;
@@ -66,7 +67,12 @@ fn act(session: &Arc<Session>, message: Control) -> Result<(), ClusterError> {
         | Control::FlowWaits { .. }
         | Control::FlowTaken(_)
         | Control::FlowFinish { .. }
-        | Control::FlowEnded { .. }) => session.context.flows.came(session, flow)?,
+        | Control::FlowEnded { .. }) => {
+            let of: Arc<dyn FlowSession> = session.clone();
+            session.context.flows.came(&of, flow)?;
+            // What is offered may be taken.
+            session.note_change();
+        }
         Control::Bye { reason } => return Err(ClusterError::Bye(reason)),
     }
     Ok(())

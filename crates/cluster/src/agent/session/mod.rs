@@ -28,7 +28,7 @@ use self::events::Events;
 use self::outbox::Outbox;
 use self::requests::Requests;
 use super::context::{Context, Group, HostRecord, Member, lock};
-use super::flows::{Link, Pause};
+use super::flows::{FlowSession, Link, Pause};
 use super::link::send_first;
 use super::local::LocalEnds;
 use crate::error::ClusterError;
@@ -102,7 +102,9 @@ impl Session {
             number: numbers.ours,
             their_number: numbers.theirs,
             about: connection.about.clone(),
-            link: Link::of(context, connection.path),
+            link: Link::of(&options.trusted, connection.path, |address| {
+                context.carrier.interface_of(address)
+            }),
             pause: Mutex::default(),
             member: node.index(),
             began: Instant::now(),
@@ -129,7 +131,7 @@ impl Session {
         self.note_change();
         let error = control::run(self, connection);
         self.end(&error.to_string());
-        self.context.flows.session_over(self);
+        self.context.flows.session_over(&**self);
         self.threads.wait_until_empty();
         drop(lock(&self.node).take());
         lock(&self.reason).clone()
@@ -188,7 +190,11 @@ impl Session {
         }
         let updated = channels::update(self, local).and_then(|()| ends::update(self, local));
         match updated {
-            Ok(()) => self.context.flows.update(self, local),
+            Ok(()) if self.context.options.trusted.is_empty() => {}
+            Ok(()) => {
+                let session: Arc<dyn FlowSession> = self.clone();
+                self.context.flows.update(&session, local);
+            }
             Err(error) => self.end(&error.to_string()),
         }
     }

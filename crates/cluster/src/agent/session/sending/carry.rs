@@ -79,7 +79,7 @@ pub(super) fn run(
     session
         .context
         .flows
-        .stream_ended(session, &stream.opening.channel);
+        .stream_ended(&**session, &stream.opening.channel);
     let mut state = lock(&stream.state);
     state.has_ended = true;
     if let Err(error) = ended {
