@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::rand::{GetRandomFlags, getrandom};
-
 use super::context::{Context, Group, HostRecord, Member, Signal, lock};
 use super::link::{MessageReader, send_first};
 use super::session::{Numbers, Session};
@@ -152,7 +150,7 @@ impl Host {
         let carrier = &self.context.carrier;
         let mut connection = carrier.connect(&self.record.name, &addresses, timeout)?;
         lock(&self.record.addresses).prove(&connection.about.address);
-        let ours = random()?;
+        let ours = self.context.new_session()?;
         let hello = Hello {
             host: self.context.options.host.clone(),
             purpose: Purpose::Control { session: ours },
@@ -183,7 +181,7 @@ impl Host {
                 self.context.options.host, self.record.name
             )));
         }
-        let ours = random()?;
+        let ours = self.context.new_session()?;
         self.end_earlier();
         drop(greeting);
         let answer = Answer::Session { session: ours };
@@ -262,14 +260,4 @@ impl Host {
             losses: self.record.losses.now(),
         }
     }
-}
-
-/// A number that nobody guesses.
-fn random() -> Result<u64, ClusterError> {
-    let mut bytes = [0; 8];
-    let filled = getrandom(&mut bytes, GetRandomFlags::empty()).map_err(std::io::Error::from)?;
-    if filled < bytes.len() {
-        return Err(std::io::Error::other("the kernel gave too few random bytes").into());
-    }
-    Ok(u64::from_ne_bytes(bytes))
 }

@@ -116,6 +116,8 @@ impl Session {
         let error = control::run(self, connection);
         self.end(&error.to_string());
         self.threads.wait_until_empty();
+        let interrupted = lock(&self.channels).interrupted();
+        self.record.note_interrupted(interrupted, self.their_number);
         drop(lock(&self.node).take());
         lock(&self.reason).clone()
     }
