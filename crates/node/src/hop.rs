@@ -151,6 +151,15 @@ pub fn origins(subscriber: &Subscriber) -> impl Iterator<Item = Origin> {
     subscriber.origins()
 }
 
+/// Closes the port of a subscriber, which is of no more use then, and releases what waits: how many
+/// messages. A publisher that sends meanwhile finds the port closed, or its message is among them.
+///
+/// # Errors
+/// As [`Subscriber::try_take`].
+pub fn close(subscriber: &mut Subscriber) -> Result<u64, NodeError> {
+    subscriber.close()
+}
+
 /// Tells the subscribers to which a publisher is connected that so many messages are missing before
 /// the next one: each counts them as dropped, in their place among the messages. In a queue that
 /// evicts the oldest they may move up to the next message. Cores are not told. For 0 nobody is

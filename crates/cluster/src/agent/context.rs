@@ -12,8 +12,12 @@ use super::addresses::Addresses;
 use super::flows::Flows;
 pub(crate) use super::lock::lock;
 use super::options::AgentOptions;
+use super::random::random;
 use crate::error::ClusterError;
 use crate::{Carrier, HostName, Losses, Refusal, Right, Rights};
+
+/// Channels of a host of which it is known that a stream was interrupted.
+const INTERRUPTED_MAX: usize = 4096;
 
 /// What all threads of an agent share.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub(crate) struct Context {
     rights: RwLock<Rights>,
     stops: AtomicBool,
     pub(crate) flows: Flows,
+    /// Of this agent: the upper half of its sessions' numbers.
+    number: u32,
     /// Rung when ends of this pool change.
     pub(crate) pool_agent: HostAgent,
     /// Raised when a session has changed.
@@ -39,6 +45,8 @@ impl Context {
         carrier: Arc<dyn Carrier>,
     ) -> Result<Self, ClusterError> {
         Ok(Self {
+            // Half of a random number is as random.
+            number: random()? as u32,
             pool_agent: HostAgent::join(&options.pool)?,
             rights: RwLock::new(options.rights.clone()),
             options,
@@ -60,6 +68,11 @@ impl Context {
     ) -> Result<(), Refusal> {
         let rights = self.rights.read().unwrap_or_else(PoisonError::into_inner);
         rights.judge(&self.options.host, host, channel, right)
+    }
+
+    /// A number for a session, which nobody guesses.
+    pub(crate) fn new_session(&self) -> Result<u64, ClusterError> {
+        Ok(u64::from(self.number) << 32 | random()? >> 32)
     }
 
     pub(crate) fn set_rights(&self, rights: Rights) {
@@ -101,6 +114,11 @@ impl Context {
     }
 }
 
+/// The agent that gave a session its number.
+const fn agent_of(session: u64) -> u32 {
+    (session >> 32) as u32
+}
+
 /// What outlives the sessions with a host.
 #[derive(Debug)]
 pub(crate) struct HostRecord {
@@ -110,6 +128,8 @@ pub(crate) struct HostRecord {
     /// Messages of channels that were sent in a session that ended before they were acknowledged:
     /// the next session tells their subscribers.
     unconfirmed: Mutex<BTreeMap<String, u32>>,
+    /// Channels whose messages came from there when a session ended, and its number there.
+    interrupted: Mutex<BTreeMap<String, u64>>,
 }
 
 impl HostRecord {
@@ -119,7 +139,24 @@ impl HostRecord {
             addresses: Mutex::default(),
             losses: LossCounts::default(),
             unconfirmed: Mutex::default(),
+            interrupted: Mutex::default(),
         }
+    }
+
+    /// The session with this number there ends, and with it streams of these channels.
+    pub(crate) fn note_interrupted(&self, channels: Vec<String>, session: u64) {
+        let mut interrupted = lock(&self.interrupted);
+        interrupted.extend(channels.into_iter().map(|channel| (channel, session)));
+        while interrupted.len() > INTERRUPTED_MAX {
+            interrupted.pop_first();
+        }
+    }
+
+    /// A stream of this channel comes in the session with this number there. Was another
+    /// interrupted, by the end of the agent that sent it? Then nobody knows what of it is missing.
+    pub(crate) fn take_interrupted(&self, channel: &str, session: u64) -> bool {
+        let before = lock(&self.interrupted).remove(channel);
+        before.is_some_and(|before| agent_of(before) != agent_of(session))
     }
 
     /// So many messages of a channel may or may not have arrived.

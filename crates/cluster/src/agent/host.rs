@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::context::{Context, Group, HostRecord, Member, Signal, lock};
 use super::link::{MessageReader, send_first};
-use super::random::random;
 use super::session::{Numbers, Session};
 use crate::Connection;
 use crate::HostName;
@@ -151,7 +150,7 @@ impl Host {
         let carrier = &self.context.carrier;
         let mut connection = carrier.connect(&self.record.name, &addresses, timeout)?;
         lock(&self.record.addresses).prove(&connection.about.address);
-        let ours = random()?;
+        let ours = self.context.new_session()?;
         let hello = Hello {
             host: self.context.options.host.clone(),
             purpose: Purpose::Control { session: ours },
@@ -182,7 +181,7 @@ impl Host {
                 self.context.options.host, self.record.name
             )));
         }
-        let ours = random()?;
+        let ours = self.context.new_session()?;
         self.end_earlier();
         drop(greeting);
         let answer = Answer::Session { session: ours };

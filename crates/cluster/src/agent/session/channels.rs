@@ -256,6 +256,14 @@ impl Channels {
         }
     }
 
+    /// Channels of messages that came to the end of the session, and no end of the stream.
+    pub(super) fn interrupted(&self) -> Vec<String> {
+        let streams = self.receiving.iter();
+        let messages = streams.filter(|(key, _)| key.kind == EndKind::Publish);
+        let interrupted = messages.filter(|(_, stream)| !stream.is_complete());
+        interrupted.map(|(key, _)| key.channel.clone()).collect()
+    }
+
     pub(super) fn status(&self, events: &Events) -> Vec<ChannelStatus> {
         let mut shown: Vec<ChannelStatus> = Vec::new();
         shown.extend(self.sending.values().map(|sending| sending.stream.status()));

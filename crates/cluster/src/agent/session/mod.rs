@@ -133,6 +133,8 @@ impl Session {
         self.end(&error.to_string());
         self.context.flows.session_over(&**self);
         self.threads.wait_until_empty();
+        let interrupted = lock(&self.channels).interrupted();
+        self.record.note_interrupted(interrupted, self.their_number);
         drop(lock(&self.node).take());
         lock(&self.reason).clone()
     }

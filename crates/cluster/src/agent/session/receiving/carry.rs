@@ -99,6 +99,7 @@ impl Reading<'_> {
             let is_end = header.kind == FrameKind::End;
             self.acknowledge(is_end);
             if is_end {
+                self.stream.is_complete.store(true, Ordering::Release);
                 return Ok(());
             }
         }
@@ -107,7 +108,12 @@ impl Reading<'_> {
     fn act(&mut self, header: &Header) -> Result<(), ClusterError> {
         let kind = self.stream.opening.kind;
         if kind == EndKind::Publish {
-            self.note_missed(header.publisher, header.missed)?;
+            // At least one, for all that is known.
+            let unknown = self
+                .stream
+                .follows_interrupted
+                .swap(false, Ordering::Relaxed);
+            self.note_missed(header.publisher, header.missed.max(unknown.into()))?;
         }
         match (kind, header.kind) {
             (_, FrameKind::End) | (EndKind::Publish, FrameKind::Missed) => {}

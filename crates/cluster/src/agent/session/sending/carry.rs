@@ -198,7 +198,6 @@ impl Carrying<'_> {
 
     /// Closes the port. What waits there is not sent.
     fn close_source(&mut self) {
-        self.count_dropped();
         if let Some(mut source) = self.source.take() {
             self.note_not_sent(source.discard());
         }
@@ -233,13 +232,13 @@ impl Carrying<'_> {
                 source.look(stream)
             })?;
             stream.waits_for_credit.store(false, Ordering::Relaxed);
-            if session.is_over() {
-                return Err(ClusterError::Over);
+            match step {
+                // What was taken is sent, or counted.
+                Some(step @ (Step::Send(..) | Step::Frame(_))) => return Ok(step),
+                _ if session.is_over() => return Err(ClusterError::Over),
+                Some(step) => return Ok(step),
+                None => stream.check_connection()?,
             }
-            if let Some(step) = step {
-                return Ok(step);
-            }
-            stream.check_connection()?;
         }
     }
 

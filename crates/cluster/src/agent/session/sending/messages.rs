@@ -18,8 +18,6 @@ use crate::status::ChannelState;
 /// Ports of one stream at a time. A publisher that makes no call stays at an earlier one; beyond
 /// these a stronger one waits until it does.
 const PORTS_MAX: usize = 4;
-/// Messages that are counted when a stream ends before them: publishers may go on meanwhile.
-const DISCARDED_MAX: u64 = 4096;
 
 /// Messages of publishers.
 pub(super) struct Messages {
@@ -201,13 +199,12 @@ impl Source for Messages {
 
     fn discard(&mut self) -> u64 {
         let mut discarded = 0;
-        while discarded < DISCARDED_MAX
-            && let Ok(Some(index)) = self.take()
-        {
-            self.ports[index].waiting = None;
-            discarded += 1;
+        for port in &mut self.ports {
+            discarded += u64::from(port.waiting.take().is_some());
+            // Of a pool that is lost nobody knows it.
+            discarded += hop::close(&mut port.subscriber).unwrap_or(0);
         }
-        discarded
+        discarded + self.take_dropped()
     }
 
     fn take_dropped(&mut self) -> u64 {

@@ -17,7 +17,8 @@ pub(super) trait Source {
         0
     }
 
-    /// Nothing more is sent: releases messages that wait, and says how many.
+    /// Nothing more is sent: closes the port, and says how many messages waited there or were
+    /// dropped.
     fn discard(&mut self) -> u64 {
         0
     }
