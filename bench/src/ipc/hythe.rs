@@ -51,9 +51,20 @@ impl HytheEnd {
         size: usize,
         lookout: Lookout,
     ) -> Result<Self, BenchError> {
+        Self::join_over(pool, (side, ["there", "back"]), case, size, lookout)
+    }
+
+    /// The same over these channels, the first of them to the far side.
+    pub(crate) fn join_over(
+        pool: &Pool,
+        (side, [there, back]): (Side, [&str; 2]),
+        case: Case,
+        size: usize,
+        lookout: Lookout,
+    ) -> Result<Self, BenchError> {
         let (outgoing, incoming, name) = match side {
-            Side::Near => ("there", "back", "bench"),
-            Side::Far => ("back", "there", "echo"),
+            Side::Near => (there, back, "bench"),
+            Side::Far => (back, there, "echo"),
         };
         let (receivers, more) = match side {
             Side::Near => (case.subscribers, 0),
