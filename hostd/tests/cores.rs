@@ -81,7 +81,9 @@ fn a_client_calls_the_methods_of_a_core_on_another_host() {
     });
     let mut call = |method, argument: &[u8]| {
         let mut caller = Caller::new(&mut client);
-        caller.call(method, argument, LONG).map(<[u8]>::to_vec)
+        caller
+            .call(method, argument, LONG)
+            .map(|reply| reply.to_vec())
     };
     for bytes in [0_usize, 1, 3000, 60_000] {
         let argument: Vec<u8> = (0..bytes).map(|at| at as u8).collect();

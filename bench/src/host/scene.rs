@@ -82,9 +82,13 @@ impl Scene {
             Answer::Result(Outcome::Listening(port)) => port,
             other => return Err(self.far.surprise(&other)),
         };
-        let measured = self.near.ask(&Order::Measure(run.clone(), port))?;
-        self.far.order(&Order::Collect)?;
-        Ok(measured)
+        let measured = self.near.ask(&Order::Measure(run.clone(), port));
+        // Where both failed, one of them may be the reason of the other.
+        match (measured, self.far.order(&Order::Collect)) {
+            (Ok(measured), Ok(())) => Ok(measured),
+            (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
+            (Err(near), Err(far)) => Err(BenchError::Invalid(format!("{near}; {far}"))),
+        }
     }
 
     /// Both ledgers add up.
