@@ -1,6 +1,7 @@
 //! One of the two hosts: a process with a network and a `/dev/shm` of its own. The bench orders,
 //! line by line, and it answers. Ends when nobody orders any more.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -62,7 +63,7 @@ impl Host {
                 self.link = Some(link);
             }
             Order::Meet(neighbour) => self.neighbour = Some(neighbour),
-            Order::Echo(run) => self.echo(&run)?,
+            Order::Echo(run) => return self.echo_until_collected(&run),
             Order::Measure(run, port) => {
                 return done(self.measure(&run, port)?);
             }
@@ -112,28 +113,44 @@ impl Host {
     }
 
     /// Two orders, since what comes between them must not wait for the second.
-    fn echo(&self, run: &Run) -> Result<(), BenchError> {
+    fn echo_until_collected(&mut self, run: &Run) -> Result<Answer<Outcome>, BenchError> {
+        let is_listening = Cell::new(false);
+        let echoed = self.echo(run, |port| {
+            is_listening.set(true);
+            answer(&Answer::Result(Outcome::Listening(port)))
+        });
+        if is_listening.get() {
+            // None: the bench has ended, and so will this process.
+            let next = next_order()?.unwrap_or(Order::Collect);
+            if !matches!(next, Order::Collect) {
+                // The run was given up.
+                return self.obey(next);
+            }
+        }
+        echoed.map(|_outside| Answer::Ready)
+    }
+
+    /// A program that answers in place of this process does so until it is dropped.
+    fn echo(
+        &self,
+        run: &Run,
+        listening: impl FnOnce(u16) -> Result<(), BenchError>,
+    ) -> Result<Option<Outside>, BenchError> {
         match run.case.system.sides() {
-            Sides::Sockets => sockets::echo(run, self.own()?, |port| {
-                answer(&Answer::Result(Outcome::Listening(port)))
-            })?,
+            Sides::Sockets => sockets::echo(run, self.own()?, listening)?,
             Sides::Pools(carrier) => {
-                answer(&Answer::Result(Outcome::Listening(0)))?;
+                listening(0)?;
                 end::echo(&mut self.hythe(carrier, Side::Far, run)?)?;
             }
             Sides::Programs => {
                 let system = run.case.system;
                 let (outside, port) = Outside::echo(system, self.own()?, &self.folder)?;
-                answer(&Answer::Result(Outcome::Listening(port)))?;
-                next_order::<Order>()?;
-                drop(outside);
-                return Ok(());
+                listening(port)?;
+                return Ok(Some(outside));
             }
             Sides::Memory | Sides::Starter => return Err(not_here(run.case)),
         }
-        // None: the bench has ended, and so will this process.
-        next_order::<Order>()?;
-        Ok(())
+        Ok(None)
     }
 
     fn measure(&self, run: &Run, port: u16) -> Result<String, BenchError> {
@@ -180,9 +197,9 @@ impl Host {
         let pool = pool.ok_or_else(|| BenchError::WrongUse("there is no pool yet".to_owned()))?;
         // Of each run its own: the other host need not have seen that those of the last are closed.
         let [there, back] = ["there", "back"].map(|way| format!("{way}-{}", run.number));
-        let place = (side, [there.as_str(), back.as_str()]);
-        let (case, lookout) = (run.case.of_ipc(), Lookout::default());
-        HytheEnd::join_over(pool.pool(), place, case, run.size, lookout)
+        let (channels, case) = ([there.as_str(), back.as_str()], run.case.of_ipc());
+        let lookout = Lookout::default();
+        HytheEnd::join_across(pool.pool(), side, channels, (case, run.size), lookout)
     }
 
     fn link(&self) -> Result<&Link, BenchError> {

@@ -53,8 +53,9 @@ impl Scene {
 
     /// Ends what serves several runs.
     pub(super) fn part(&mut self) -> Result<(), BenchError> {
-        self.near.order(&Order::Part { is_near: true })?;
-        self.far.order(&Order::Part { is_near: false })
+        let near = self.near.order_at_the_end(&Order::Part { is_near: true });
+        let far = self.far.order_at_the_end(&Order::Part { is_near: false });
+        near.and(far)
     }
 
     /// One run.
@@ -87,6 +88,7 @@ impl Scene {
         match (measured, self.far.order(&Order::Collect)) {
             (Ok(measured), Ok(())) => Ok(measured),
             (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
+            (Err(BenchError::Stopped), _) => Err(BenchError::Stopped),
             (Err(near), Err(far)) => Err(BenchError::Invalid(format!("{near}; {far}"))),
         }
     }

@@ -51,13 +51,36 @@ impl HytheEnd {
         size: usize,
         lookout: Lookout,
     ) -> Result<Self, BenchError> {
-        Self::join_over(pool, (side, ["there", "back"]), case, size, lookout)
+        let options = subscriber_options(case);
+        Self::join_over(
+            pool,
+            side,
+            (["there", "back"], &options),
+            case,
+            size,
+            lookout,
+        )
     }
 
-    /// The same over these channels, the first of them to the far side.
-    pub(crate) fn join_over(
+    /// The same over channels between hosts, the first of them to the far side.
+    pub(crate) fn join_across(
         pool: &Pool,
-        (side, [there, back]): (Side, [&str; 2]),
+        side: Side,
+        channels: [&str; 2],
+        (case, size): (Case, usize),
+        lookout: Lookout,
+    ) -> Result<Self, BenchError> {
+        let timeout_ms = RATE_SEND_TIMEOUT.as_millis() as u32;
+        // A slot is in use until the other host has acknowledged it, and of the largest there are
+        // three: a sender that is faster waits, where it would drop its message by default.
+        let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms });
+        Self::join_over(pool, side, (channels, &options), case, size, lookout)
+    }
+
+    fn join_over(
+        pool: &Pool,
+        side: Side,
+        ([there, back], options): ([&str; 2], &SubscriberOptions),
         case: Case,
         size: usize,
         lookout: Lookout,
@@ -71,7 +94,7 @@ impl HytheEnd {
             Side::Far => (1, case.subscribers - 1),
         };
         let node = Node::join(pool, name)?;
-        let subscribe = || node.subscriber(incoming, &subscriber_options(case));
+        let subscribe = || node.subscriber(incoming, options);
         let subscriber = subscribe()?;
         let more_subscribers = (0..more).map(|_| subscribe()).collect::<Result<_, _>>()?;
         let waits = PublisherOptions::default().send_timeout(RATE_SEND_TIMEOUT);
