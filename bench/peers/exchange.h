@@ -93,7 +93,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Prints the nanoseconds of each round trip, a line each. Returns the number of the next message. */
+/* Prints the nanoseconds of each round trip, a line each. Returns how many messages were sent. */
 static uint64_t measure(const struct plan *plan)
 {
     const uint64_t bound_ns = (uint64_t)(plan->seconds * 1e9);

@@ -1,8 +1,8 @@
 /*
  * Ping-pong over MPI, written against MPI_Send and MPI_Recv as anybody would.
  *
- * The peer "openmpi" of `hythe bench host`, which compiles it by mpicc and starts it by mpirun, with
- * two ranks. Rank 0 measures, rank 1 answers until an empty message comes.
+ * The peer "openmpi" of `hythe bench host`, which compiles it by mpicc and starts two ranks by
+ * mpirun. Rank 0 measures, rank 1 answers until an empty message comes.
  *
  * Usage: mpi_peer SIZE COUNT SECONDS CPU_OF_RANK_0 CPU_OF_RANK_1
  */

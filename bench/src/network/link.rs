@@ -40,8 +40,8 @@ pub(crate) fn connect<O: Order>(
     Ok(())
 }
 
-/// Loopback, address, interface, and the other end as a neighbour that nobody needs to ask for: packets would
-/// be dropped meanwhile.
+/// Loopback, address, interface, and the other end as a neighbour that nobody needs to ask for:
+/// packets would be dropped meanwhile.
 pub(crate) fn put_up(link: &Link) -> Result<(), BenchError> {
     let Link {
         interface,

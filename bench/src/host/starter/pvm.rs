@@ -99,14 +99,14 @@ impl Drop for VirtualMachine {
 
 pub(super) fn command(run: &Run, hosts: &Hosts<'_>) -> Command {
     let other = hosts.of(run.case.reach).to_string();
-    let [own_cpu, other_cpu] = hosts.cpu_words();
+    let [near_cpu, other_cpu] = hosts.cpu_words();
     let words = [
         "ping",
         &other,
         &run.size.to_string(),
         &run.count.to_string(),
         &run.time.as_secs_f64().to_string(),
-        &own_cpu,
+        &near_cpu,
         &other_cpu,
     ];
     peer(hosts.folder, &words)
