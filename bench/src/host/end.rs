@@ -195,11 +195,8 @@ impl Host {
     fn hythe(&self, carrier: Carrier, side: Side, run: &Run) -> Result<HytheEnd, BenchError> {
         let pool = self.pools.get(&carrier);
         let pool = pool.ok_or_else(|| BenchError::WrongUse("there is no pool yet".to_owned()))?;
-        // Of each run its own: the other host need not have seen that those of the last are closed.
-        let [there, back] = ["there", "back"].map(|way| format!("{way}-{}", run.number));
-        let (channels, case) = ([there.as_str(), back.as_str()], run.case.of_ipc());
-        let lookout = Lookout::default();
-        HytheEnd::join_across(pool.pool(), side, channels, (case, run.size), lookout)
+        let (case, lookout) = (run.case.of_ipc(), Lookout::default());
+        HytheEnd::join_across(pool.pool(), side, (case, run.size), lookout)
     }
 
     fn link(&self) -> Result<&Link, BenchError> {

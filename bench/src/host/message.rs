@@ -11,8 +11,6 @@ use crate::network::{self, Link};
 /// One case at one size.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Run {
-    /// Of this bench, from 0 on.
-    pub(super) number: usize,
     pub(super) case: Case,
     pub(super) size: usize,
     /// Samples, at most.

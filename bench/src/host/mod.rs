@@ -198,12 +198,10 @@ fn rounds(
     let time = Duration::from_secs_f64(scale.seconds / runs as f64);
     // Shown on a terminal only.
     let bar = ProgressBar::new(runs);
-    let mut numbers = 0..;
     for _ in 0..scale.rounds {
         for row in series.iter_mut() {
             lookout.check_stop()?;
             let run = Run {
-                number: numbers.next().unwrap_or_default(),
                 case: row.case,
                 size: row.size,
                 count: scale.count,

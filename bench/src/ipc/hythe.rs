@@ -51,43 +51,33 @@ impl HytheEnd {
         size: usize,
         lookout: Lookout,
     ) -> Result<Self, BenchError> {
-        let options = subscriber_options(case);
-        Self::join_over(
-            pool,
-            side,
-            (["there", "back"], &options),
-            case,
-            size,
-            lookout,
-        )
+        Self::join_as(pool, side, &subscriber_options(case), (case, size), lookout)
     }
 
-    /// The same over channels between hosts, the first of them to the far side.
+    /// The same between hosts.
     pub(crate) fn join_across(
         pool: &Pool,
         side: Side,
-        channels: [&str; 2],
-        (case, size): (Case, usize),
+        place: (Case, usize),
         lookout: Lookout,
     ) -> Result<Self, BenchError> {
         let timeout_ms = RATE_SEND_TIMEOUT.as_millis() as u32;
         // A slot is in use until the other host has acknowledged it, and of the largest there are
         // three: a sender that is faster waits, where it would drop its message by default.
         let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms });
-        Self::join_over(pool, side, (channels, &options), case, size, lookout)
+        Self::join_as(pool, side, &options, place, lookout)
     }
 
-    fn join_over(
+    fn join_as(
         pool: &Pool,
         side: Side,
-        ([there, back], options): ([&str; 2], &SubscriberOptions),
-        case: Case,
-        size: usize,
+        options: &SubscriberOptions,
+        (case, size): (Case, usize),
         lookout: Lookout,
     ) -> Result<Self, BenchError> {
         let (outgoing, incoming, name) = match side {
-            Side::Near => (there, back, "bench"),
-            Side::Far => (back, there, "echo"),
+            Side::Near => ("there", "back", "bench"),
+            Side::Far => ("back", "there", "echo"),
         };
         let (receivers, more) = match side {
             Side::Near => (case.subscribers, 0),
