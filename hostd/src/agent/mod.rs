@@ -73,7 +73,12 @@ pub fn run(
     let realm = Arc::new(LiveRealm::open(directory)?);
     let carrier = Arc::new(TlsCarrier::start(Arc::clone(&realm), options.listen)?);
     let address = carrier.address();
-    let hosts = Arc::new(discovery(&realm, options, address)?);
+    let lease = options.lease.unwrap_or(LEASE);
+    let session = session(&realm, options)?;
+    carrier.tunnel_over(Arc::clone(&session))?;
+    let name = realm.identity().name().clone();
+    let hosts = ZenohDirectory::declare(session, name, address, lease);
+    let hosts = Arc::new(hosts.map_err(discovery_error)?);
     let identity = realm.identity();
     hosts.set_listed(identity.document().names());
     let pool = Pool::open_or_create(&PoolOptions::new(&options.pool));
@@ -81,7 +86,7 @@ pub fn run(
     let engine = AgentOptions::new(identity.name().clone(), pool)
         .join(hythe_rtcore::join_host)
         .rights(rights::effective(realm.directory(), &identity)?)
-        .lease(options.lease.unwrap_or(LEASE));
+        .lease(lease);
     let agent = Agent::start(engine, carrier.clone(), hosts.clone());
     let agent = agent.map_err(|error| HostdError::Agent(error.to_string()))?;
     let listener = listen(realm.directory())?;
@@ -217,13 +222,9 @@ fn lock(directory: &HostsDirectory) -> Result<DirectoryLock, HostdError> {
     })
 }
 
-/// Declares this host, and finds the others: those of the realm's list where they are said to be,
-/// others by multicast and through routers.
-fn discovery(
-    realm: &LiveRealm,
-    options: &RunOptions,
-    carrier: SocketAddr,
-) -> Result<ZenohDirectory, HostdError> {
+/// By which this host finds the others, those of the realm's list where they are said to be and
+/// others by multicast and through routers; tunnels go there, too.
+fn session(realm: &LiveRealm, options: &RunOptions) -> Result<Arc<ZenohSession>, HostdError> {
     let identity = realm.identity();
     let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, DISCOVERY_PORT));
     let known = discovery_peers(identity.document(), &identity);
@@ -245,10 +246,12 @@ fn discovery(
         lease,
         denied: Vec::new(),
     };
-    let fail = |error: zenoh_session::SessionError| HostdError::Agent(error.to_string());
-    let session = Arc::new(ZenohSession::open(settings).map_err(fail)?);
-    let name = identity.name().clone();
-    ZenohDirectory::declare(session, name, carrier, lease).map_err(fail)
+    let session = ZenohSession::open(settings).map_err(discovery_error)?;
+    Ok(Arc::new(session))
+}
+
+fn discovery_error(error: zenoh_session::SessionError) -> HostdError {
+    HostdError::Agent(error.to_string())
 }
 
 /// Where Zenoh of the other hosts listens, as far as the realm's list says where they are.
@@ -257,7 +260,8 @@ fn discovery_peers<'a>(
     own: &'a Identity,
 ) -> impl Iterator<Item = String> + 'a {
     let others = document.hosts.iter();
-    let others = others.filter(|host| host.name != *own.name());
+    // One of two dials: Zenoh loses messages while it settles which of two links stays.
+    let others = others.filter(|host| host.name > *own.name());
     others.flat_map(|host| &host.addresses).map(|address| {
         let host = address
             .rsplit_once(':')

@@ -8,8 +8,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ use super::handshake::{self, HandshakeError};
 use super::socket::Socket;
 use super::{Inner, about};
 use crate::realm::common_name;
+use crate::zenoh_session::Tunnel;
 
 /// Calls that are answered at once.
 const CALLS_MAX: usize = 16;
@@ -94,6 +96,26 @@ impl Acceptor {
         self.address
     }
 
+    /// Takes the calls that come over Zenoh until no more can come.
+    ///
+    /// # Errors
+    /// There can be no more threads.
+    pub(super) fn take_calls(&self, calls: Receiver<Arc<Tunnel>>) -> io::Result<()> {
+        let shared = Arc::downgrade(&self.shared);
+        let thread = std::thread::Builder::new().name("hostd-tunnels".to_owned());
+        thread.spawn(move || {
+            for tunnel in calls {
+                let Some(shared) = shared.upgrade() else {
+                    return;
+                };
+                if !shared.is_over.load(Ordering::Acquire) {
+                    shared.begin(Arc::new(Socket::over(tunnel)));
+                }
+            }
+        })?;
+        Ok(())
+    }
+
     /// The next connection.
     pub(super) fn accept(&self, timeout: Duration) -> Option<Connection> {
         let deadline = Instant::now() + timeout;
@@ -156,7 +178,10 @@ impl Shared {
         }
         calls.push(Call {
             number,
-            from: socket.peer().ip(),
+            // Over Zenoh only hosts of the realm call: they crowd each other out.
+            from: socket
+                .peer()
+                .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip()),
             socket: socket.clone(),
         });
         drop(calls);
@@ -250,7 +275,8 @@ impl Inner {
             established.is_same_version,
             deadline,
         )?;
-        let about = about(socket, &established.certificate);
+        let why = "the host that dialled had no TCP connection";
+        let about = about(socket, &established.certificate, why);
         self.register(&peer, socket, established.certificate, told)
             .map_err(|_| Refused::Revoked)?;
         Ok(Connection {

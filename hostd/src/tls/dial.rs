@@ -19,6 +19,7 @@ use super::handshake::{self, HandshakeError};
 use super::socket::{Socket, deadline};
 use super::{Inner, about};
 use crate::realm::{common_name, realm_of_issuer};
+use crate::zenoh_session::Tunnel;
 
 impl Inner {
     pub(super) fn dial(
@@ -51,13 +52,24 @@ impl Inner {
         let call = Dialling {
             inner: self,
             host,
-            address,
+            address: address.to_string(),
         };
         let end = deadline(timeout);
         let stream = TcpStream::connect_timeout(&address, timeout.max(Duration::from_millis(1)))
             .map_err(|error| call.unreachable(error))?;
         let socket = Socket::new(stream).map_err(|error| call.unreachable(error))?;
-        let socket = Arc::new(socket);
+        self.shake_hands(&call, &Arc::new(socket), end, "")
+    }
+
+    /// `why`: why there is nothing better than this socket.
+    fn shake_hands(
+        &self,
+        call: &Dialling<'_>,
+        socket: &Arc<Socket>,
+        end: Instant,
+        why: &str,
+    ) -> Result<Connection, CarrierError> {
+        let host = call.host;
         let name = ServerName::try_from(host.as_str().to_owned()).map_err(|_| {
             CarrierError::Unusable(format!(
                 "{host} is no name that a certificate can have: the last part of a name is not \
@@ -68,7 +80,7 @@ impl Inner {
             .configs()
             .map_err(|error| CarrierError::Unusable(error.to_string()))?;
         let (config, verifier) = configs.client();
-        let established = handshake::dial(&socket, config, name, end)
+        let established = handshake::dial(socket, config, name, end)
             .map_err(|error| call.handshake_error(error, &verifier))?;
         let mut halves = Halves {
             sender: TlsSender::new(socket.clone(), established.sealer),
@@ -77,8 +89,8 @@ impl Inner {
         // Of before: it may change meanwhile.
         let told = self.realm.identity().document().number;
         greet(&mut halves, &self.realm, end).map_err(|error| call.greeting_error(error))?;
-        let about = about(&socket, &established.certificate);
-        self.register(host, &socket, established.certificate, told)
+        let about = about(socket, &established.certificate, why);
+        self.register(host, socket, established.certificate, told)
             .map_err(|error| call.not_trusted(error))?;
         Ok(Connection {
             peer: host.clone(),
@@ -86,6 +98,23 @@ impl Inner {
             sender: Box::new(halves.sender),
             receiver: Box::new(halves.receiver),
         })
+    }
+
+    /// Over Zenoh. `why`: why not by TCP.
+    pub(super) fn dial_through(
+        &self,
+        host: &HostName,
+        tunnel: io::Result<Arc<Tunnel>>,
+        timeout: Duration,
+        why: &str,
+    ) -> Result<Connection, CarrierError> {
+        let call = Dialling {
+            inner: self,
+            host,
+            address: format!("Zenoh (tls: {why})"),
+        };
+        let socket = Socket::over(tunnel.map_err(|error| call.unreachable(error))?);
+        self.shake_hands(&call, &Arc::new(socket), deadline(timeout), why)
     }
 }
 
@@ -100,14 +129,14 @@ fn more_telling(before: Option<CarrierError>, error: CarrierError) -> CarrierErr
 struct Dialling<'a> {
     inner: &'a Inner,
     host: &'a HostName,
-    address: SocketAddr,
+    address: String,
 }
 
 impl Dialling<'_> {
     fn unreachable(&self, source: io::Error) -> CarrierError {
         CarrierError::Unreachable {
             host: self.host.clone(),
-            address: self.address.to_string(),
+            address: self.address.clone(),
             source,
         }
     }
@@ -115,7 +144,7 @@ impl Dialling<'_> {
     fn not_trusted(&self, reason: AuthenticationFailure) -> CarrierError {
         CarrierError::NotTrusted {
             host: self.host.clone(),
-            address: self.address.to_string(),
+            address: self.address.clone(),
             reason,
         }
     }

@@ -1,4 +1,5 @@
-//! The carrier `tls`: mutual TLS 1.3 over TCP.
+//! The carrier `tls`: mutual TLS 1.3 over TCP; where there is no TCP way the same as `zenoh`, over
+//! linked Zenoh routers.
 //!
 //! Implements `Carrier` of `crates/cluster`. Each connection has two halves for two threads; both
 //! names are proven before either is used, and a host whose certificate is revoked loses the
@@ -17,10 +18,12 @@ mod record;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod tunnelled;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use hythe_cluster::{
@@ -34,9 +37,13 @@ pub use self::counts::CarrierCounts;
 use self::socket::Socket;
 use crate::error::HostdError;
 use crate::realm::LiveRealm;
+use crate::zenoh_session::{Tunnels, ZenohSession};
 
 /// The port on which an agent listens, unless it is told another: IANA lists none for it.
 pub const DEFAULT_PORT: u16 = 7450;
+
+/// Calls over Zenoh that wait until they are answered.
+const CALLS_WAITING_MAX: usize = 16;
 
 /// Makes and takes connections of TLS 1.3.
 #[derive(Debug)]
@@ -53,6 +60,8 @@ struct Inner {
     configs: Mutex<Option<(u64, Configs)>>,
     /// Connections that are established.
     live: Mutex<Vec<Live>>,
+    /// Where no TCP connection is possible.
+    tunnels: OnceLock<tunnelled::Tunnelled>,
 }
 
 #[derive(Debug)]
@@ -76,11 +85,29 @@ impl TlsCarrier {
             counts: counts::Counts::default(),
             configs: Mutex::new(None),
             live: Mutex::new(Vec::new()),
+            tunnels: OnceLock::new(),
         });
         inner.configs()?;
         let acceptor = Acceptor::start(listener, inner.clone())
             .map_err(|error| HostdError::Agent(format!("cannot listen: {error}")))?;
         Ok(Self { inner, acceptor })
+    }
+
+    /// From now on also dials and is called over Zenoh, where there is no TCP way.
+    ///
+    /// # Errors
+    /// [`HostdError::Agent`] if the session does not take it.
+    pub fn tunnel_over(&self, session: Arc<ZenohSession>) -> Result<(), HostdError> {
+        let fail = |error: String| HostdError::Agent(format!("no tunnels over Zenoh: {error}"));
+        let (sender, calls) = sync_channel(CALLS_WAITING_MAX);
+        let own = self.inner.realm.identity().name().clone();
+        let tunnels =
+            Tunnels::start(session, own, sender).map_err(|error| fail(error.to_string()))?;
+        let taken = self.acceptor.take_calls(calls);
+        taken.map_err(|error| fail(error.to_string()))?;
+        // A second call changes nothing.
+        let _ = self.inner.tunnels.set(tunnelled::Tunnelled::new(tunnels));
+        Ok(())
     }
 
     /// Where it listens.
@@ -141,7 +168,7 @@ impl TlsCarrier {
         timeout: Duration,
     ) -> Result<(), CarrierError> {
         let number = self.inner.realm.identity().document().number;
-        drop(self.inner.dial(host, addresses, timeout)?);
+        drop(self.inner.dial_either(host, addresses, timeout)?);
         let mut live = lock(&self.inner.live);
         for one in live.iter_mut().filter(|one| one.peer == *host) {
             one.told = one.told.max(number);
@@ -161,10 +188,13 @@ impl Carrier for TlsCarrier {
         addresses: &[SocketAddr],
         timeout: Duration,
     ) -> Result<Connection, CarrierError> {
-        self.inner.dial(host, addresses, timeout)
+        self.inner.dial_either(host, addresses, timeout)
     }
 
     fn accept(&self, timeout: Duration) -> Result<Option<Connection>, CarrierError> {
+        if let Some(tunnels) = self.inner.tunnels.get() {
+            tunnels.maintain();
+        }
         Ok(self.acceptor.accept(timeout))
     }
 }
@@ -230,14 +260,26 @@ impl Inner {
 
 /// What a status says of a connection. Each byte is sealed into a record and copied into the
 /// socket, and the same way back: opened in place, it is copied where it is wanted by others.
-fn about(socket: &Socket, certificate: &CertificateDer<'_>) -> ConnectionAbout {
-    ConnectionAbout {
-        carrier: "tls".to_owned(),
-        why_not_better: format!("kernel TLS: {}", kernel_tls::why_not()),
-        identity: fingerprint(certificate),
-        address: canonical(socket.peer()).to_string(),
-        copies_sending: 2,
-        copies_receiving: 1,
+fn about(socket: &Socket, certificate: &CertificateDer<'_>, why: &str) -> ConnectionAbout {
+    let identity = fingerprint(certificate);
+    match socket.peer() {
+        Some(peer) => ConnectionAbout {
+            carrier: "tls".to_owned(),
+            why_not_better: format!("kernel TLS: {}", kernel_tls::why_not()),
+            identity,
+            address: canonical(peer).to_string(),
+            copies_sending: 2,
+            copies_receiving: 1,
+        },
+        None => ConnectionAbout {
+            carrier: "zenoh".to_owned(),
+            why_not_better: format!("tls: {why}"),
+            identity,
+            address: String::new(),
+            // Into a message and a batch, and out of both into a buffer, besides.
+            copies_sending: 4,
+            copies_receiving: 4,
+        },
     }
 }
 

@@ -8,6 +8,9 @@
 
 pub(crate) mod addresses;
 mod config;
+mod flow;
+mod tunnel;
+mod tunnels;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -16,6 +19,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use zenoh::{Session, Wait};
+
+pub(crate) use self::tunnel::Tunnel;
+pub(crate) use self::tunnels::Tunnels;
 
 /// Zenoh gives up closing after this time.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
