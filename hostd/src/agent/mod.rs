@@ -260,12 +260,12 @@ fn discovery_peers<'a>(
     own: &'a Identity,
 ) -> impl Iterator<Item = String> + 'a {
     let others = document.hosts.iter();
-    // One of two dials: Zenoh loses messages while it settles which of two links stays.
-    let others = others.filter(|host| host.name > *own.name());
+    let others = others.filter(|host| zenoh_session::dials(own.name(), &host.name));
     others.flat_map(|host| &host.addresses).map(|address| {
         let host = address
             .rsplit_once(':')
             .map_or(&**address, |(host, _)| host);
+        host: identity.name().clone(),
         format!("{host}:{DISCOVERY_PORT}")
     })
 }
