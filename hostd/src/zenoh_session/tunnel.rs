@@ -212,10 +212,14 @@ impl Tunnel {
     }
 }
 
-/// Gives a message to Zenoh; waits while its queue is full.
+/// Gives a message to Zenoh; waits while its queue is full, but not to close.
 pub(super) fn put(session: &Session, key: &str, message: Message<'_>) -> io::Result<()> {
     let put = session.put(key, message.encode());
-    let put = put.congestion_control(CongestionControl::Block);
+    let put = put.congestion_control(match message {
+        // Whoever closes does not wait: one that is lost is said again when the other end asks.
+        Message::Close => CongestionControl::Drop,
+        _ => CongestionControl::Block,
+    });
     put.express(true)
         .wait()
         .map_err(|error| io::Error::new(ErrorKind::ConnectionReset, error.to_string()))
