@@ -1,11 +1,12 @@
 //! Calls another host, and says exactly what is in the way.
 //!
-//! Each address is tried in its turn, within its share of the time. Never believes an address: who
-//! answers is who its certificate says.
+//! All addresses are tried beside each other, and who answers first is asked first. Never believes
+//! an address: who answers is who its certificate says.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hythe_cluster::{AuthenticationFailure, CarrierError, Connection, HostName};
@@ -16,6 +17,7 @@ use super::config::{NotingVerifier, PROTOCOL};
 use super::greeting::{GreetingError, Halves, greet, version};
 use super::halves::{TlsReceiver, TlsSender};
 use super::handshake::{self, HandshakeError};
+use super::race::Race;
 use super::socket::{Socket, deadline};
 use super::{Inner, about};
 use crate::realm::{common_name, realm_of_issuer};
@@ -29,36 +31,40 @@ impl Inner {
         timeout: Duration,
     ) -> Result<Connection, CarrierError> {
         let end = deadline(timeout);
+        // After a failure another one is the first: nobody who answers and says nothing has most
+        // of the time for ever.
+        let turn = self.failed_dials.load(Ordering::Relaxed) % addresses.len().max(1);
+        let (later, first) = addresses.split_at(turn);
+        let mut race = Race::new(first.iter().chain(later).copied(), end);
         let mut worst = None;
-        for (index, address) in addresses.iter().enumerate() {
-            let left = end.saturating_duration_since(Instant::now());
-            let turns = u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
-            match self.dial_one(host, *address, left / turns) {
+        while let Some((address, outcome)) = race.next() {
+            let call = Dialling {
+                inner: self,
+                host,
+                address: address.to_string(),
+            };
+            match self.dial_one(&call, outcome, end) {
                 Ok(connection) => return Ok(connection),
                 Err(error) => worst = Some(more_telling(worst, error)),
             }
         }
+        self.failed_dials.fetch_add(1, Ordering::Relaxed);
         Err(worst.unwrap_or_else(|| {
             CarrierError::Unusable(format!("no address of host {host} is known"))
         }))
     }
 
+    /// Whoever answered has half of the time that is left to say who it is.
     fn dial_one(
         &self,
-        host: &HostName,
-        address: SocketAddr,
-        timeout: Duration,
+        call: &Dialling<'_>,
+        outcome: io::Result<TcpStream>,
+        end: Instant,
     ) -> Result<Connection, CarrierError> {
-        let call = Dialling {
-            inner: self,
-            host,
-            address: address.to_string(),
-        };
-        let end = deadline(timeout);
-        let stream = TcpStream::connect_timeout(&address, timeout.max(Duration::from_millis(1)))
-            .map_err(|error| call.unreachable(error))?;
-        let socket = Socket::new(stream).map_err(|error| call.unreachable(error))?;
-        self.shake_hands(&call, &Arc::new(socket), end, "")
+        let socket = outcome.and_then(Socket::new);
+        let socket = socket.map_err(|error| call.unreachable(error))?;
+        let left = end.saturating_duration_since(Instant::now());
+        self.shake_hands(call, &Arc::new(socket), deadline(left / 2), "")
     }
 
     /// `why`: why there is nothing better than this socket.

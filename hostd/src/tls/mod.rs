@@ -14,6 +14,7 @@ mod greeting;
 mod halves;
 mod handshake;
 pub mod kernel_tls;
+mod race;
 mod record;
 mod socket;
 #[cfg(test)]
@@ -22,6 +23,7 @@ mod tunnelled;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -58,6 +60,8 @@ struct Inner {
     counts: counts::Counts,
     /// Those of the document with this number.
     configs: Mutex<Option<(u64, Configs)>>,
+    /// How often none of a host's addresses led to it.
+    failed_dials: AtomicUsize,
     /// Connections that are established.
     live: Mutex<Vec<Live>>,
     /// Where no TCP connection is possible.
@@ -86,6 +90,7 @@ impl TlsCarrier {
             configs: Mutex::new(None),
             live: Mutex::new(Vec::new()),
             tunnels: OnceLock::new(),
+            failed_dials: AtomicUsize::new(0),
         });
         inner.configs()?;
         let acceptor = Acceptor::start(listener, inner.clone())
