@@ -1,10 +1,12 @@
 //! Two LANs without an IP route between them, each with an agent that is a Zenoh router: a channel
-//! crosses over the carrier `zenoh`, sealed from end to end, and outlives a router.
+//! crosses over the carrier `zenoh`, sealed from end to end, and outlives a router. It moves to TCP
+//! when there is a way, and back.
 
 mod network;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hythe_cluster::Status;
@@ -21,22 +23,26 @@ const LEASE: &str = "10";
 /// Far more than a window, and than the queues of Zenoh.
 const ROUNDS: usize = 30;
 
-/// `a` and router `r` on one LAN, `b` and router `s` on the other; `r` and `s` share a third.
+/// `a` and router `r` on one LAN, `b` and router `s` on the other; `r` and `s` share a third, and
+/// `a` and `b` a fourth, over which nothing passes at first.
 struct Site {
     a: Host,
     b: Host,
     r: Host,
     s: Host,
     link: [Plug; 2],
+    direct: Lan,
+    direct_plugs: [Plug; 2],
     _lans: [Lan; 3],
 }
 
 impl Site {
     fn new() -> Self {
-        let [first, second, between] = [1, 2, 3].map(Lan::new);
+        let [first, second, between, direct] = [1, 2, 3, 4].map(Lan::new);
         let (r, a) = (Host::on(&first, 1), Host::on(&first, 2));
         let (s, b) = (Host::on(&second, 1), Host::on(&second, 2));
         let link = [between.plug(&r.space, 1), between.plug(&s.space, 2)];
+        let direct_plugs = [direct.plug(&a.space, 1), direct.plug(&b.space, 2)];
         r.said(&["init", "--name", "r", "--address", &r.plug.address()]);
         let lans = [first, second, between];
         let site = Self {
@@ -45,8 +51,11 @@ impl Site {
             r,
             s,
             link,
+            direct,
+            direct_plugs,
             _lans: lans,
         };
+        site.set_direct(false);
         site.start_router(&site.r, 1);
         for (host, name) in [(&site.s, "s"), (&site.a, "a"), (&site.b, "b")] {
             let added = site.r.add(host, name, &programs());
@@ -62,6 +71,26 @@ impl Site {
             host.said(&["start", "--lease", LEASE]);
         }
         site
+    }
+
+    /// Whether `a` and `b` reach each other without routers. They do not notice.
+    fn set_direct(&self, is_passing: bool) {
+        for plug in self.direct_plugs {
+            self.direct.set_passing(plug, is_passing);
+        }
+    }
+
+    /// What carries the sessions of `a` and `b`.
+    fn carriers(&self) -> [Option<String>; 2] {
+        let ends = [(&self.a, "b"), (&self.b, "a")];
+        ends.map(|(host, other)| Some(carrier(host.status(), other)?.0))
+    }
+
+    fn wait_for_carrier(&self, name: &str) {
+        eventually(&format!("a and b are connected by {name}"), || {
+            let carriers = self.carriers();
+            carriers.iter().all(|one| one.as_deref() == Some(name))
+        });
     }
 
     /// Linked to the router of the other LAN.
@@ -211,13 +240,12 @@ fn a_channel_crosses_two_routers_sealed_and_outlives_one() {
     let site = Site::new();
     let mut there = Crossing::new(&site.a, &site.b, "there");
     let mut back = Crossing::new(&site.b, &site.a, "back");
-    eventually("a and b are connected", || {
-        site.a.is_connected_with("b") && site.b.is_connected_with("a")
-    });
+    site.wait_for_carrier("zenoh");
     for (host, other) in [(&site.a, "b"), (&site.b, "a")] {
         let (carrier, why) = carrier(host.status(), other).expect("a session");
         assert_eq!(carrier, "zenoh");
         assert!(why.starts_with("tls: "), "{why}");
+        assert!(why.len() > "tls: ".len(), "it does not say why");
     }
     there.wait();
     back.wait();
@@ -254,4 +282,69 @@ fn a_channel_crosses_two_routers_sealed_and_outlives_one() {
     site.start_router(&site.s, 0);
     there.goes_on(&payload);
     back.goes_on(&payload);
+}
+
+/// Sends numbers until it is told to stop.
+fn send_numbers(publisher: &mut Publisher, is_over: &AtomicBool) {
+    let mut number = 0_u64;
+    while !is_over.load(Ordering::Relaxed) {
+        number += 1;
+        let mut lease = publisher.lease(8).expect("a slot");
+        lease.write(0, &number.to_le_bytes());
+        publisher.publish(lease, 8).expect("published");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Takes numbers until none come any more; says how many came. None comes twice, or too late.
+fn take_numbers(frames: &mut Subscriber, is_over: &AtomicBool) -> u64 {
+    let (mut last, mut came) = (0, 0);
+    loop {
+        let frame = frames.take(Duration::from_millis(500)).expect("sound");
+        let Some(frame) = frame else {
+            match is_over.load(Ordering::Relaxed) {
+                true => return came,
+                false => continue,
+            }
+        };
+        let number = u64::from_le_bytes(frame.to_vec().try_into().expect("8 bytes"));
+        assert!(number > last, "{number} after {last}");
+        last = number;
+        came += 1;
+    }
+}
+
+#[test]
+fn a_session_moves_to_tcp_when_there_is_a_way_and_back() {
+    if is_skipped() {
+        return;
+    }
+    let site = Site::new();
+    let mut there = Crossing::new(&site.a, &site.b, "numbers");
+    site.wait_for_carrier("zenoh");
+    there.wait();
+    let is_over = AtomicBool::new(false);
+    let Crossing {
+        publisher, frames, ..
+    } = &mut there;
+    let came = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| send_numbers(publisher, &is_over));
+        let taking = scope.spawn(|| take_numbers(frames, &is_over));
+        for (is_passing, carrier) in [(true, "tls"), (false, "zenoh"), (true, "tls")] {
+            site.set_direct(is_passing);
+            site.wait_for_carrier(carrier);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        sending.join().expect("it sent");
+        taking.join().expect("it took")
+    });
+    // It says what is missing before it.
+    there.goes_on(b"what comes after");
+    let missed = there.frames.statistics().dropped;
+    let losses = site.a.status_of("b").expect("known").losses;
+    assert!(came > 0);
+    assert!(
+        missed > 0 || losses.unconfirmed == 0,
+        "none is reported missing: {losses:?}"
+    );
 }

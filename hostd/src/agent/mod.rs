@@ -6,6 +6,7 @@
 mod news;
 mod rights;
 mod start;
+mod tcp_again;
 
 use std::io;
 use std::io::ErrorKind::{ConnectionRefused, NotFound};
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer, ask};
-use hythe_cluster::{Agent, AgentOptions};
+use hythe_cluster::{Agent, AgentOptions, HostName};
 use hythe_node::{Pool, PoolOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -37,6 +38,8 @@ const LOCK: &str = "agent.lock";
 const LEASE: Duration = Duration::from_secs(2);
 /// How often the agent looks whether a signal asked it to stop.
 const LOOK: Duration = Duration::from_millis(50);
+/// Hosts that are dialled at once for something else than their channels.
+const AT_ONCE: usize = 16;
 /// Between two readings of the hosts directory.
 const RELOAD: Duration = Duration::from_secs(1);
 
@@ -101,6 +104,7 @@ pub fn run(
     };
     let told = std::thread::scope(|scope| {
         scope.spawn(|| news::spread(&served));
+        scope.spawn(|| tcp_again::watch(&served));
         let told = serve(&served);
         stop.store(true, Ordering::Relaxed);
         told
@@ -164,6 +168,37 @@ fn wait_for_request(listener: &UnixListener) -> io::Result<()> {
 }
 
 impl Served<'_> {
+    /// Does something with each of these hosts, and the addresses at which they were seen, that
+    /// takes its time. False: it did not work with all.
+    fn for_each(
+        &self,
+        wanted: &[HostName],
+        act: impl Fn(&HostName, &[SocketAddr]) -> bool + Sync,
+    ) -> bool {
+        let hosts = self.agent.status().hosts.into_iter();
+        let hosts = hosts.filter(|host| wanted.contains(&host.host));
+        let hosts: Vec<(HostName, Vec<SocketAddr>)> = hosts
+            .map(|host| {
+                let addresses = host.addresses.iter();
+                (host.host, addresses.flat_map(|one| one.parse()).collect())
+            })
+            .collect();
+        let act = &act;
+        let mut is_done = true;
+        for some in hosts.chunks(AT_ONCE) {
+            std::thread::scope(|scope| {
+                let acting: Vec<_> = some
+                    .iter()
+                    .map(|(host, addresses)| scope.spawn(move || act(host, addresses)))
+                    .collect();
+                for thread in acting {
+                    is_done &= thread.join().unwrap_or(false);
+                }
+            });
+        }
+        is_done
+    }
+
     fn obey(&self, request: &Request) -> Reply {
         match request {
             Request::Status => Reply::Status {
@@ -231,6 +266,7 @@ fn session(realm: &LiveRealm, options: &RunOptions) -> Result<Arc<ZenohSession>,
     let path = |name| realm.directory().path_of(name);
     let lease = options.lease.unwrap_or(LEASE);
     let settings = Settings {
+        host: identity.name().clone(),
         identity: zenoh_session::Identity {
             authority: path(file::AUTHORITY_CERTIFICATE),
             certificate: path(file::CERTIFICATE),
@@ -265,7 +301,6 @@ fn discovery_peers<'a>(
         let host = address
             .rsplit_once(':')
             .map_or(&**address, |(host, _)| host);
-        host: identity.name().clone(),
         format!("{host}:{DISCOVERY_PORT}")
     })
 }

@@ -23,7 +23,7 @@ use super::greeting::{GreetingError, Halves, welcome};
 use super::halves::{TlsReceiver, TlsSender};
 use super::handshake::{self, HandshakeError};
 use super::socket::Socket;
-use super::{Inner, about};
+use super::{Inner, Live, about};
 use crate::realm::common_name;
 use crate::zenoh_session::Tunnel;
 
@@ -308,8 +308,14 @@ impl Inner {
         )?;
         let why = "the host that dialled had no TCP connection";
         let about = about(socket, &established.certificate, why);
-        self.register(&peer, socket, established.certificate, told)
-            .map_err(|_| Refused::Revoked)?;
+        self.register(Live {
+            peer: peer.clone(),
+            certificate: established.certificate,
+            socket: Arc::downgrade(socket),
+            told,
+            is_dialled: false,
+        })
+        .map_err(|_| Refused::Revoked)?;
         Ok(Connection {
             peer,
             about,

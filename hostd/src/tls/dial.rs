@@ -19,7 +19,7 @@ use super::halves::{TlsReceiver, TlsSender};
 use super::handshake::{self, HandshakeError};
 use super::race::Race;
 use super::socket::{Socket, deadline};
-use super::{Inner, about};
+use super::{Inner, Live, about};
 use crate::realm::{common_name, realm_of_issuer};
 use crate::zenoh_session::Tunnel;
 
@@ -96,8 +96,14 @@ impl Inner {
         let told = self.realm.identity().document().number;
         greet(&mut halves, &self.realm, end).map_err(|error| call.greeting_error(error))?;
         let about = about(socket, &established.certificate, why);
-        self.register(host, socket, established.certificate, told)
-            .map_err(|error| call.not_trusted(error))?;
+        self.register(Live {
+            peer: host.clone(),
+            certificate: established.certificate,
+            socket: Arc::downgrade(socket),
+            told,
+            is_dialled: true,
+        })
+        .map_err(|error| call.not_trusted(error))?;
         Ok(Connection {
             peer: host.clone(),
             about,

@@ -75,6 +75,8 @@ struct Live {
     socket: Weak<Socket>,
     /// The other side has a list of the realm with this number, or a newer one.
     told: u64,
+    /// This side made the connection.
+    is_dialled: bool,
 }
 
 impl TlsCarrier {
@@ -88,9 +90,9 @@ impl TlsCarrier {
             realm,
             counts: counts::Counts::default(),
             configs: Mutex::new(None),
+            failed_dials: AtomicUsize::new(0),
             live: Mutex::new(Vec::new()),
             tunnels: OnceLock::new(),
-            failed_dials: AtomicUsize::new(0),
         });
         inner.configs()?;
         let acceptor = Acceptor::start(listener, inner.clone())
@@ -180,6 +182,45 @@ impl TlsCarrier {
         }
         Ok(())
     }
+
+    /// The hosts to which this one has made connections over Zenoh.
+    #[must_use]
+    pub fn tunnelled(&self) -> Vec<HostName> {
+        let live = lock(&self.inner.live);
+        let tunnels = live.iter().filter(|one| one.is_dialled_tunnel());
+        let mut hosts: Vec<HostName> = tunnels.map(|one| one.peer.clone()).collect();
+        hosts.sort();
+        hosts.dedup();
+        hosts
+    }
+
+    /// Where a host can be reached by TCP by now, ends the connections that this one made to it
+    /// over Zenoh, and says so: they are made anew by TCP.
+    pub fn leave_tunnels(
+        &self,
+        host: &HostName,
+        addresses: &[SocketAddr],
+        timeout: Duration,
+    ) -> bool {
+        let is_reached = self.inner.try_tcp(host, addresses, timeout);
+        if is_reached {
+            let live = lock(&self.inner.live);
+            let tunnels = live.iter().filter(|one| one.is_dialled_tunnel());
+            for one in tunnels.filter(|one| one.peer == *host) {
+                if let Some(socket) = one.socket.upgrade() {
+                    socket.close();
+                }
+            }
+        }
+        is_reached
+    }
+}
+
+impl Live {
+    fn is_dialled_tunnel(&self) -> bool {
+        let socket = self.socket.upgrade();
+        self.is_dialled && socket.is_some_and(|socket| socket.peer().is_none())
+    }
 }
 
 impl Carrier for TlsCarrier {
@@ -222,23 +263,12 @@ impl Inner {
         Ok(configs)
     }
 
-    /// Keeps an eye on a connection that was just made, and on which the other side was `told` the
-    /// list with this number.
-    fn register(
-        &self,
-        peer: &HostName,
-        socket: &Arc<Socket>,
-        certificate: CertificateDer<'static>,
-        told: u64,
-    ) -> Result<(), AuthenticationFailure> {
+    /// Keeps an eye on a connection that was just made.
+    fn register(&self, new: Live) -> Result<(), AuthenticationFailure> {
+        let certificate = new.certificate.clone();
         let mut live = lock(&self.live);
         live.retain(|one| one.socket.strong_count() > 0);
-        live.push(Live {
-            peer: peer.clone(),
-            certificate: certificate.clone(),
-            socket: Arc::downgrade(socket),
-            told,
-        });
+        live.push(new);
         drop(live);
         // It may have been revoked since it was verified, before it was in the list.
         let identity = self.realm.identity();
@@ -280,7 +310,7 @@ fn about(socket: &Socket, certificate: &CertificateDer<'_>, why: &str) -> Connec
             carrier: "zenoh".to_owned(),
             why_not_better: format!("tls: {why}"),
             identity,
-            address: String::new(),
+            address: "over Zenoh".to_owned(),
             // Into a message and a batch, and out of both into a buffer, besides.
             copies_sending: 4,
             copies_receiving: 4,
