@@ -11,7 +11,7 @@ use clap::Parser;
 use hythe_hostd::agent::{self, RunOptions};
 use hythe_hostd::hosts_directory::HostsDirectory;
 use hythe_hostd::realm::DOCUMENT_BYTES_MAX;
-use hythe_hostd::{HostdError, membership};
+use hythe_hostd::{HostdError, membership, zenoh_session};
 use serde::Serialize;
 
 use crate::arguments::{Arguments, Command, StartArguments};
@@ -109,6 +109,8 @@ fn print(as_json: bool, said: &(impl Serialize + ?Sized)) -> Result<(), HostdErr
     let fail = |error: std::io::Error| HostdError::Agent(format!("standard output: {error}"));
     let json = serde_json::to_value(said).map_err(|error| fail(error.into()))?;
     let line = match (as_json, json) {
+    let failed = |error: std::io::Error| HostdError::Agent(format!("this program: {error}"));
+    zenoh_session::on_one_thread().map_err(failed)?;
         (false, serde_json::Value::String(text)) => text,
         (_, json) => json.to_string(),
     };

@@ -16,6 +16,14 @@ const HANDSHAKE_MS: u64 = 5_000;
 /// Batches of 64 KiB that wait for a link; the most that Zenoh allows.
 const QUEUE_BATCHES: u64 = 16;
 
+/// Of what says how far a tunnel's end is.
+const ACKNOWLEDGING: &str = "transport/link/tx/queue/size/interactive_high";
+
+/// A link that takes nothing while a declaration waits for it is given up: all links are of one
+/// thread, which waits meanwhile (`runtime`).
+const BLOCKED: &str = "transport/link/tx/queue/congestion_control/block/wait_before_close";
+const BLOCKED_US: u64 = 200_000;
+
 /// A lost connection to a given address is tried again so often.
 const RETRY_MS: u64 = 500;
 
@@ -71,6 +79,9 @@ fn entries(settings: &Settings) -> Vec<(&'static str, Value)> {
         ("scouting/gossip/autoconnect_strategy", gossip_strategy()),
         ("transport/link/protocols", json!(["tls"])),
         ("transport/link/tx/queue/size/data", json!(QUEUE_BATCHES)),
+        (ACKNOWLEDGING, json!(QUEUE_BATCHES)),
+        ("transport/link/tx/queue/size/control", json!(QUEUE_BATCHES)),
+        (BLOCKED, json!(BLOCKED_US)),
         ("transport/link/tx/lease", json!(lease_ms(settings))),
         (
             "transport/link/rx/max_message_size",

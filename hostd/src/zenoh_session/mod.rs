@@ -10,6 +10,7 @@ pub(crate) mod addresses;
 mod config;
 mod flow;
 mod rank;
+mod runtime;
 mod tunnel;
 mod tunnels;
 
@@ -23,6 +24,7 @@ use hythe_cluster::HostName;
 use zenoh::{Session, Wait};
 
 pub(crate) use self::rank::dials;
+pub use self::runtime::on_one_thread;
 pub(crate) use self::tunnel::Tunnel;
 pub(crate) use self::tunnels::Tunnels;
 

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use zenoh::qos::CongestionControl;
+use zenoh::qos::{CongestionControl, Priority};
 use zenoh::{Session, Wait};
 
 use super::flow::{End, Flow, Taken};
@@ -212,13 +212,16 @@ impl Tunnel {
     }
 }
 
-/// Gives a message to Zenoh; waits while its queue is full, but not to close.
+/// Gives a message to Zenoh; never waits.
 pub(super) fn put(session: &Session, key: &str, message: Message<'_>) -> io::Result<()> {
     let put = session.put(key, message.encode());
-    let put = put.congestion_control(match message {
-        // Whoever closes does not wait: one that is lost is said again when the other end asks.
-        Message::Close => CongestionControl::Drop,
-        _ => CongestionControl::Block,
+    // Where a queue is full, here or at a router, nobody may wait (`runtime`): what is dropped is
+    // sent again.
+    let put = put.congestion_control(CongestionControl::Drop);
+    let put = put.priority(match message {
+        Message::Bytes(..) | Message::Close => Priority::Data,
+        // Bytes do not crowd out what makes place for them.
+        Message::Open | Message::Taken(_) => Priority::InteractiveHigh,
     });
     put.express(true)
         .wait()
