@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer, ask};
-use hythe_cluster::{Agent, AgentOptions, HostName};
+use hythe_cluster::{Agent, AgentOptions, HostName, Status};
 use hythe_node::{Pool, PoolOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -26,6 +26,7 @@ pub use self::start::start;
 use crate::HostdError;
 use crate::directory::ZenohDirectory;
 use crate::hosts_directory::{DirectoryLock, HostsDirectory};
+use crate::open_channels::{self, OPEN_ADDRESS, OpenAddresses, OpenChannels};
 use crate::realm::{Identity, LiveRealm, RealmDocument, file};
 use crate::tls::TlsCarrier;
 use crate::zenoh_session::{self, Role, Settings, ZenohSession};
@@ -60,6 +61,10 @@ pub struct RunOptions {
     pub lease: Option<Duration>,
     /// The pool whose channels reach other hosts.
     pub pool: String,
+    /// Where programs outside the realm connect; `None`: [`OPEN_ADDRESS`].
+    pub open_listen: Option<SocketAddr>,
+    /// Their routers or peers that this host connects to, `HOST:PORT`.
+    pub open_peers: Vec<String>,
 }
 
 /// Runs the agent until it is asked to stop; says `ready` with its address when it can be reached.
@@ -86,6 +91,7 @@ pub fn run(
     hosts.set_listed(identity.document().names());
     let pool = Pool::open_or_create(&PoolOptions::new(&options.pool));
     let pool = pool.map_err(|error| HostdError::Agent(error.to_string()))?;
+    let open = open_channels(&realm, &pool, options)?;
     let engine = AgentOptions::new(identity.name().clone(), pool)
         .join(hythe_rtcore::join_host)
         .rights(rights::effective(realm.directory(), &identity)?)
@@ -99,6 +105,7 @@ pub fn run(
         carrier: &carrier,
         directory: &hosts,
         agent: &agent,
+        open: &open,
         listener: &listener,
         stop: &stop,
     };
@@ -110,6 +117,7 @@ pub fn run(
         told
     });
     // In the end: where there is no socket, there is no agent any more.
+    drop(open);
     drop(agent);
     drop(carrier);
     realm.directory().remove(SOCKET_NAME)?;
@@ -137,6 +145,7 @@ struct Served<'a> {
     carrier: &'a TlsCarrier,
     directory: &'a ZenohDirectory,
     agent: &'a Agent,
+    open: &'a OpenChannels,
     listener: &'a UnixListener,
     stop: &'a AtomicBool,
 }
@@ -202,7 +211,10 @@ impl Served<'_> {
     fn obey(&self, request: &Request) -> Reply {
         match request {
             Request::Status => Reply::Status {
-                status: Box::new(self.agent.status()),
+                status: Box::new(Status {
+                    open: self.open.status(),
+                    ..self.agent.status()
+                }),
             },
             Request::Stop => {
                 self.stop.store(true, Ordering::Relaxed);
@@ -233,6 +245,7 @@ impl Served<'_> {
         self.directory.set_listed(identity.document().names());
         let rights = rights::effective(self.realm.directory(), &identity)?;
         self.agent.set_rights(rights);
+        self.open.set(&open_channels::read(self.realm.directory())?);
         Ok(())
     }
 }
@@ -284,6 +297,22 @@ fn session(realm: &LiveRealm, options: &RunOptions) -> Result<Arc<ZenohSession>,
     };
     let session = ZenohSession::open(settings).map_err(discovery_error)?;
     Ok(Arc::new(session))
+}
+
+/// What is open to programs outside the realm.
+fn open_channels(
+    realm: &LiveRealm,
+    pool: &Pool,
+    options: &RunOptions,
+) -> Result<OpenChannels, HostdError> {
+    let addresses = OpenAddresses {
+        listen: options.open_listen.unwrap_or(OPEN_ADDRESS),
+        peers: options.open_peers.clone(),
+    };
+    let open = OpenChannels::start(pool.clone(), realm.identity().realm(), addresses);
+    let open = open.map_err(|error| HostdError::Agent(format!("a thread: {error}")))?;
+    open.set(&open_channels::read(realm.directory())?);
+    Ok(open)
 }
 
 fn discovery_error(error: zenoh_session::SessionError) -> HostdError {

@@ -92,6 +92,7 @@ impl Agent {
             pid: std::process::id(),
             refused_connections: self.context.refused.load(Ordering::Relaxed),
             hosts: hosts.iter().map(|host| host.status()).collect(),
+            open: None,
         }
     }
 
