@@ -37,6 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let lease = Duration::from_secs(2);
     let settings = Settings {
+        host: host.clone(),
         identity: Identity {
             authority: folder.join("authority.pem"),
             certificate: folder.join(format!("{host}.pem")),

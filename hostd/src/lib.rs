@@ -9,6 +9,7 @@ pub mod directory;
 pub mod error;
 pub mod hosts_directory;
 pub mod membership;
+pub mod open_channels;
 pub mod realm;
 pub mod tls;
 pub mod zenoh_session;

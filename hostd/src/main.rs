@@ -11,10 +11,10 @@ use clap::Parser;
 use hythe_hostd::agent::{self, RunOptions};
 use hythe_hostd::hosts_directory::HostsDirectory;
 use hythe_hostd::realm::DOCUMENT_BYTES_MAX;
-use hythe_hostd::{HostdError, membership};
+use hythe_hostd::{HostdError, membership, open_channels, zenoh_session};
 use serde::Serialize;
 
-use crate::arguments::{Arguments, Command, StartArguments};
+use crate::arguments::{AllowArguments, Allowed, Arguments, Command, StartArguments};
 
 /// The most bytes of an identity that is installed: the list of hosts as a text in JSON, which at
 /// most doubles its length, and two certificates.
@@ -53,15 +53,11 @@ fn run(arguments: &Arguments) -> Result<(), HostdError> {
             agent::tell(&directory)?;
             say(said)
         }
-        Command::Allow {
-            host,
-            pattern,
-            right,
-        } => {
+        Command::Allow(allowed) => {
             let directory = HostsDirectory::open(&path)?;
-            let rule = agent::allow(&directory, host, pattern, right)?;
+            let said = allow(&directory, allowed)?;
             agent::tell(&directory)?;
-            say(format!("allowed: {rule}"))
+            say(said)
         }
         Command::Start(options) => start(&HostsDirectory::open(&path)?, options, arguments.json),
         Command::Join { name } => {
@@ -79,6 +75,31 @@ fn run(arguments: &Arguments) -> Result<(), HostdError> {
     }
 }
 
+/// Changes what is allowed, and says how it is now.
+fn allow(directory: &HostsDirectory, arguments: &AllowArguments) -> Result<String, HostdError> {
+    Ok(match arguments.what() {
+        Allowed::Rule {
+            host,
+            pattern,
+            right,
+        } => {
+            let rule = agent::allow(directory, host, pattern, right)?;
+            format!("allowed: {rule}")
+        }
+        Allowed::Open(channel) => {
+            let key = open_channels::open(directory, channel)?;
+            format!(
+                "channel {channel} is open as Zenoh key {key} to whoever reaches it, without keys \
+                 and encryption: `hythe host status` says where"
+            )
+        }
+        Allowed::Close(channel) => {
+            open_channels::close(directory, channel)?;
+            format!("channel {channel} is not open any more")
+        }
+    })
+}
+
 fn start(
     directory: &HostsDirectory,
     arguments: &StartArguments,
@@ -88,6 +109,8 @@ fn start(
         let said = agent::start(directory, &arguments.words())?;
         return print(as_json, &said);
     }
+    let failed = |error: std::io::Error| HostdError::Agent(format!("this program: {error}"));
+    zenoh_session::on_one_thread().map_err(failed)?;
     let directory = HostsDirectory::open(directory.path())?;
     let options = RunOptions {
         listen: arguments.listen,
@@ -98,6 +121,8 @@ fn start(
         lease: Some(arguments.lease),
         pool: arguments.pool.clone(),
         trusted: arguments.trusted.clone(),
+        open_listen: arguments.open_listen,
+        open_peers: arguments.open_peer.clone(),
     };
     agent::run(directory, &options, |address| {
         // Whoever started it may have gone.

@@ -14,7 +14,7 @@ use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer};
 use hythe_cluster::frame::{EndKind, Window};
 use hythe_cluster::{
     ChannelState, ChannelStatus, ConnectionAbout, Copies, Credit, Direction, HostState, HostStatus,
-    LinkStatus, Losses, SessionStatus, Status,
+    LinkStatus, Losses, OpenChannelStatus, OpenStatus, SessionStatus, Status,
 };
 use serde_json::{Value, json};
 use support::{Ended, Root, Running};
@@ -108,6 +108,16 @@ fn host(name: &str, state: HostState, reason: &str, session: Option<SessionStatu
     }
 }
 
+fn link() -> LinkStatus {
+    LinkStatus {
+        interface: Some("eth1".to_owned()),
+        why_no_flows: String::new(),
+        sending: 2,
+        receiving: 0,
+        pending: 1,
+    }
+}
+
 fn session() -> SessionStatus {
     let credit = |frames, bytes, used_frames, used_bytes| Credit {
         window: Window { frames, bytes },
@@ -143,13 +153,7 @@ fn session() -> SessionStatus {
             copies_sending: 2,
             copies_receiving: 3,
         },
-        link: LinkStatus {
-            interface: Some("eth1".to_owned()),
-            why_no_flows: String::new(),
-            sending: 2,
-            receiving: 0,
-            pending: 1,
-        },
+        link: link(),
         round_trip_ns: Some(182_400),
         credit: credit(256, 4 << 20, 3, 3072),
         copies: Copies {
@@ -195,6 +199,24 @@ fn status(pid: u32) -> Status {
         pid,
         refused_connections: 2,
         hosts: vec![camera, host("door", HostState::Away, why, None)],
+        open: Some(OpenStatus {
+            address: "tcp/127.0.0.1:7452".to_owned(),
+            peers: vec!["192.0.2.9:7447".to_owned()],
+            trouble: String::new(),
+            channels: vec![OpenChannelStatus {
+                channel: "temperature".to_owned(),
+                key: "hythe/open/temperature".to_owned(),
+                reason: "too\nlong".to_owned(),
+                sent: 7,
+                not_sent: 1,
+                taken: 5,
+                not_taken: 2,
+                copies: Copies {
+                    sending: 2,
+                    receiving: 2,
+                },
+            }],
+        }),
     }
 }
 
@@ -248,6 +270,14 @@ fn what_needs_keys_becomes_hythe_hostd_with_the_same_words() {
         (
             &["allow", "*", "camera/*", "none"],
             &["allow", "--", "*", "camera/*", "none"],
+        ),
+        (
+            &["allow", "--open", "temperature"],
+            &["allow", "--open=temperature", "--"],
+        ),
+        (
+            &["start", "--open-listen", "[::1]:1", "--open-peer", "r:2"],
+            &["start", "--open-listen=[::1]:1", "--open-peer=r:2"],
         ),
         (
             &["allow", "camera", "a", "spawn", "--json"],
@@ -356,6 +386,12 @@ fn wrong_words_are_refused_here() {
         (&["add", "a", "--allow", "x:spawn"], "camera/*:read"),
         (&["remove", "a/b"], "no name of a host"),
         (&["allow", "a", "b", "execute"], "spawn"),
+        (&["allow", "a", "b"], "RIGHT"),
+        (&["allow", "--open", "a", "b"], "cannot be used with"),
+        (
+            &["allow", "--open", "a", "--close", "a"],
+            "cannot be used with",
+        ),
         (&["start", "--listen", "7450"], "7450"),
         (&["stop", "--timeout", "0"], "number of seconds above 0"),
     ];
@@ -421,6 +457,10 @@ fn status_shows_each_host() {
 host desk: agent with pid 4242, pool default
 trusts the links at eth1, lo
 2 connections of other hosts came to nothing
+open to every Zenoh program that reaches tcp/127.0.0.1:7452, without keys and encryption
+  and through tcp/192.0.2.9:7447
+  CHANNEL      KEY                     SENT  TAKEN  LOST  REASON
+  temperature  hythe/open/temperature     7      5     3  too\\nlong
 
 host camera is connected
   session     1f2e, for 3.2 s; 2 sessions so far
@@ -478,6 +518,7 @@ fn no_hosts_are_told_with_what_to_do() {
     let alone = |_request| Reply::Status {
         status: Box::new(Status {
             hosts: Vec::new(),
+            open: None,
             ..status(4242)
         }),
     };

@@ -30,5 +30,5 @@ pub use host_name::{BadHostName, HostName};
 pub use rights::{BadRule, RULES_MAX, Refusal, Right, Rights, Rule};
 pub use status::{
     ChannelState, ChannelStatus, Copies, Credit, Direction, HostState, HostStatus, LinkStatus,
-    Losses, SessionStatus, Status,
+    Losses, OpenChannelStatus, OpenStatus, SessionStatus, Status,
 };

@@ -21,6 +21,44 @@ pub struct Status {
     pub refused_connections: u64,
     /// All hosts that are known.
     pub hosts: Vec<HostStatus>,
+    /// What is open to programs outside the realm; `None`: nothing.
+    #[serde(default)]
+    pub open: Option<OpenStatus>,
+}
+
+/// Channels that are open to Zenoh programs outside the realm, without keys and encryption.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenStatus {
+    /// Where those programs connect, as Zenoh writes it.
+    pub address: String,
+    /// Their routers or peers that the agent connects to, `HOST:PORT`.
+    pub peers: Vec<String>,
+    /// Why they cannot be met; empty: they can.
+    pub trouble: String,
+    /// The channels.
+    pub channels: Vec<OpenChannelStatus>,
+}
+
+/// A channel that is open to Zenoh programs outside the realm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenChannelStatus {
+    /// Its name.
+    pub channel: String,
+    /// Its key for Zenoh.
+    pub key: String,
+    /// What went wrong last; empty: nothing.
+    pub reason: String,
+    /// Messages given to Zenoh.
+    pub sent: u64,
+    /// Messages published here that were not: a program outside did not keep up.
+    pub not_sent: u64,
+    /// Messages from there that were published here.
+    pub taken: u64,
+    /// Messages from there that were not: too long or of a wrong length, too many at once, or
+    /// without a free slot.
+    pub not_taken: u64,
+    /// How often each byte is copied.
+    pub copies: Copies,
 }
 
 /// Another host, as this one sees it.

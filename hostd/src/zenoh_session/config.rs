@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use zenoh::Config;
 
-use super::{Role, Settings, addresses};
+use super::{Role, Settings, addresses, rank};
 
 /// A message in parts is put together in memory up to this size; a frame of an open channel is the
 /// largest.
@@ -16,8 +16,19 @@ const HANDSHAKE_MS: u64 = 5_000;
 /// Batches of 64 KiB that wait for a link; the most that Zenoh allows.
 const QUEUE_BATCHES: u64 = 16;
 
+/// Of what says how far a tunnel's end is.
+const ACKNOWLEDGING: &str = "transport/link/tx/queue/size/interactive_high";
+
+/// A link that takes nothing while a declaration waits for it is given up: all links are of one
+/// thread, which waits meanwhile (`runtime`).
+const BLOCKED: &str = "transport/link/tx/queue/congestion_control/block/wait_before_close";
+const BLOCKED_US: u64 = 200_000;
+
 /// A lost connection to a given address is tried again so often.
 const RETRY_MS: u64 = 500;
+
+/// Zenoh's name for the rule of `rank`.
+const ONE_DIALS: &str = "greater-zid";
 
 pub(super) fn config(settings: &Settings) -> Result<Config, String> {
     let mut config = Config::default();
@@ -51,6 +62,7 @@ fn entries(settings: &Settings) -> Vec<(&'static str, Value)> {
     };
     let mut entries = vec![
         ("mode", json!(mode)),
+        ("id", json!(rank::session_id(&settings.host))),
         ("listen/endpoints", json!(listen)),
         ("connect/endpoints", json!(peers)),
         // A given address that does not answer keeps nobody from starting, and is tried for ever.
@@ -62,8 +74,14 @@ fn entries(settings: &Settings) -> Vec<(&'static str, Value)> {
             json!(settings.scouting && !interfaces.is_empty()),
         ),
         ("scouting/multicast/interface", json!(interfaces.join(","))),
+        ("scouting/multicast/autoconnect", autoconnect()),
+        ("scouting/multicast/autoconnect_strategy", json!(ONE_DIALS)),
+        ("scouting/gossip/autoconnect_strategy", gossip_strategy()),
         ("transport/link/protocols", json!(["tls"])),
         ("transport/link/tx/queue/size/data", json!(QUEUE_BATCHES)),
+        (ACKNOWLEDGING, json!(QUEUE_BATCHES)),
+        ("transport/link/tx/queue/size/control", json!(QUEUE_BATCHES)),
+        (BLOCKED, json!(BLOCKED_US)),
         ("transport/link/tx/lease", json!(lease_ms(settings))),
         (
             "transport/link/rx/max_message_size",
@@ -82,6 +100,17 @@ fn entries(settings: &Settings) -> Vec<(&'static str, Value)> {
 
 fn lease_ms(settings: &Settings) -> u64 {
     u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A router dials the peers of its LAN that it outranks, as any peer does. Routers are linked by
+/// given addresses alone: of two of them only one is given the other's.
+fn autoconnect() -> Value {
+    json!({ "router": ["peer"], "peer": ["router", "peer"] })
+}
+
+/// Routers do not dial whom they hear of by gossip, so peers must.
+fn gossip_strategy() -> Value {
+    json!({ "peer": { "to_peer": ONE_DIALS, "to_router": "always" } })
 }
 
 fn retry() -> Value {
@@ -142,6 +171,7 @@ mod tests {
     fn zenoh_takes_every_key() {
         for (role, denied) in [(Role::Peer, vec![]), (Role::Router, vec!["a 1".to_owned()])] {
             let settings = Settings {
+                host: "a".parse().expect("a name"),
                 identity: Identity {
                     authority: "authority.pem".into(),
                     certificate: "own.pem".into(),

@@ -8,6 +8,11 @@
 
 pub(crate) mod addresses;
 mod config;
+mod flow;
+mod rank;
+mod runtime;
+mod tunnel;
+mod tunnels;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -15,7 +20,13 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use hythe_cluster::HostName;
 use zenoh::{Session, Wait};
+
+pub(crate) use self::rank::dials;
+pub use self::runtime::on_one_thread;
+pub(crate) use self::tunnel::Tunnel;
+pub(crate) use self::tunnels::Tunnels;
 
 /// Zenoh gives up closing after this time.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,6 +34,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How the session is opened.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// Whose it is; says which of two hosts makes the connection between them.
+    pub host: HostName,
     /// By which certificates it knows the realm.
     pub identity: Identity,
     /// Where it listens; an IPv4 address, as Zenoh cannot dial TLS by an IPv6 address.

@@ -3,7 +3,7 @@
 use hythe_cluster::frame::EndKind;
 use hythe_cluster::{
     ChannelState, ChannelStatus, Credit, Direction, HostState, HostStatus, LinkStatus, Losses,
-    SessionStatus, Status,
+    OpenStatus, SessionStatus, Status,
 };
 use hythe_terminal::escaped;
 
@@ -64,10 +64,43 @@ fn text(status: &Status) -> String {
     if status.hosts.is_empty() {
         text.push_str("it knows no other host; `hythe host add HOST` takes one in\n");
     }
+    if let Some(open) = &status.open {
+        text.push_str(&open_text(open));
+    }
     for host in &status.hosts {
         text.push('\n');
         text.push_str(&host_text(host));
     }
+    text
+}
+
+/// What whoever reaches this host can read and write.
+fn open_text(open: &OpenStatus) -> String {
+    let mut text = format!(
+        "open to every Zenoh program that reaches {}, without keys and encryption\n",
+        escaped(&open.address)
+    );
+    for peer in &open.peers {
+        text.push_str(&format!("  and through tcp/{}\n", escaped(peer)));
+    }
+    if !open.trouble.is_empty() {
+        text.push_str(&format!("  not at present: {}\n", escaped(&open.trouble)));
+    }
+    let rows = open.channels.iter().map(|channel| {
+        vec![
+            format!("  {}", channel.channel),
+            channel.key.clone(),
+            channel.sent.to_string(),
+            channel.taken.to_string(),
+            (channel.not_sent + channel.not_taken).to_string(),
+            channel.reason.clone(),
+        ]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    text.push_str(&output::table(
+        &["  CHANNEL", "KEY", ">SENT", ">TAKEN", ">LOST", "REASON"],
+        &rows,
+    ));
     text
 }
 

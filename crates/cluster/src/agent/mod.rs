@@ -105,6 +105,7 @@ impl Agent {
             trusted: options.trusted.clone(),
             refused_connections: self.context.refused.load(Ordering::Relaxed),
             hosts: hosts.iter().map(|host| host.status()).collect(),
+            open: None,
         }
     }
 
