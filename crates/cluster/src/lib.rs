@@ -19,7 +19,7 @@ mod status;
 #[doc(hidden)]
 pub mod stream;
 
-pub use agent::{Agent, AgentOptions};
+pub use agent::{Agent, AgentOptions, HOSTS_MAX};
 pub use carrier::{
     AuthenticationFailure, Carrier, CarrierError, Connection, ConnectionAbout, ConnectionReceiver,
     ConnectionSender, Received,

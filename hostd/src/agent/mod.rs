@@ -73,21 +73,23 @@ pub fn run(
     let realm = Arc::new(LiveRealm::open(directory)?);
     let carrier = Arc::new(TlsCarrier::start(Arc::clone(&realm), options.listen)?);
     let address = carrier.address();
-    let hosts = discovery(&realm, options, address)?;
+    let hosts = Arc::new(discovery(&realm, options, address)?);
     let identity = realm.identity();
+    hosts.set_listed(identity.document().names());
     let pool = Pool::open_or_create(&PoolOptions::new(&options.pool));
     let pool = pool.map_err(|error| HostdError::Agent(error.to_string()))?;
     let engine = AgentOptions::new(identity.name().clone(), pool)
         .join(hythe_rtcore::join_host)
         .rights(rights::effective(realm.directory(), &identity)?)
         .lease(options.lease.unwrap_or(LEASE));
-    let agent = Agent::start(engine, carrier.clone(), Arc::new(hosts));
+    let agent = Agent::start(engine, carrier.clone(), hosts.clone());
     let agent = agent.map_err(|error| HostdError::Agent(error.to_string()))?;
     let listener = listen(realm.directory())?;
     ready(address);
     let served = Served {
         realm: &realm,
         carrier: &carrier,
+        directory: &hosts,
         agent: &agent,
         listener: &listener,
         stop: &stop,
@@ -124,6 +126,7 @@ pub fn tell(directory: &HostsDirectory) -> Result<(), HostdError> {
 struct Served<'a> {
     realm: &'a LiveRealm,
     carrier: &'a TlsCarrier,
+    directory: &'a ZenohDirectory,
     agent: &'a Agent,
     listener: &'a UnixListener,
     stop: &'a AtomicBool,
@@ -187,6 +190,7 @@ impl Served<'_> {
     fn apply(&self) -> Result<(), HostdError> {
         self.carrier.refresh()?;
         let identity = self.realm.identity();
+        self.directory.set_listed(identity.document().names());
         let rights = rights::effective(self.realm.directory(), &identity)?;
         self.agent.set_rights(rights);
         Ok(())

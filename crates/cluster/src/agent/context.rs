@@ -2,11 +2,11 @@
 //! changed.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use super::addresses::Addresses;
 use super::options::AgentOptions;
 use crate::{Carrier, HostName, Losses, Refusal, Right, Rights};
 
@@ -66,7 +66,7 @@ impl Context {
 #[derive(Debug)]
 pub(crate) struct HostRecord {
     pub(crate) name: HostName,
-    pub(crate) addresses: Mutex<Vec<SocketAddr>>,
+    pub(crate) addresses: Mutex<Addresses>,
     pub(crate) losses: LossCounts,
     /// Messages of channels that were sent in a session that ended before they were acknowledged:
     /// the next session tells their subscribers.

@@ -74,7 +74,7 @@ impl Host {
         addresses: Vec<std::net::SocketAddr>,
         carrying: &Arc<Group>,
     ) {
-        *lock(&self.record.addresses) = addresses;
+        lock(&self.record.addresses).show(addresses);
         self.is_seen.store(true, Ordering::Release);
         let dials = self.context.options.host < self.record.name;
         if dials && !self.is_dialled.swap(true, Ordering::AcqRel) {
@@ -137,6 +137,8 @@ impl Host {
                 Err(error) => {
                     lock(&self.current).reason = error.to_string();
                     tracing::debug!(host = %self.record.name, %error, "not connected");
+                    // Also where the directory shows something new without end.
+                    std::thread::sleep(PAUSE_MIN);
                 }
             }
             self.dial.wait(pause);
@@ -146,9 +148,10 @@ impl Host {
 
     fn dial_once(&self) -> Result<(Connection, Numbers), ClusterError> {
         let timeout = self.context.options.lease;
-        let addresses = lock(&self.record.addresses).clone();
+        let addresses = lock(&self.record.addresses).next_attempt();
         let carrier = &self.context.carrier;
         let mut connection = carrier.connect(&self.record.name, &addresses, timeout)?;
+        lock(&self.record.addresses).prove(&connection.about.address);
         let ours = random()?;
         let hello = Hello {
             host: self.context.options.host.clone(),
@@ -248,7 +251,7 @@ impl Host {
             (None, true) => HostState::Connecting,
             (None, false) => HostState::Away,
         };
-        let addresses = lock(&self.record.addresses);
+        let addresses = lock(&self.record.addresses).all();
         HostStatus {
             host: self.record.name.clone(),
             state,

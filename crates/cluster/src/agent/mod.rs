@@ -6,6 +6,7 @@
 //! `session/receiving/`.
 
 mod accept;
+mod addresses;
 mod context;
 mod host;
 mod hosts;
@@ -21,6 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use self::context::{Context, Group};
+pub use self::hosts::HOSTS_MAX;
 use self::hosts::Hosts;
 pub use self::options::AgentOptions;
 use crate::{Carrier, ClusterError, Directory, Rights, Status};

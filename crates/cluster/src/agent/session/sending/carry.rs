@@ -131,13 +131,14 @@ impl Carrying<'_> {
     fn connect(&mut self) -> Result<Box<dyn ConnectionSender>, ClusterError> {
         let (session, stream) = (self.session, self.stream);
         let (host, carrier) = (&session.record.name, &session.context.carrier);
-        let addresses = lock(&session.record.addresses).clone();
+        let addresses = lock(&session.record.addresses).next_attempt();
         let timeout = CONNECTING.min(session.context.options.lease / 4);
         let connected = carrier.connect(host, &addresses, timeout);
         let mut connection = connected.map_err(|error| match error {
             crate::CarrierError::Unreachable { source, .. } => ClusterError::Broken(source),
             other => other.into(),
         })?;
+        lock(&session.record.addresses).prove(&connection.about.address);
         let hello = Hello {
             host: session.context.options.host.clone(),
             purpose: Purpose::Data {
