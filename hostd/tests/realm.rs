@@ -172,3 +172,34 @@ fn what_another_process_wrote_is_taken_when_asked() {
     assert!(realm.reload().expect("reloaded"));
     assert_eq!(realm.wait_change(number, Duration::ZERO), number + 1);
 }
+
+#[test]
+fn files_that_do_not_belong_together_are_named_with_the_remedy() {
+    let stranger = begin("beta");
+    for (replaced, blamed, why) in [
+        (file::KEY, file::KEY, "not the key of host.pem"),
+        (file::CERTIFICATE, file::CERTIFICATE, "did not sign it"),
+        (
+            file::AUTHORITY_CERTIFICATE,
+            file::CERTIFICATE,
+            "did not sign it",
+        ),
+    ] {
+        let first = begin("alpha");
+        let added = first.add("beta");
+        for (host, remedy) in [
+            (&first, "it has the realm's key"),
+            (&added, "`hythe host remove beta`"),
+        ] {
+            let other = stranger.directory.read(replaced).expect("read");
+            let written = host.directory.write(replaced, &other.expect("there"));
+            written.expect("written");
+            let error = Identity::load(&host.directory).expect_err("refused");
+            let text = error.to_string();
+            let path = host.directory.path_of(blamed);
+            for part in [path.to_str().expect("text"), why, "backup", remedy] {
+                assert!(text.contains(part), "{replaced}: {part}: {text}");
+            }
+        }
+    }
+}
