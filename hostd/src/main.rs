@@ -10,13 +10,15 @@ use std::process::ExitCode;
 use clap::Parser;
 use hythe_hostd::agent::{self, RunOptions};
 use hythe_hostd::hosts_directory::HostsDirectory;
+use hythe_hostd::realm::DOCUMENT_BYTES_MAX;
 use hythe_hostd::{HostdError, membership};
 use serde::Serialize;
 
 use crate::arguments::{Arguments, Command, StartArguments};
 
-/// The most bytes of an identity that is installed.
-const INPUT_BYTES_MAX: u64 = 32 << 20;
+/// The most bytes of an identity that is installed: the list of hosts as a text in JSON, which at
+/// most doubles its length, and two certificates.
+const INPUT_BYTES_MAX: u64 = 2 * DOCUMENT_BYTES_MAX as u64 + (64 << 10);
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
