@@ -62,6 +62,10 @@ impl Context {
     }
 }
 
+/// Channels of which it is remembered how many messages are not confirmed: as many as a host may
+/// want. Of more, they are counted as lost, and no subscriber is told.
+const UNCONFIRMED_MAX: usize = 4096;
+
 /// What outlives the sessions with a host.
 #[derive(Debug)]
 pub(crate) struct HostRecord {
@@ -88,6 +92,9 @@ impl HostRecord {
         if messages > 0 {
             self.losses.unconfirmed.add(messages.into());
             let mut unconfirmed = lock(&self.unconfirmed);
+            if unconfirmed.len() >= UNCONFIRMED_MAX && !unconfirmed.contains_key(channel) {
+                return;
+            }
             let count = unconfirmed.entry(channel.to_owned()).or_default();
             *count = count.saturating_add(messages);
         }
@@ -199,4 +206,23 @@ impl Drop for Member {
 /// A panic in between leaves what is in there whole: each change of it is one call.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_of_channels_that_went_is_bounded_and_all_is_counted() {
+        let record = HostRecord::new("b".parse().expect("a name"));
+        let names = UNCONFIRMED_MAX as u32 + 10;
+        for number in 0..names {
+            record.note_unconfirmed(&number.to_string(), 1);
+        }
+        record.note_unconfirmed("0", 2);
+        assert_eq!(lock(&record.unconfirmed).len(), UNCONFIRMED_MAX);
+        assert_eq!(record.losses.now().unconfirmed, u64::from(names) + 2);
+        assert_eq!(record.take_unconfirmed("0"), 3);
+        assert_eq!(record.take_unconfirmed("0"), 0);
+    }
 }
