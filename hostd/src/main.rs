@@ -11,7 +11,7 @@ use clap::Parser;
 use hythe_hostd::agent::{self, RunOptions};
 use hythe_hostd::hosts_directory::HostsDirectory;
 use hythe_hostd::realm::DOCUMENT_BYTES_MAX;
-use hythe_hostd::{HostdError, membership};
+use hythe_hostd::{HostdError, log, membership};
 use serde::Serialize;
 
 use crate::arguments::{Arguments, Command, StartArguments};
@@ -42,10 +42,11 @@ fn run(arguments: &Arguments) -> Result<(), HostdError> {
         }
         Command::Add(addition) => {
             let directory = HostsDirectory::open(&path)?;
-            for one in addition.all()? {
-                say(membership::add(&directory, &one)?)?;
-            }
-            agent::tell(&directory)
+            let hosts = addition.all()?;
+            let several = addition.are_several();
+            let added = membership::add_all(&directory, &hosts, several, say);
+            agent::tell(&directory)?;
+            added
         }
         Command::Remove { name } => {
             let directory = HostsDirectory::open(&path)?;
@@ -88,6 +89,7 @@ fn start(
         let said = agent::start(directory, &arguments.words())?;
         return print(as_json, &said);
     }
+    log::start(arguments.log.clone())?;
     let directory = HostsDirectory::open(directory.path())?;
     let options = RunOptions {
         listen: arguments.listen,
