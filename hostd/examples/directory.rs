@@ -52,7 +52,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         scouting: !has("--no-scouting"),
         peers: values("--peer=").collect(),
         lease,
-        denied: values("--deny=").collect(),
     };
     let session = Arc::new(ZenohSession::open(settings)?);
     let (_generation, zenoh) = session.current()?;

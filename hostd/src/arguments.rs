@@ -124,6 +124,9 @@ pub(crate) struct StartArguments {
     /// Stay in the foreground
     #[arg(long)]
     pub(crate) foreground: bool,
+    /// Standard error is the log with this path: keep it within bounds
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
     /// Take connections there [default: all addresses, port 7450]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
@@ -158,6 +161,11 @@ pub(crate) struct StartArguments {
 }
 
 impl AddArguments {
+    /// They come from a file.
+    pub(crate) const fn are_several(&self) -> bool {
+        self.hostfile.is_some()
+    }
+
     /// The hosts to add.
     pub(crate) fn all(&self) -> Result<Vec<Addition>, HostdError> {
         let grants = self.allow.iter().map(|text| grant(text));

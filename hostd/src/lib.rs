@@ -8,6 +8,7 @@ pub mod agent;
 pub mod directory;
 pub mod error;
 pub mod hosts_directory;
+pub mod log;
 pub mod membership;
 pub mod open_channels;
 pub mod realm;

@@ -11,7 +11,7 @@ use clap::Parser;
 use hythe_hostd::agent::{self, RunOptions};
 use hythe_hostd::hosts_directory::HostsDirectory;
 use hythe_hostd::realm::DOCUMENT_BYTES_MAX;
-use hythe_hostd::{HostdError, membership, open_channels, zenoh_session};
+use hythe_hostd::{HostdError, log, membership, open_channels, zenoh_session};
 use serde::Serialize;
 
 use crate::arguments::{AllowArguments, Allowed, Arguments, Command, StartArguments};
@@ -42,10 +42,11 @@ fn run(arguments: &Arguments) -> Result<(), HostdError> {
         }
         Command::Add(addition) => {
             let directory = HostsDirectory::open(&path)?;
-            for one in addition.all()? {
-                say(membership::add(&directory, &one)?)?;
-            }
-            agent::tell(&directory)
+            let hosts = addition.all()?;
+            let several = addition.are_several();
+            let added = membership::add_all(&directory, &hosts, several, say);
+            agent::tell(&directory)?;
+            added
         }
         Command::Remove { name } => {
             let directory = HostsDirectory::open(&path)?;
@@ -111,6 +112,7 @@ fn start(
     }
     let failed = |error: std::io::Error| HostdError::Agent(format!("this program: {error}"));
     zenoh_session::on_one_thread().map_err(failed)?;
+    log::start(arguments.log.clone())?;
     let directory = HostsDirectory::open(directory.path())?;
     let options = RunOptions {
         listen: arguments.listen,

@@ -13,8 +13,9 @@ use std::time::Duration;
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer};
 use hythe_cluster::frame::{EndKind, Window};
 use hythe_cluster::{
-    ChannelState, ChannelStatus, ConnectionAbout, Copies, Credit, Direction, HostState, HostStatus,
-    LinkStatus, Losses, OpenChannelStatus, OpenStatus, SessionStatus, Status,
+    Calls, ChannelState, ChannelStatus, ConnectionAbout, Copies, Credit, Direction,
+    DirectoryStatus, HostState, HostStatus, LinkStatus, Losses, OpenChannelStatus, OpenStatus,
+    SessionStatus, Status,
 };
 use serde_json::{Value, json};
 use support::{Ended, Root, Running};
@@ -198,6 +199,18 @@ fn status(pid: u32) -> Status {
         trusted: vec!["eth1".to_owned(), "lo".to_owned()],
         pid,
         refused_connections: 2,
+        calls: Calls {
+            accepted: 7,
+            not_hythe: 3,
+            revoked: 1,
+            ..Calls::default()
+        },
+        directory: DirectoryStatus {
+            addresses: vec!["192.0.2.1:7450".parse().expect("an address")],
+            refused_tokens: 2,
+            trouble: Some("no\nnetwork".to_owned()),
+            namesake: Some("hythe/live/desk/1/-".to_owned()),
+        },
         hosts: vec![camera, host("door", HostState::Away, why, None)],
         open: Some(OpenStatus {
             address: "tcp/127.0.0.1:7452".to_owned(),
@@ -461,6 +474,12 @@ open to every Zenoh program that reaches tcp/127.0.0.1:7452, without keys and en
   and through tcp/192.0.2.9:7447
   CHANNEL      KEY                     SENT  TAKEN  LOST  REASON
   temperature  hythe/open/temperature     7      5     3  too\\nlong
+others are told to reach it at 192.0.2.1:7450
+it cannot be found now: no\\nnetwork
+another agent says that it is this host, too (hythe/live/desk/1/-): two hosts with one identity, \
+or a false word of another host
+more addresses are shown for hosts than are kept (2 so far): they are tried in turn
+refused calls: not of an agent: 3, with a revoked certificate: 1
 
 host camera is connected
   session     1f2e, for 3.2 s; 2 sessions so far

@@ -29,6 +29,6 @@ pub use error::ClusterError;
 pub use host_name::{BadHostName, HostName};
 pub use rights::{BadRule, RULES_MAX, Refusal, Right, Rights, Rule};
 pub use status::{
-    ChannelState, ChannelStatus, Copies, Credit, Direction, HostState, HostStatus, LinkStatus,
-    Losses, OpenChannelStatus, OpenStatus, SessionStatus, Status,
+    Calls, ChannelState, ChannelStatus, Copies, Credit, Direction, DirectoryStatus, HostState,
+    HostStatus, LinkStatus, Losses, OpenChannelStatus, OpenStatus, SessionStatus, Status,
 };

@@ -1,5 +1,7 @@
 //! What an agent says of itself and of other hosts: the document of `hythe host status --json`.
 
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::frame::{EndKind, Ends, Window};
@@ -19,6 +21,12 @@ pub struct Status {
     pub trusted: Vec<String>,
     /// Connections that hosts tried to make and that came to nothing.
     pub refused_connections: u64,
+    /// What became of the calls that came in, before they were connections of hosts.
+    #[serde(default)]
+    pub calls: Calls,
+    /// How the others find this host, and it them.
+    #[serde(default)]
+    pub directory: DirectoryStatus,
     /// All hosts that are known.
     pub hosts: Vec<HostStatus>,
     /// What is open to programs outside the realm; `None`: nothing.
@@ -59,6 +67,38 @@ pub struct OpenChannelStatus {
     pub not_taken: u64,
     /// How often each byte is copied.
     pub copies: Copies,
+}
+
+/// Calls of other programs; strangers are among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calls {
+    /// Of hosts of the realm, which have connections now.
+    pub accepted: u64,
+    /// That did not begin as an agent's do.
+    pub not_hythe: u64,
+    /// Without a certificate of the realm, or with this host's own name.
+    pub not_trusted: u64,
+    /// With a revoked certificate.
+    pub revoked: u64,
+    /// Of other versions.
+    pub other_version: u64,
+    /// That did not finish in time, or broke off.
+    pub too_slow: u64,
+    /// That gave way to newer ones, or came when too many were waiting.
+    pub crowded_out: u64,
+}
+
+/// The directory of hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryStatus {
+    /// Where this host says it can be reached.
+    pub addresses: Vec<SocketAddr>,
+    /// Tokens of others that there was no memory for.
+    pub refused_tokens: u64,
+    /// Why others cannot be seen at present.
+    pub trouble: Option<String>,
+    /// The key of a token by which another agent says that it is this host.
+    pub namesake: Option<String>,
 }
 
 /// Another host, as this one sees it.

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer, ask};
-use hythe_cluster::{Agent, AgentOptions, HostName, Status};
+use hythe_cluster::{Agent, AgentOptions, Calls, HostName, Status};
 use hythe_node::{Pool, PoolOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -102,6 +102,8 @@ pub fn run(
     let agent = Agent::start(engine, carrier.clone(), hosts.clone());
     let agent = agent.map_err(|error| HostdError::Agent(error.to_string()))?;
     let listener = listen(realm.directory())?;
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(host = %identity.name(), %address, version, "the agent runs");
     ready(address);
     let served = Served {
         realm: &realm,
@@ -124,6 +126,7 @@ pub fn run(
     drop(agent);
     drop(carrier);
     realm.directory().remove(SOCKET_NAME)?;
+    tracing::info!("the agent has stopped");
     told
 }
 
@@ -157,12 +160,20 @@ struct Served<'a> {
 fn serve(served: &Served<'_>) -> Result<(), HostdError> {
     let failed = |error: io::Error| HostdError::Agent(format!("its socket failed: {error}"));
     let mut reloaded = Instant::now();
+    let mut trouble = None;
     while !served.stop.load(Ordering::Relaxed) {
         wait_for_request(served.listener).map_err(failed)?;
         answer(served.listener, |request| served.obey(&request)).map_err(failed)?;
         if reloaded.elapsed() >= RELOAD {
-            // A list that is being written is read the next time.
-            let _ = served.reload();
+            // What counted before goes on; a list that is being written is read the next time.
+            let error = served.reload().err().map(|error| error.to_string());
+            if let Some(error) = error.as_ref().filter(|_| error != trouble) {
+                tracing::warn!(
+                    error,
+                    "what is written anew in the hosts directory does not count"
+                );
+            }
+            trouble = error;
             reloaded = Instant::now();
         }
     }
@@ -214,10 +225,7 @@ impl Served<'_> {
     fn obey(&self, request: &Request) -> Reply {
         match request {
             Request::Status => Reply::Status {
-                status: Box::new(Status {
-                    open: self.open.status(),
-                    ..self.agent.status()
-                }),
+                status: Box::new(self.status()),
             },
             Request::Stop => {
                 self.stop.store(true, Ordering::Relaxed);
@@ -232,6 +240,24 @@ impl Served<'_> {
             other => Reply::Failed {
                 reason: format!("this agent does not know {other:?}"),
             },
+        }
+    }
+
+    fn status(&self) -> Status {
+        let counts = self.carrier.counts();
+        Status {
+            calls: Calls {
+                accepted: counts.accepted,
+                not_hythe: counts.not_hythe,
+                not_trusted: counts.not_trusted,
+                revoked: counts.revoked,
+                other_version: counts.other_version,
+                too_slow: counts.too_slow,
+                crowded_out: counts.crowded_out,
+            },
+            directory: self.directory.status(),
+            open: self.open.status(),
+            ..self.agent.status()
         }
     }
 
@@ -296,7 +322,6 @@ fn session(realm: &LiveRealm, options: &RunOptions) -> Result<Arc<ZenohSession>,
         scouting: !options.no_scouting,
         peers: known.chain(options.peers.iter().cloned()).collect(),
         lease,
-        denied: Vec::new(),
     };
     let session = ZenohSession::open(settings).map_err(discovery_error)?;
     Ok(Arc::new(session))

@@ -24,8 +24,10 @@ pub(super) fn spread(served: &Served<'_>) {
         if newest != number {
             number = newest;
             next_try = Instant::now();
-            // What is wrong with a list is said where it is read: it counts as it did before.
-            let _ = served.apply();
+            // It counts as it did before.
+            if let Err(error) = served.apply() {
+                tracing::warn!(%error, "the newest list of the realm does not count");
+            }
         }
         if Instant::now() >= next_try && !tell(served) {
             next_try = Instant::now() + RETRY;

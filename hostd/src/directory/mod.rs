@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hythe_cluster::{Directory, DirectoryEvent, HostName};
+use hythe_cluster::{Directory, DirectoryEvent, DirectoryStatus, HostName};
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Subscriber;
 use zenoh::sample::{Sample, SampleKind};
@@ -37,19 +37,6 @@ pub struct ZenohDirectory {
     listener: SocketAddr,
     shared: Arc<Shared>,
     declared: Mutex<Declared>,
-}
-
-/// What a status says of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DirectoryStatus {
-    /// Where this host says it can be reached.
-    pub addresses: Vec<SocketAddr>,
-    /// Tokens of others that there was no memory for.
-    pub refused_tokens: u64,
-    /// Why others cannot be seen at present.
-    pub trouble: Option<String>,
-    /// The key of a token by which another agent says that it is this host.
-    pub namesake: Option<String>,
 }
 
 #[derive(Debug)]

@@ -60,7 +60,7 @@ fn entries(settings: &Settings) -> Vec<(&'static str, Value)> {
             .map(|address| endpoint(&address.to_string()))
             .collect(),
     };
-    let mut entries = vec![
+    vec![
         ("mode", json!(mode)),
         ("id", json!(rank::session_id(&settings.host))),
         ("listen/endpoints", json!(listen)),
@@ -91,11 +91,7 @@ fn entries(settings: &Settings) -> Vec<(&'static str, Value)> {
         ("transport/unicast/accept_pending", json!(PENDING_MAX)),
         ("transport/unicast/accept_timeout", json!(HANDSHAKE_MS)),
         ("transport/unicast/open_timeout", json!(HANDSHAKE_MS)),
-    ];
-    if !settings.denied.is_empty() {
-        entries.push(("access_control", access_control(&settings.denied)));
-    }
-    entries
+    ]
 }
 
 fn lease_ms(settings: &Settings) -> u64 {
@@ -135,31 +131,6 @@ fn tls(settings: &Settings) -> Value {
     })
 }
 
-/// `denied` has a name at least: Zenoh refuses an empty list.
-///
-/// Who has a certificate of the realm may do what agents do, but for those that are denied. A rule
-/// for each host that is allowed would have to be known before the host joins, and could not hold
-/// for what a router forwards.
-fn access_control(denied: &[String]) -> Value {
-    json!({
-        "enabled": true,
-        // One subject that allows is stronger than all that deny, so nobody else is one.
-        "default_permission": "allow",
-        "rules": [{
-            "id": "nothing",
-            "permission": "deny",
-            "flows": ["ingress", "egress"],
-            "key_exprs": ["**"],
-            "messages": [
-                "put", "delete", "query", "reply", "declare_subscriber", "declare_queryable",
-                "liveliness_token", "liveliness_query", "declare_liveliness_subscriber",
-            ],
-        }],
-        "subjects": [{ "id": "denied", "cert_common_names": denied }],
-        "policies": [{ "rules": ["nothing"], "subjects": ["denied"] }],
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -169,7 +140,7 @@ mod tests {
 
     #[test]
     fn zenoh_takes_every_key() {
-        for (role, denied) in [(Role::Peer, vec![]), (Role::Router, vec!["a 1".to_owned()])] {
+        for role in [Role::Peer, Role::Router] {
             let settings = Settings {
                 host: "a".parse().expect("a name"),
                 identity: Identity {
@@ -182,7 +153,6 @@ mod tests {
                 scouting: true,
                 peers: vec!["10.0.0.1:7450".to_owned()],
                 lease: Duration::from_secs(2),
-                denied,
             };
             config(&settings).expect("taken");
         }

@@ -1,10 +1,9 @@
-//! The Zenoh session of the agent: one for each agent, shared by the directory, the carrier of last
-//! resort and the open channels.
+//! The Zenoh session of the agent: one for each agent, by which the directory finds hosts.
 //!
-//! It speaks nothing but mutual TLS with the realm's certificates. Zenoh reads no revocation list,
-//! so those that are revoked are denied by their common names, by its access control. Nothing that
-//! comes through here counts as proof of a host's name. Its threads are Zenoh's own; callbacks run
-//! there and never wait.
+//! It speaks nothing but mutual TLS with the realm's certificates. Zenoh reads no revocation list:
+//! one that was revoked may be seen here, and no connection is made with it. Nothing that comes
+//! through here counts as proof of a host's name. Its threads are Zenoh's own; callbacks run there
+//! and never wait.
 
 pub(crate) mod addresses;
 mod config;
@@ -48,8 +47,6 @@ pub struct Settings {
     pub peers: Vec<String>,
     /// How long a silent peer counts as there.
     pub lease: Duration,
-    /// Common names in certificates of the realm that are not good any more.
-    pub denied: Vec<String>,
 }
 
 /// Files of the realm, PEM.

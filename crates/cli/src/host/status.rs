@@ -2,8 +2,8 @@
 
 use hythe_cluster::frame::EndKind;
 use hythe_cluster::{
-    ChannelState, ChannelStatus, Credit, Direction, HostState, HostStatus, LinkStatus, Losses,
-    OpenStatus, SessionStatus, Status,
+    Calls, ChannelState, ChannelStatus, Credit, Direction, DirectoryStatus, HostState, HostStatus,
+    LinkStatus, Losses, OpenStatus, SessionStatus, Status,
 };
 use hythe_terminal::escaped;
 
@@ -61,6 +61,8 @@ fn text(status: &Status) -> String {
         let refused = units::counted(status.refused_connections, "connection");
         text.push_str(&format!("{refused} of other hosts came to nothing\n"));
     }
+    text.push_str(&directory(&status.directory));
+    text.push_str(&calls(&status.calls));
     if status.hosts.is_empty() {
         text.push_str("it knows no other host; `hythe host add HOST` takes one in\n");
     }
@@ -102,6 +104,58 @@ fn open_text(open: &OpenStatus) -> String {
         &rows,
     ));
     text
+}
+
+fn directory(directory: &DirectoryStatus) -> String {
+    let mut text = String::new();
+    let addresses: Vec<String> = directory
+        .addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    if !addresses.is_empty() {
+        text.push_str(&format!(
+            "others are told to reach it at {}\n",
+            addresses.join(", ")
+        ));
+    }
+    if let Some(trouble) = &directory.trouble {
+        text.push_str(&format!("it cannot be found now: {}\n", escaped(trouble)));
+    }
+    if let Some(namesake) = &directory.namesake {
+        text.push_str(&format!(
+            "another agent says that it is this host, too ({}): two hosts with one identity, or a \
+             false word of another host\n",
+            escaped(namesake)
+        ));
+    }
+    if directory.refused_tokens > 0 {
+        text.push_str(&format!(
+            "more addresses are shown for hosts than are kept ({} so far): they are tried in turn\n",
+            directory.refused_tokens
+        ));
+    }
+    text
+}
+
+/// Those that came to nothing.
+fn calls(calls: &Calls) -> String {
+    let counts = [
+        ("not of an agent", calls.not_hythe),
+        ("without a certificate of the realm", calls.not_trusted),
+        ("with a revoked certificate", calls.revoked),
+        ("of another version", calls.other_version),
+        ("unfinished", calls.too_slow),
+        ("too many at once", calls.crowded_out),
+    ];
+    let seen = counts.iter().filter(|(_, count)| *count > 0);
+    let seen: Vec<String> = seen
+        .map(|(what, count)| format!("{what}: {count}"))
+        .collect();
+    match seen.is_empty() {
+        true => String::new(),
+        false => format!("refused calls: {}\n", seen.join(", ")),
+    }
 }
 
 fn host_text(host: &HostStatus) -> String {

@@ -118,6 +118,9 @@ impl Context {
 const fn agent_of(session: u64) -> u32 {
     (session >> 32) as u32
 }
+/// Channels of which it is remembered how many messages are not confirmed: as many as a host may
+/// want. Of more, they are counted as lost, and no subscriber is told.
+const UNCONFIRMED_MAX: usize = 4096;
 
 /// What outlives the sessions with a host.
 #[derive(Debug)]
@@ -164,6 +167,9 @@ impl HostRecord {
         if messages > 0 {
             self.losses.unconfirmed.add(messages.into());
             let mut unconfirmed = lock(&self.unconfirmed);
+            if unconfirmed.len() >= UNCONFIRMED_MAX && !unconfirmed.contains_key(channel) {
+                return;
+            }
             let count = unconfirmed.entry(channel.to_owned()).or_default();
             *count = count.saturating_add(messages);
         }
@@ -278,5 +284,24 @@ impl Drop for Member {
     fn drop(&mut self) {
         *lock(&self.0.count) -= 1;
         self.0.condition.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_of_channels_that_went_is_bounded_and_all_is_counted() {
+        let record = HostRecord::new("b".parse().expect("a name"));
+        let names = UNCONFIRMED_MAX as u32 + 10;
+        for number in 0..names {
+            record.note_unconfirmed(&number.to_string(), 1);
+        }
+        record.note_unconfirmed("0", 2);
+        assert_eq!(lock(&record.unconfirmed).len(), UNCONFIRMED_MAX);
+        assert_eq!(record.losses.now().unconfirmed, u64::from(names) + 2);
+        assert_eq!(record.take_unconfirmed("0"), 3);
+        assert_eq!(record.take_unconfirmed("0"), 0);
     }
 }

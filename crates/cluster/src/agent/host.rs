@@ -204,6 +204,7 @@ impl Host {
     }
 
     fn run_session(&self, connection: Connection, numbers: Numbers) {
+        let address = connection.about.address.clone();
         let session = Session::begin(&self.context, &self.record, numbers, &connection);
         let session = match session {
             Ok(session) => session,
@@ -228,6 +229,7 @@ impl Host {
             session.end("the agent stops");
         }
         self.sessions.fetch_add(1, Ordering::Relaxed);
+        tracing::info!(host = %self.record.name, address, "a session begins");
         let reason = session.run(connection);
         tracing::info!(host = %self.record.name, reason, "the session has ended");
         let mut current = lock(&self.current);

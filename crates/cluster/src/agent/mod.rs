@@ -31,7 +31,7 @@ use self::context::{Context, Group};
 pub use self::hosts::HOSTS_MAX;
 use self::hosts::Hosts;
 pub use self::options::AgentOptions;
-use crate::{Carrier, ClusterError, Directory, Rights, Status};
+use crate::{Calls, Carrier, ClusterError, Directory, DirectoryStatus, Rights, Status};
 
 /// How often the thread of the directory looks whether it is to stop.
 const NAP: Duration = Duration::from_millis(200);
@@ -93,7 +93,7 @@ impl Agent {
         Ok(())
     }
 
-    /// How it is.
+    /// How it is; of calls and directory says whoever brings them.
     #[must_use]
     pub fn status(&self) -> Status {
         let options = &self.context.options;
@@ -104,6 +104,8 @@ impl Agent {
             pid: std::process::id(),
             trusted: options.trusted.clone(),
             refused_connections: self.context.refused.load(Ordering::Relaxed),
+            calls: Calls::default(),
+            directory: DirectoryStatus::default(),
             hosts: hosts.iter().map(|host| host.status()).collect(),
             open: None,
         }
