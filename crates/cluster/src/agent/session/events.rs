@@ -140,7 +140,15 @@ impl Ports {
             let state = lock(&session.events.state);
             (state.sent.clone(), state.wanted.clone())
         };
-        self.listeners.retain(|channel, _| sent.contains(channel));
+        for (channel, mut listener) in self
+            .listeners
+            .extract_if(.., |channel, _| !sent.contains(channel))
+        {
+            // What its notifiers raised before they left.
+            if let Ok(heard) = listener.try_take() {
+                send(session, &channel, heard);
+            }
+        }
         self.notifiers.retain(|channel, _| wanted.contains(channel));
         self.tried.clone_from(&sent);
         for channel in sent {
@@ -161,12 +169,7 @@ impl Ports {
     fn look(&mut self, session: &Session) -> Result<bool, NodeError> {
         let mut found = false;
         for (channel, listener) in &mut self.listeners {
-            let heard = listener.try_take()?;
-            if !heard.is_empty() {
-                found = true;
-                session.outbox.raise(channel, heard.bits());
-                session.events.count(channel, |counts| counts.sent += 1);
-            }
+            found |= send(session, channel, listener.try_take()?);
         }
         let came = std::mem::take(&mut lock(&session.events.state).came);
         for (channel, events) in came {
@@ -197,6 +200,16 @@ impl Ports {
         }
         Ok(())
     }
+}
+
+/// Sends what was heard. True: there was something.
+fn send(session: &Session, channel: &str, heard: EventSet) -> bool {
+    if heard.is_empty() {
+        return false;
+    }
+    session.outbox.raise(channel, heard.bits());
+    session.events.count(channel, |counts| counts.sent += 1);
+    true
 }
 
 impl Events {
