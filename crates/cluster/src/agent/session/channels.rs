@@ -177,7 +177,12 @@ impl Channels {
     ) -> Result<(), ClusterError> {
         let key = want.key();
         let judged = may_send(session, &key).map_err(|refusal| refusal.to_string());
-        let carries = local.sends.get(&key);
+        // A server that answered and left is owed the way of its answers.
+        let owed = key.kind == EndKind::Reply && session.requests.owes(&key.channel);
+        let carries = local
+            .sends
+            .get(&key)
+            .or_else(|| owed.then_some(&want.carries));
         let fits = judged.and_then(|()| match carries {
             Some(carries) if *carries != want.carries => Err(format!(
                 "channel {} carries {} on host {}, and {} on host {}",

@@ -46,4 +46,10 @@ impl Requests {
         clients.insert(opening.channel.clone(), Arc::downgrade(&opened));
         Ok(opened)
     }
+
+    /// Is there something to tell clients there, whether or not a server is left here?
+    pub(super) fn owes(&self, channel: &str) -> bool {
+        let client = lock(&self.clients).get(channel).and_then(Weak::upgrade);
+        client.is_some_and(|client| !client.is_idle())
+    }
 }
