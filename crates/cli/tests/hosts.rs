@@ -108,6 +108,16 @@ fn host(name: &str, state: HostState, reason: &str, session: Option<SessionStatu
     }
 }
 
+fn link() -> LinkStatus {
+    LinkStatus {
+        interface: Some("eth1".to_owned()),
+        why_no_flows: String::new(),
+        sending: 2,
+        receiving: 0,
+        pending: 1,
+    }
+}
+
 fn session() -> SessionStatus {
     let credit = |frames, bytes, used_frames, used_bytes| Credit {
         window: Window { frames, bytes },
@@ -143,13 +153,7 @@ fn session() -> SessionStatus {
             copies_sending: 2,
             copies_receiving: 3,
         },
-        link: LinkStatus {
-            interface: Some("eth1".to_owned()),
-            why_no_flows: String::new(),
-            sending: 2,
-            receiving: 0,
-            pending: 1,
-        },
+        link: link(),
         round_trip_ns: Some(182_400),
         credit: credit(256, 4 << 20, 3, 3072),
         copies: Copies {
