@@ -55,8 +55,8 @@ pub fn init(
     ))
 }
 
-/// Takes hosts in, and starts their agents; says of each what became of it. One that is in the realm
-/// is passed over, where `several` are wanted: what failed may be mended and tried again.
+/// Takes hosts in, and starts their agents; says of each what became of it. One that is in the
+/// realm is passed over, where `several` are wanted: what failed may be mended and tried again.
 ///
 /// # Errors
 /// Of each host that could not be taken in, or whose agent does not run; the others are.
