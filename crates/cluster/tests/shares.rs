@@ -1,5 +1,5 @@
-//! A host that sends as more publishers, or asks for deeper queues, than a pool can bear: it has its
-//! share of the tables, the rest is refused and counted, and programs go on.
+//! A host that sends as more publishers, or asks for deeper queues, than a pool can bear: it has
+//! its share of the tables, the rest is refused and counted, and programs go on.
 
 mod support;
 

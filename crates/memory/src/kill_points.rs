@@ -3,8 +3,8 @@
 //!
 //! Only with the feature `kill-points`, which no program but tests turns on. Stores are numbered
 //! per thread, from the moment that the thread asks for it, or for all threads of the process
-//! together; a swap counts whether or not it succeeds. Never unwinds, never runs a destructor: what it leaves behind is what `kill -9`
-//! leaves.
+//! together; a swap counts whether or not it succeeds. Never unwinds, never runs a destructor: what
+//! it leaves behind is what `kill -9` leaves.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};

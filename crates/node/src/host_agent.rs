@@ -1,28 +1,19 @@
 //! The agent of all other hosts, as a participant of this pool: it is rung when a port opens or
 //! closes, and says when it has acted on that.
 //!
-//! A publisher that opens waits for its answer: then there are ports for the hosts that the agent
-//! knows as subscribers, and the first message reaches them. Never in the way of a message.
+//! A publisher that opens waits for its answer (`host_question`). Never in the way of a message.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use hythe_memory::Mapped;
-use hythe_pool::{Control, MemberIndex, MemberKind};
+use hythe_pool::MemberKind;
 
-use crate::hop::HopNode as _;
+use crate::NodeError;
 use crate::node::Node;
-use crate::participant::Participant;
 use crate::pool::Pool;
-use crate::wait::ring;
-use crate::{NodeError, ends};
+use crate::wait::{WaitPlan, ring};
 
 /// Its name.
 const NAME: &str = "hosts";
-/// How long a port that opens waits for all agents together. They take less than a millisecond
-/// unless the machine is busy: only one that stands still takes so long.
-const ANSWERING: Duration = Duration::from_secs(1);
-/// How soon it is found that the agent asked has left.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// The agent of all other hosts, as a participant.
 #[derive(Debug)]
@@ -80,37 +71,10 @@ impl HostAgent {
         timeout: Duration,
         mut is_due: impl FnMut() -> bool,
     ) -> Result<(), NodeError> {
+        let participant = self.node.participant();
+        participant.check_original()?;
         let attempt = || Ok(is_due().then_some(()));
-        self.node.wait_until(timeout, timeout, attempt).map(drop)
-    }
-}
-
-/// Waits until the agents of hosts have seen the port that this participant has just opened. What
-/// came from a host goes to no host: those who stand for one ask nothing.
-pub(crate) fn wait_for_answer(shared: &Participant) {
-    if shared.is_for_hosts() {
-        return;
-    }
-    let control = shared.pool().control();
-    let start = Instant::now();
-    for agent in ends::host_agents(control) {
-        wait_for(control, agent, start);
-    }
-}
-
-fn wait_for(control: &Control<Mapped>, agent: MemberIndex, start: Instant) {
-    let (memory, questions) = (control.memory(), control.tables().questions(agent));
-    let number = questions.ask(memory);
-    ring(control, agent);
-    loop {
-        let answered = questions.answered(memory);
-        let left = ANSWERING.saturating_sub(start.elapsed());
-        // Numbers wrap: less than half of them lie between the two.
-        let is_answered = answered.wrapping_sub(number) < 1 << 31;
-        let is_there = || ends::host_agents(control).any(|there| there == agent);
-        if is_answered || left.is_zero() || !is_there() {
-            return;
-        }
-        memory.wait(questions.answered, answered, left.min(LOOK));
+        let waited = participant.wait_for(WaitPlan::sleeping(timeout), timeout, attempt);
+        participant.pool().unless_lost(waited).map(drop)
     }
 }

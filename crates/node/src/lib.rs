@@ -51,6 +51,7 @@ mod holders;
 #[doc(hidden)]
 pub mod hop;
 mod host_agent;
+mod host_question;
 mod joining;
 mod leasing;
 mod lost;

@@ -10,7 +10,7 @@ use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
 use crate::delivery::{Published, boxed, deliver};
 use crate::history::{self, History};
-use crate::host_agent::wait_for_answer;
+use crate::host_question::wait_for_answer;
 use crate::leasing::{LeaseWait, SEND_TIMEOUT, lease_or, lease_when_free};
 use crate::participant::Participant;
 use crate::port::{Opener, Port, PortPlan};
