@@ -23,6 +23,9 @@ use crate::{Refusal, Right};
 pub(super) const CHANNELS_MAX: usize = 4096;
 /// How soon a stream that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+/// A stream of requests outlives its last client by so long: one that comes next finds it, and none
+/// meets a port that is just closing, which would cost its request.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// What is known of the channels of a session.
 #[derive(Debug, Default)]
@@ -51,6 +54,8 @@ struct Sending {
     carries: CarriedType,
     /// When it is tried again, if it failed.
     retry: Option<Instant>,
+    /// Since when nobody here sends.
+    idle_since: Option<Instant>,
 }
 
 /// Tells the other side what is wanted here, and opens and closes what is sent.
@@ -144,11 +149,19 @@ impl Channels {
 
     /// Ends the streams that nobody there wants, or nobody here sends on.
     fn close_unwanted(&mut self, local: &LocalEnds) {
-        for (key, sending) in &self.sending {
+        for (key, sending) in &mut self.sending {
             match (self.theirs.get(key), local.sends.get(key)) {
                 (None, _) => sending.stream.stop(sending::Stop::Now),
-                (Some(_), None) => sending.stream.stop(sending::Stop::WhenEmpty),
-                (Some(_), Some(_)) => sending.stream.go_on(),
+                (Some(_), None) => {
+                    let idle_since = *sending.idle_since.get_or_insert_with(Instant::now);
+                    if key.kind != EndKind::Request || idle_since.elapsed() >= LINGER {
+                        sending.stream.stop(sending::Stop::WhenEmpty);
+                    }
+                }
+                (Some(_), Some(_)) => {
+                    sending.idle_since = None;
+                    sending.stream.go_on();
+                }
             }
         }
     }
@@ -223,6 +236,7 @@ impl Channels {
                 stream,
                 carries: want.carries,
                 retry: None,
+                idle_since: None,
             });
         }
         Ok(())
