@@ -1,9 +1,14 @@
 //! A pool of a run's own, removed at the end, and the audit of its ledger.
 
+use std::time::{Duration, Instant};
+
 use hythe_node::{Pool, PoolOptions};
 use hythe_pool::{MemberInfo, MemberKind};
 
 use crate::error::BenchError;
+
+/// Between two looks at the ports.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// A pool of this run alone, removed at the end.
 #[derive(Debug)]
@@ -33,6 +38,20 @@ impl BenchPool {
 
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// Waits until all ports are closed.
+    pub(crate) fn wait_for_no_port(&self, timeout: Duration) -> Result<(), BenchError> {
+        let start = Instant::now();
+        loop {
+            let Some(port) = self.pool.ports().into_iter().next() else {
+                return Ok(());
+            };
+            if start.elapsed() > timeout {
+                return Err(BenchError::PortsLeft { timeout, port });
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// After a run nobody takes part any more, every slot is free, and the sums are right.

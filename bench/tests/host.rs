@@ -28,7 +28,7 @@ fn every_case_runs_and_the_document_has_its_shape() {
     let output = bench(&[
         "--json",
         "--systems",
-        "tcp,sysv,floor-udp",
+        "tcp,udp,sysv,floor-udp",
         "--waits",
         "block",
         "--sizes",
@@ -57,11 +57,17 @@ fn every_case_runs_and_the_document_has_its_shape() {
         })
         .collect();
     let expected = [
+        ("tcp/local/block/filled", 64, 2),
+        ("udp/local/block/filled", 64, 2),
         ("sysv/local/block/filled", 64, 0),
         ("floor-udp/remote/block/filled", 64, 2),
         ("tcp/remote/block/filled", 64, 2),
+        ("udp/remote/block/filled", 64, 2),
+        ("tcp/local/block/filled", 65_536, 2),
+        ("udp/local/block/filled", 65_536, 2),
         ("sysv/local/block/filled", 65_536, 0),
         ("tcp/remote/block/filled", 65_536, 2),
+        ("udp/remote/block/filled", 65_536, 2),
     ];
     assert_eq!(rows, expected);
     let skipped = document["conditions"]["skipped"].to_string();
@@ -69,6 +75,32 @@ fn every_case_runs_and_the_document_has_its_shape() {
         skipped.contains("floor-udp/remote/block/filled, 65536 bytes"),
         "{skipped}"
     );
+}
+
+/// Those that are installed run, those that are not are named with what is missing.
+#[test]
+fn peers_with_a_starter_of_their_own_run_or_are_said_to_be_missing() {
+    if is_skipped() {
+        return;
+    }
+    let words = ["--json", "--quick", "--systems", "openmpi,pvm"];
+    let output = bench(&[&words[..], &["--sizes", "64", "--count", "20"]].concat());
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let (mut said, mut results) = (complaint.to_string(), Vec::new());
+    if let Ok(document) = serde_json::from_slice::<Value>(&output.stdout) {
+        said += &document["conditions"]["skipped"].to_string();
+        results.clone_from(document["results"].as_array().expect("results"));
+    }
+    for (wait, system) in [("poll", "openmpi"), ("block", "pvm")] {
+        for reach in ["local", "remote"] {
+            let case = format!("{system}/{reach}/{wait}/filled");
+            let row = results.iter().find(|row| row["case"] == case.as_str());
+            let has_run = row.is_some_and(|row| row["p50"].as_u64() > Some(0));
+            let is_missing = said.contains(&format!("{case}: ")) && said.contains("installed");
+            let is_alone = said.contains("no case fits");
+            assert!(has_run || is_missing || is_alone, "{case}: {said}");
+        }
+    }
 }
 
 #[test]

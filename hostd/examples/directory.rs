@@ -1,7 +1,8 @@
 //! Prints which hosts come and go, as the agent sees them: `directory NAME FOLDER [OPTION...]`.
 //!
-//! FOLDER has `authority.pem`, `NAME.pem` and `NAME.key` of the realm. It ends when its input does.
-//! Never connects to a host.
+//! FOLDER has `authority.pem`, `NAME.pem` and `NAME.key` of the realm. `--false=OTHER:COUNT` makes
+//! it a liar, that declares so many tokens of another host. It ends when its input does. Never
+//! connects to a host.
 
 use std::io::{Write, stdin, stdout};
 use std::net::SocketAddr;
@@ -12,6 +13,8 @@ use std::time::Duration;
 use hythe_cluster::{Directory, DirectoryEvent, HostName};
 use hythe_hostd::directory::ZenohDirectory;
 use hythe_hostd::zenoh_session::{Identity, Role, Settings, ZenohSession};
+use zenoh::Wait;
+use zenoh::liveliness::LivelinessToken;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -34,6 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let lease = Duration::from_secs(2);
     let settings = Settings {
+        host: host.clone(),
         identity: Identity {
             authority: folder.join("authority.pem"),
             certificate: folder.join(format!("{host}.pem")),
@@ -48,9 +52,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         scouting: !has("--no-scouting"),
         peers: values("--peer=").collect(),
         lease,
-        denied: values("--deny=").collect(),
     };
     let session = Arc::new(ZenohSession::open(settings)?);
+    let (_generation, zenoh) = session.current()?;
+    let lies: Vec<String> = values("--false=")
+        .flat_map(|lie| false_tokens(&lie))
+        .collect();
+    let _declared: Vec<LivelinessToken> = lies
+        .iter()
+        .map(|key| zenoh.liveliness().declare_token(key).wait())
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())?;
     let directory = ZenohDirectory::declare(session, host, announce, lease)?;
     say("ready");
     std::thread::spawn(|| {
@@ -67,6 +79,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             None => say(directory.status().trouble.as_deref().unwrap_or("idle")),
         }
     }
+}
+
+/// Of `OTHER:COUNT`.
+fn false_tokens(lie: &str) -> Vec<String> {
+    let (other, count) = lie.split_once(':').unwrap_or((lie, "1"));
+    let numbers = 1..=count.parse().unwrap_or(1_u16);
+    numbers
+        .map(|number| format!("hythe/live/{other}/{number}/192.0.2.1:{number}"))
+        .collect()
 }
 
 /// A line at once: whoever reads it waits for it.

@@ -40,14 +40,7 @@ pub(crate) enum Command {
         name: HostName,
     },
     /// Permit a host something here, or take it away
-    Allow {
-        /// Its name, or a pattern of names
-        host: String,
-        /// Channels: a name, or a pattern of names
-        pattern: String,
-        /// read, write, spawn or none
-        right: String,
-    },
+    Allow(AllowArguments),
     /// Start the agent
     Start(StartArguments),
     /// Make a key and ask for its signature
@@ -82,10 +75,58 @@ pub(crate) struct AddArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct AllowArguments {
+    /// Its name, or a pattern of names
+    #[arg(required_unless_present_any = ["open", "close"])]
+    host: Option<String>,
+    /// Channels: a name, or a pattern of names
+    #[arg(required_unless_present_any = ["open", "close"])]
+    pattern: Option<String>,
+    /// read, write, spawn or none
+    #[arg(required_unless_present_any = ["open", "close"])]
+    right: Option<String>,
+    /// Open a channel to all Zenoh programs outside the realm that reach this host
+    #[arg(long, value_name = "CHANNEL", conflicts_with_all = ["host", "pattern", "right", "close"])]
+    open: Option<String>,
+    /// Take that back
+    #[arg(long, value_name = "CHANNEL", conflicts_with_all = ["host", "pattern", "right"])]
+    close: Option<String>,
+}
+
+/// What is allowed, or no more.
+pub(crate) enum Allowed<'a> {
+    Rule {
+        host: &'a str,
+        pattern: &'a str,
+        right: &'a str,
+    },
+    Open(&'a str),
+    Close(&'a str),
+}
+
+impl AllowArguments {
+    pub(crate) fn what(&self) -> Allowed<'_> {
+        match (&self.open, &self.close) {
+            (Some(channel), _) => Allowed::Open(channel),
+            (None, Some(channel)) => Allowed::Close(channel),
+            // All three are there then.
+            (None, None) => Allowed::Rule {
+                host: self.host.as_deref().unwrap_or_default(),
+                pattern: self.pattern.as_deref().unwrap_or_default(),
+                right: self.right.as_deref().unwrap_or_default(),
+            },
+        }
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct StartArguments {
     /// Stay in the foreground
     #[arg(long)]
     pub(crate) foreground: bool,
+    /// Standard error is the log with this path: keep it within bounds
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
     /// Take connections there [default: all addresses, port 7450]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
@@ -104,12 +145,27 @@ pub(crate) struct StartArguments {
     /// Take a host for gone that is silent for so long; longer on hosts under heavy load
     #[arg(long, value_name = "SECONDS", value_parser = parse_lease, default_value = "2")]
     pub(crate) lease: Duration,
+    /// Trust the link at this interface, where the other host trusts it, too: programs send over it
+    /// themselves, without the agent and unencrypted
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) trusted: Vec<String>,
+    /// Where programs outside the realm reach open channels [default: 127.0.0.1:7452]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) open_listen: Option<SocketAddr>,
+    /// Connect to their Zenoh router or peer there, too
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) open_peer: Vec<String>,
     /// Pool whose channels reach other hosts
     #[arg(long, env = "HYTHE_POOL", default_value = "default")]
     pub(crate) pool: String,
 }
 
 impl AddArguments {
+    /// They come from a file.
+    pub(crate) const fn are_several(&self) -> bool {
+        self.hostfile.is_some()
+    }
+
     /// The hosts to add.
     pub(crate) fn all(&self) -> Result<Vec<Addition>, HostdError> {
         let grants = self.allow.iter().map(|text| grant(text));
@@ -161,8 +217,15 @@ impl StartArguments {
         let discovery = self.discovery.map(|address| address.to_string());
         add("--discovery", discovery);
         add("--lease", Some(self.lease.as_secs_f64().to_string()));
-        for peer in &self.peer {
-            add("--peer", Some(peer.clone()));
+        let open_listen = self.open_listen.map(|address| address.to_string());
+        add("--open-listen", open_listen);
+        for (name, peers) in [("--peer", &self.peer), ("--open-peer", &self.open_peer)] {
+            for peer in peers {
+                add(name, Some(peer.clone()));
+            }
+        }
+        for interface in &self.trusted {
+            add("--trusted", Some(interface.clone()));
         }
         let flags = [
             ("--no-scouting", self.no_scouting),

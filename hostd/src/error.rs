@@ -121,12 +121,42 @@ pub enum HostdError {
         /// Why.
         reason: String,
     },
+    /// A host was not taken in; nothing of it is left.
+    #[error("host {name} is not in the realm: {reason}")]
+    NotAdded {
+        /// Which.
+        name: HostName,
+        /// Why not.
+        reason: Box<HostdError>,
+    },
+    /// A host was taken in, and its agent does not run.
+    #[error(
+        "host {name} is in the realm, and its agent does not run: {reason}; when that is mended, \
+         start it there (`{}`), or put the host out again (`hythe host remove {name}`)",
+        escaped(.start)
+    )]
+    NotStarted {
+        /// Which.
+        name: HostName,
+        /// Why not.
+        reason: Box<HostdError>,
+        /// The command that starts it.
+        start: String,
+    },
+    /// Some of several hosts; what there is to say of each.
+    #[error("{}", lines(.0))]
+    Several(Vec<HostdError>),
     /// The program that reaches other hosts failed.
     #[error("{0}")]
     Remote(String),
     /// The agent.
     #[error("{0}")]
     Agent(String),
+}
+
+fn lines(errors: &[HostdError]) -> String {
+    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\nhythe-hostd: ")
 }
 
 fn listed(hosts: &[HostName]) -> String {

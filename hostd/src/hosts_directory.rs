@@ -13,8 +13,8 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RawMode};
 
 use crate::error::HostdError;
 
-/// No file here is larger: a list of 100,000 hosts takes 20 MB.
-const FILE_BYTES_MAX: u64 = 32 << 20;
+/// No file here is larger: the longest is the list of hosts, whose own limit is half of this.
+pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Of a directory or file that only its owner can reach.
 const OTHERS: RawMode = 0o077;
@@ -99,7 +99,7 @@ impl HostsDirectory {
     /// All of a file; `None` if there is none.
     ///
     /// # Errors
-    /// What the system says, or a file of more than 32 MiB.
+    /// What the system says, or a file of more than 16 MiB.
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, HostdError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = match rustix::fs::openat(&self.directory, name, flags, Mode::empty()) {
@@ -116,7 +116,7 @@ impl HostsDirectory {
             .read_to_end(&mut bytes)
             .map_err(fail)?;
         match bytes.len() as u64 > FILE_BYTES_MAX {
-            true => Err(fail(io::Error::other("it is larger than 32 MiB"))),
+            true => Err(fail(too_large())),
             false => Ok(Some(bytes)),
         }
     }
@@ -152,9 +152,12 @@ impl HostsDirectory {
     /// when this returns.
     ///
     /// # Errors
-    /// What the system says; the old file is as it was then.
+    /// What the system says, or more than 16 MiB; the old file is as it was then.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), HostdError> {
         let fail = |source| self.file_error(name, source);
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(fail(too_large()));
+        }
         let (temporary, mut file) = self.create_temporary(name)?;
         let written = file
             .write_all(bytes)
@@ -262,6 +265,10 @@ impl HostsDirectory {
     fn file_error(&self, name: &str, source: io::Error) -> HostdError {
         file_error(&self.path_of(name), source)
     }
+}
+
+fn too_large() -> io::Error {
+    io::Error::other(format!("it is larger than {} MiB", FILE_BYTES_MAX >> 20))
 }
 
 fn file_error(path: &Path, source: io::Error) -> HostdError {

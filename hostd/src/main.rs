@@ -10,13 +10,15 @@ use std::process::ExitCode;
 use clap::Parser;
 use hythe_hostd::agent::{self, RunOptions};
 use hythe_hostd::hosts_directory::HostsDirectory;
-use hythe_hostd::{HostdError, membership};
+use hythe_hostd::realm::DOCUMENT_BYTES_MAX;
+use hythe_hostd::{HostdError, log, membership, open_channels, zenoh_session};
 use serde::Serialize;
 
-use crate::arguments::{Arguments, Command, StartArguments};
+use crate::arguments::{AllowArguments, Allowed, Arguments, Command, StartArguments};
 
-/// The most bytes of an identity that is installed.
-const INPUT_BYTES_MAX: u64 = 32 << 20;
+/// The most bytes of an identity that is installed: the list of hosts as a text in JSON, which at
+/// most doubles its length, and two certificates.
+const INPUT_BYTES_MAX: u64 = 2 * DOCUMENT_BYTES_MAX as u64 + (64 << 10);
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -40,10 +42,11 @@ fn run(arguments: &Arguments) -> Result<(), HostdError> {
         }
         Command::Add(addition) => {
             let directory = HostsDirectory::open(&path)?;
-            for one in addition.all()? {
-                say(membership::add(&directory, &one)?)?;
-            }
-            agent::tell(&directory)
+            let hosts = addition.all()?;
+            let several = addition.are_several();
+            let added = membership::add_all(&directory, &hosts, several, say);
+            agent::tell(&directory)?;
+            added
         }
         Command::Remove { name } => {
             let directory = HostsDirectory::open(&path)?;
@@ -51,15 +54,11 @@ fn run(arguments: &Arguments) -> Result<(), HostdError> {
             agent::tell(&directory)?;
             say(said)
         }
-        Command::Allow {
-            host,
-            pattern,
-            right,
-        } => {
+        Command::Allow(allowed) => {
             let directory = HostsDirectory::open(&path)?;
-            let rule = agent::allow(&directory, host, pattern, right)?;
+            let said = allow(&directory, allowed)?;
             agent::tell(&directory)?;
-            say(format!("allowed: {rule}"))
+            say(said)
         }
         Command::Start(options) => start(&HostsDirectory::open(&path)?, options, arguments.json),
         Command::Join { name } => {
@@ -77,6 +76,31 @@ fn run(arguments: &Arguments) -> Result<(), HostdError> {
     }
 }
 
+/// Changes what is allowed, and says how it is now.
+fn allow(directory: &HostsDirectory, arguments: &AllowArguments) -> Result<String, HostdError> {
+    Ok(match arguments.what() {
+        Allowed::Rule {
+            host,
+            pattern,
+            right,
+        } => {
+            let rule = agent::allow(directory, host, pattern, right)?;
+            format!("allowed: {rule}")
+        }
+        Allowed::Open(channel) => {
+            let key = open_channels::open(directory, channel)?;
+            format!(
+                "channel {channel} is open as Zenoh key {key} to whoever reaches it, without keys \
+                 and encryption: `hythe host status` says where"
+            )
+        }
+        Allowed::Close(channel) => {
+            open_channels::close(directory, channel)?;
+            format!("channel {channel} is not open any more")
+        }
+    })
+}
+
 fn start(
     directory: &HostsDirectory,
     arguments: &StartArguments,
@@ -86,6 +110,9 @@ fn start(
         let said = agent::start(directory, &arguments.words())?;
         return print(as_json, &said);
     }
+    let failed = |error: std::io::Error| HostdError::Agent(format!("this program: {error}"));
+    zenoh_session::on_one_thread().map_err(failed)?;
+    log::start(arguments.log.clone())?;
     let directory = HostsDirectory::open(directory.path())?;
     let options = RunOptions {
         listen: arguments.listen,
@@ -95,6 +122,9 @@ fn start(
         router: arguments.router,
         lease: Some(arguments.lease),
         pool: arguments.pool.clone(),
+        trusted: arguments.trusted.clone(),
+        open_listen: arguments.open_listen,
+        open_peers: arguments.open_peer.clone(),
     };
     agent::run(directory, &options, |address| {
         // Whoever started it may have gone.

@@ -66,3 +66,77 @@ fn what_is_wrong_with_a_host_is_named() {
     let stranger = b.refusal(&["start"]);
     assert!(stranger.contains("belongs to no realm"), "{stranger}");
 }
+
+#[test]
+fn a_status_says_where_the_host_is_found_and_what_became_of_calls() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(4);
+    let (a, b) = (first(&lan), Host::on(&lan, 2));
+    let address = format!("{}:7450", a.plug.address());
+    let status = a.status().expect("it runs");
+    let addresses: Vec<String> = { status.directory.addresses.iter() }
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(addresses, [address.as_str()]);
+    assert_eq!(status.calls, hythe_cluster::Calls::default());
+    let stranger = format!("echo 'GET / HTTP/1.0' >/dev/tcp/{}/7450", a.plug.address());
+    let mut shell = b.space.command("bash");
+    assert!(
+        shell
+            .args(["-c", &stranger])
+            .status()
+            .expect("run")
+            .success()
+    );
+    eventually("the call of a stranger is counted", || {
+        a.status().expect("it runs").calls.not_hythe == 1
+    });
+}
+
+/// Its key is signed, and what goes on behind that is said.
+#[test]
+fn a_host_whose_agent_does_not_start_is_in_the_realm_and_that_is_said() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(3);
+    let (a, b) = (first(&lan), Host::on(&lan, 2));
+    // An agent of somebody else has its ports.
+    let other = b.path("other");
+    let somebody = |words: &[&str]| {
+        let mut command = b.command();
+        command.env("HYTHE_HOSTS_DIR", &other).args(words);
+        let output = command.output().expect("run");
+        assert!(output.status.success(), "{words:?}: {output:?}");
+    };
+    somebody(&["init", "--name", "z"]);
+    somebody(&["start"]);
+    let added = a.add(&b, "b", &programs());
+    let said = String::from_utf8_lossy(&added.stderr);
+    assert_eq!(added.status.code(), Some(1), "{added:?}");
+    for part in [
+        "host b is in the realm, and its agent does not run",
+        "port 7450",
+        "is taken by another program",
+        " b hythe-hostd start`",
+        "`hythe host remove b`",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let socket = other.join(hythe_cluster::command::SOCKET_NAME);
+    let stopped = hythe_cluster::command::ask(&socket, &hythe_cluster::command::Request::Stop);
+    stopped.expect("asked");
+    eventually("its ports are free", || !socket.exists());
+    b.said(&["start"]);
+    eventually("they are connected", || a.is_connected_with("b"));
+    // What cannot be taken in at all.
+    let c = Host::on(&lan, 3);
+    c.said(&["init", "--name", "c"]);
+    let added = a.add(&c, "c", &programs());
+    let said = String::from_utf8_lossy(&added.stderr);
+    for part in ["host c is not in the realm", "this host is c of realm"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}

@@ -189,6 +189,28 @@ fn what_is_published_arrives_is_recorded_and_has_a_rate() {
     rates(&a, &b, &hythe, lines);
 }
 
+/// One message, of a command that waits for nobody.
+#[test]
+fn what_is_published_at_once_reaches_a_subscriber_that_waits() {
+    let Some(hythe) = hythe() else { return };
+    let lan = Lan::new(1);
+    let [a, b] = pair(&lan);
+    let file = a.path("line");
+    for round in 0..5 {
+        let channel = format!("once {round}");
+        let words = ["sub", &channel, "--raw", "--count", "1"];
+        let subscriber = start(&b, &hythe, &words);
+        eventually("host a knows that it is wanted", || {
+            a.channels().contains(&channel)
+        });
+        std::fs::write(&file, &channel).expect("written");
+        let words = ["pub", &channel, file.to_str().expect("text")];
+        let published = document(&a, &hythe, &words);
+        assert_eq!(published["delivered"], 1, "{published}");
+        assert_eq!(subscriber.output(), channel.as_bytes());
+    }
+}
+
 /// `hz` and `top` on the host where they arrive.
 fn rates(a: &Host, b: &Host, hythe: &str, lines: &str) {
     let _subscriber = start(b, hythe, &["sub", "busy"]);

@@ -2,12 +2,14 @@
 
 mod hosts;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use hythe_cluster::Carrier;
 use hythe_hostd::HostdError;
 use hythe_hostd::hosts_directory::HostsDirectory;
 use hythe_hostd::realm::{
-    Authority, HostKey, Identity, LiveRealm, common_name, file, realm_of_issuer,
+    Authority, DOCUMENT_BYTES_MAX, HostKey, Identity, LiveRealm, NewHost, common_name, file,
+    realm_of_issuer,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -171,4 +173,81 @@ fn what_another_process_wrote_is_taken_when_asked() {
     let number = realm.identity().document().number;
     assert!(realm.reload().expect("reloaded"));
     assert_eq!(realm.wait_change(number, Duration::ZERO), number + 1);
+}
+
+#[test]
+fn files_that_do_not_belong_together_are_named_with_the_remedy() {
+    let stranger = begin("beta");
+    for (replaced, blamed, why) in [
+        (file::KEY, file::KEY, "not the key of host.pem"),
+        (file::CERTIFICATE, file::CERTIFICATE, "did not sign it"),
+        (
+            file::AUTHORITY_CERTIFICATE,
+            file::CERTIFICATE,
+            "did not sign it",
+        ),
+    ] {
+        let first = begin("alpha");
+        let added = first.add("beta");
+        for (host, remedy) in [
+            (&first, "it has the realm's key"),
+            (&added, "`hythe host remove beta`"),
+        ] {
+            let other = stranger.directory.read(replaced).expect("read");
+            let written = host.directory.write(replaced, &other.expect("there"));
+            written.expect("written");
+            let error = Identity::load(&host.directory).expect_err("refused");
+            let text = error.to_string();
+            let path = host.directory.path_of(blamed);
+            for part in [path.to_str().expect("text"), why, "backup", remedy] {
+                assert!(text.contains(part), "{replaced}: {part}: {text}");
+            }
+        }
+    }
+}
+
+/// A host whose address has so many letters.
+fn add_long(directory: &HostsDirectory, host: &str, bytes: usize) -> Result<String, HostdError> {
+    let key = HostKey::generate().expect("a key");
+    let request = key.signing_request(&name(host)).expect("a request");
+    let mut authority = Authority::open(directory).expect("opened");
+    let addresses = vec!["a".repeat(bytes)];
+    authority.add(
+        &request,
+        NewHost {
+            addresses,
+            ..new_host(host)
+        },
+    )
+}
+
+/// What the authority signs, every host takes; what would be longer is not signed.
+#[test]
+fn the_longest_list_of_hosts_is_exchanged_and_a_longer_one_refused() {
+    let alpha = begin("alpha");
+    let beta = alpha.add("beta");
+    let (to, there) = beta.carrier();
+    // With the few spaces of a file for people.
+    let length = || {
+        let kept = alpha.directory.read(file::DOCUMENT).expect("read");
+        kept.expect("there").len()
+    };
+    let number = alpha.realm().identity().document().number;
+    let error = add_long(&alpha.directory, "gamma", DOCUMENT_BYTES_MAX).expect_err("too long");
+    for part in [&*DOCUMENT_BYTES_MAX.to_string(), "hythe host remove"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    let kept = alpha.realm().identity();
+    assert_eq!(kept.document().number, number, "nothing has changed");
+    // Its name, its grants and the marks around them take the rest.
+    let room = DOCUMENT_BYTES_MAX - length();
+    add_long(&alpha.directory, "gamma", room - 300).expect("there is room");
+    assert!(DOCUMENT_BYTES_MAX - length() < 300, "{}", length());
+    let (from, _) = alpha.carrier();
+    let since = Instant::now();
+    // On a busy machine the side that is called may give up.
+    while there.identity().document().number != number + 1 {
+        assert!(since.elapsed() < Duration::from_secs(120), "it never came");
+        let _ = from.connect(&name("beta"), &[to.address()], Duration::from_secs(60));
+    }
 }

@@ -42,6 +42,14 @@ pub(crate) enum BenchError {
     /// The other process is gone or silent.
     #[error("invalid: the peer is lost: {0}")]
     PeerLost(String),
+    /// A port of an earlier run is still there.
+    #[error("invalid: after {timeout:?} there is still a {:?} of channel {} of participant {}", port.kind, port.channel.0, port.member.0)]
+    PortsLeft {
+        /// What was waited for.
+        timeout: std::time::Duration,
+        /// One of them.
+        port: hythe_pool::PortInfo,
+    },
     /// A message was passed by.
     #[error("invalid: message {number} was not delivered")]
     Dropped {

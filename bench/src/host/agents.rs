@@ -2,10 +2,12 @@
 
 use std::io::ErrorKind;
 use std::net::IpAddr;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::case::Carrier;
+use super::message::Neighbour;
+use super::starter::remote_shell;
 use crate::error::BenchError;
 
 /// The command, and the agent that it starts.
@@ -15,13 +17,15 @@ const AGENT: &str = "hythe-hostd";
 const NEAR: &str = "near";
 const FAR: &str = "far";
 
-/// The other host.
+/// The agents of one carrier: on which pools, and where.
 #[derive(Debug)]
-pub(super) struct Far {
-    /// That holds its network.
-    pub(super) process: u32,
-    pub(super) pool: String,
-    pub(super) address: IpAddr,
+pub(super) struct Agents<'a> {
+    /// Where their directories are.
+    pub(super) folder: &'a Path,
+    pub(super) carrier: Carrier,
+    pub(super) pools: [&'a str; 2],
+    pub(super) addresses: [IpAddr; 2],
+    pub(super) neighbour: Neighbour,
 }
 
 /// Why there are no agents here.
@@ -33,49 +37,57 @@ pub(super) fn why_not() -> Option<String> {
 
 /// Makes a realm and an agent here, and adds the far host over a remote shell that leads into its
 /// network.
-pub(super) fn introduce(
-    folder: &Path,
-    (pool, own): (&str, IpAddr),
-    far: &Far,
-) -> Result<(), BenchError> {
-    let near = folder.join(NEAR);
-    let own = own.to_string();
-    hythe(
-        &near,
-        pool,
-        None,
-        &["host", "init", "--name", NEAR, "--address", &own],
-    )?;
+pub(super) fn introduce(agents: &Agents<'_>) -> Result<(), BenchError> {
+    let near = directory(agents.folder, agents.carrier, true);
+    let [pool, far_pool] = agents.pools;
+    let [own, other] = agents.addresses.map(|address| address.to_string());
+    let init = ["host", "init", "--name", NEAR, "--address", &own];
+    hythe(&near, pool, None, &init)?;
     hythe(&near, pool, None, &["host", "start"])?;
-    let shell = remote_shell(folder, far)?;
-    let address = far.address.to_string();
-    let words = ["host", "add", FAR, "--name", FAR, "--address", &address];
+    let shell = remote_shell(agents, far_pool)?;
+    let words = ["host", "add", FAR, "--name", FAR, "--address", &other];
     hythe(&near, pool, Some(&shell), &words)
 }
 
-/// Ends the agent of this host.
-pub(super) fn part(folder: &Path, pool: &str, is_near: bool) -> Result<(), BenchError> {
-    let folder = folder.join(if is_near { NEAR } else { FAR });
-    hythe(&folder, pool, None, &["host", "stop"])
+/// Ends the agent of this host, if it was started.
+pub(super) fn part(
+    folder: &Path,
+    carrier: Carrier,
+    pool: &str,
+    is_near: bool,
+) -> Result<(), BenchError> {
+    hythe(
+        &directory(folder, carrier, is_near),
+        pool,
+        None,
+        &["host", "stop"],
+    )
+}
+
+/// Of an agent.
+fn directory(folder: &Path, carrier: Carrier, is_near: bool) -> PathBuf {
+    let name = if is_near { NEAR } else { FAR };
+    folder.join(format!("{name}-{carrier:?}"))
 }
 
 /// A program that runs what it is told on the far host.
-fn remote_shell(folder: &Path, far: &Far) -> Result<PathBuf, BenchError> {
-    let path = folder.join("remote-shell");
-    let hosts = folder.join(FAR);
+fn remote_shell(agents: &Agents<'_>, far_pool: &str) -> Result<PathBuf, BenchError> {
+    let hosts = directory(agents.folder, agents.carrier, false);
     let agent = find(AGENT).unwrap_or_default();
     let programs = agent.parent().unwrap_or(Path::new("/"));
-    let script = format!(
-        "#!/bin/sh\nshift\nexec nsenter -t {} -n -m env HYTHE_HOSTS_DIR='{}' HYTHE_POOL='{}' \
-         PATH='{}':\"$PATH\" \"$@\"\n",
-        far.process,
-        hosts.display(),
-        far.pool,
-        programs.display()
-    );
-    std::fs::write(&path, script)?;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700))?;
-    Ok(path)
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", programs.display());
+    let name = format!("remote-shell-{:?}", agents.carrier);
+    let variables = [
+        ("HYTHE_HOSTS_DIR", &*hosts.display().to_string()),
+        ("HYTHE_POOL", far_pool),
+        ("PATH", &path),
+    ];
+    Ok(remote_shell::write(
+        (agents.folder, &name),
+        agents.neighbour,
+        &variables,
+    )?)
 }
 
 fn hythe(

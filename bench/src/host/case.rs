@@ -16,12 +16,52 @@ pub(crate) enum System {
     FloorTls,
     /// A TCP stream: the payload is copied in and out.
     Tcp,
+    /// UDP: a message is as many datagrams as it takes; the payload is copied in and out.
+    Udp,
     /// A System V segment and semaphores: the payload is copied in and out.
     Sysv,
     /// Channels that reach to another host by the agent's TLS; on one host, the process hop.
     HytheTls,
     /// Zenoh over TLS.
     Zenoh,
+    /// Open MPI: shared memory within a host, TCP between two.
+    Openmpi,
+    /// PVM 3.4, the direct route between tasks.
+    Pvm,
+}
+
+/// Who starts the two sides of a system, and how they meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sides {
+    /// Both hosts, by sockets of their own.
+    Sockets,
+    /// Both hosts, each by a program that `make hosts` builds.
+    Programs,
+    /// The near host: the system has a starter that reaches the other.
+    Starter,
+    /// Within one host only, as in scenario `ipc`.
+    Memory,
+    /// Both hosts, in the pools that the agents of this carrier join.
+    Pools(Carrier),
+}
+
+/// By what agents of two hosts reach each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Carrier {
+    /// TLS over TCP.
+    Tls,
+}
+
+impl System {
+    pub(super) const fn sides(self) -> Sides {
+        match self {
+            Self::FloorUdp | Self::Tcp | Self::Udp => Sides::Sockets,
+            Self::FloorTls | Self::Zenoh => Sides::Programs,
+            Self::Openmpi | Self::Pvm => Sides::Starter,
+            Self::Sysv => Sides::Memory,
+            Self::HytheTls => Sides::Pools(Carrier::Tls),
+        }
+    }
 }
 
 /// Between whom.
@@ -83,10 +123,19 @@ pub(super) fn all() -> Vec<Case> {
 impl Case {
     /// Copies of a message by the kernel: into a socket, and out of one.
     pub(super) const fn kernel_copies(self) -> Option<u32> {
-        match (self.system, self.reach) {
-            (System::Zenoh, _) => None,
-            (System::Sysv, _) | (_, Reach::Local) => Some(0),
-            _ => Some(2),
+        match (self.system.sides(), self.reach) {
+            (Sides::Starter, _) | (Sides::Programs, Reach::Local) => None,
+            (Sides::Programs, _) if matches!(self.system, System::Zenoh) => None,
+            (Sides::Memory, _) | (Sides::Pools(_), Reach::Local) => Some(0),
+            (Sides::Sockets | Sides::Programs | Sides::Pools(_), _) => Some(2),
+        }
+    }
+
+    /// By which agents it goes from host to host.
+    pub(super) const fn carrier(self) -> Option<Carrier> {
+        match (self.system.sides(), self.reach) {
+            (Sides::Pools(carrier), Reach::Remote) => Some(carrier),
+            _ => None,
         }
     }
 
@@ -118,21 +167,17 @@ impl Case {
         }
     }
 
-    /// What copies touches the payload; an agent sleeps in the kernel, and so does a semaphore.
+    /// What copies touches the payload; an agent sleeps in the kernel, and so do a semaphore, Zenoh
+    /// and PVM; MPI never does.
     const fn makes_sense(self) -> bool {
-        match (self.system, self.reach, self.wait, self.payload) {
-            (System::FloorUdp, Reach::Remote, _, Payload::Filled) => true,
-            (
-                System::Tcp | System::FloorTls | System::Zenoh,
-                Reach::Remote,
-                Wait::Block,
-                filled,
-            ) => {
-                matches!(filled, Payload::Filled)
-            }
-            (System::Sysv, Reach::Local, Wait::Block, Payload::Filled) => true,
-            (System::HytheTls, Reach::Local, _, _) => true,
-            (System::HytheTls, Reach::Remote, Wait::Block, _) => true,
+        let is_filled = matches!(self.payload, Payload::Filled);
+        match (self.system, self.reach, self.wait) {
+            (System::FloorUdp, Reach::Remote, _) | (System::Tcp | System::Udp, ..) => is_filled,
+            (System::FloorTls | System::Zenoh, Reach::Remote, Wait::Block) => is_filled,
+            (System::Sysv, Reach::Local, Wait::Block) => is_filled,
+            (System::Openmpi, _, Wait::Poll) | (System::Pvm, _, Wait::Block) => is_filled,
+            (System::HytheTls, Reach::Local, _) => true,
+            (System::HytheTls, Reach::Remote, Wait::Block) => true,
             _ => false,
         }
     }
@@ -161,6 +206,9 @@ mod tests {
             "floor-udp/remote/poll/filled",
             "floor-tls/remote/block/filled",
             "tcp/remote/block/filled",
+            "udp/local/poll/filled",
+            "openmpi/remote/poll/filled",
+            "pvm/local/block/filled",
             "sysv/local/block/filled",
             "hythe-tls/local/block/untouched",
             "hythe-tls/remote/block/filled",

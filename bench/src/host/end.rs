@@ -1,32 +1,40 @@
 //! One of the two hosts: a process with a network and a `/dev/shm` of its own. The bench orders,
 //! line by line, and it answers. Ends when nobody orders any more.
 
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
-use super::agents;
+use super::agents::{self, Agents};
 use super::args::HostEndArguments;
-use super::case::{Case, Payload, System};
-use super::message::{Order, Outcome, Run};
+use super::case::{Carrier, Case, Sides, System};
+use super::message::{Neighbour, Order, Outcome, Run};
 use super::outside::Outside;
-use super::udp::UdpEnd;
+use super::sockets;
+use super::starter::pvm::VirtualMachine;
+use super::starter::{self, Hosts};
 use crate::error::BenchError;
-use crate::ipc;
-use crate::ipc::end::{self, End};
+use crate::ipc::end;
 use crate::ipc::hythe::HytheEnd;
 use crate::ipc::side::Side;
-use crate::ipc::stream::StreamEnd;
 use crate::lookout::Lookout;
 use crate::network::{Answer, Link, answer, begin, next_order, put_up, ready};
-use crate::pool::BenchPool;
-use crate::statistics;
+use crate::pool::{self, BenchPool};
+use crate::{ipc, statistics};
+
+/// How long agents may take to tell that a run has closed its ports.
+const SETTLING: Duration = Duration::from_secs(30);
 
 /// What it knows.
 struct Host {
     folder: PathBuf,
     link: Option<Link>,
-    /// That the agent serves.
-    pool: BenchPool,
+    neighbour: Option<Neighbour>,
+    /// That agents serve.
+    pools: BTreeMap<Carrier, BenchPool>,
+    machine: Option<VirtualMachine>,
 }
 
 /// Takes orders.
@@ -35,7 +43,9 @@ pub(crate) fn run(arguments: &HostEndArguments) -> Result<(), BenchError> {
     let mut host = Host {
         folder: arguments.folder.clone(),
         link: None,
-        pool: BenchPool::make()?,
+        neighbour: None,
+        pools: BTreeMap::new(),
+        machine: None,
     };
     ready()?;
     while let Some(order) = next_order()? {
@@ -51,98 +61,152 @@ impl Host {
             Order::Join(link) => {
                 put_up(&link)?;
                 self.link = Some(link);
-                Ok(Answer::Ready)
             }
-            Order::Echo(run) => self.echo(&run),
-            Order::Measure(run, port) => self.measure(&run, port),
-            Order::MeasureLocally(run, cpus) => {
-                let case = run.case.of_ipc();
-                let measured = ipc::round_trips(case, run.size, run.budget(), cpus)?;
-                Ok(Answer::Result(Outcome::Measured(statistics::encode(&[
-                    measured,
-                ])?)))
+            Order::Meet(neighbour) => self.neighbour = Some(neighbour),
+            Order::Echo(run) => return self.echo_until_collected(&run),
+            Order::Measure(run, port) => {
+                return done(self.measure(&run, port)?);
             }
-            Order::Prepare => Ok(Answer::Result(Outcome::Pool(self.pool.name().to_owned()))),
-            Order::Introduce { far, far_pool } => {
-                let far = agents::Far {
-                    process: far,
-                    pool: far_pool,
-                    address: self.other()?,
-                };
-                agents::introduce(&self.folder, (self.pool.name(), self.own()?), &far)?;
-                Ok(Answer::Ready)
+            Order::MeasureAlone(run) => return done(self.measure_alone(&run)?),
+            Order::Prepare(carrier) => {
+                let pool = self.make_pool(carrier)?;
+                return Ok(Answer::Result(Outcome::Pool(pool.name().to_owned())));
             }
-            Order::Part { is_near } => {
-                agents::part(&self.folder, self.pool.name(), is_near)?;
-                Ok(Answer::Ready)
+            Order::Introduce(carrier, far_pool) => self.introduce(carrier, &far_pool)?,
+            Order::Settle => {
+                let mut pools = self.pools.values();
+                pools.try_for_each(|pool| pool.wait_for_no_port(SETTLING))?;
             }
-            Order::Collect => Err(BenchError::WrongUse("nobody was answered".to_owned())),
+            Order::Part { is_near } => self.part(is_near)?,
+            Order::Collect => return Err(BenchError::WrongUse("nobody was answered".to_owned())),
             Order::Audit => {
-                self.pool.audit("all cases", 0)?;
-                Ok(Answer::Ready)
+                let mut pools = self.pools.values();
+                pools.try_for_each(|pool| pool.audit("all cases", 0))?;
             }
         }
-    }
-
-    /// Two orders, since what comes between them must not wait for the second.
-    fn echo(&self, run: &Run) -> Result<Answer<Outcome>, BenchError> {
-        let lookout = Lookout::default();
-        match run.case.system {
-            System::Tcp => {
-                let listener = TcpListener::bind((self.own()?, 0))?;
-                answer(&Answer::Result(Outcome::Listening(
-                    listener.local_addr()?.port(),
-                )))?;
-                let (stream, _) = listener.accept()?;
-                end::echo(&mut tcp(stream, run, lookout)?)?;
-            }
-            System::FloorUdp => {
-                let mut udp = UdpEnd::open(self.own()?, None, (run.case, run.size), lookout)?;
-                answer(&Answer::Result(Outcome::Listening(udp.port()?)))?;
-                end::echo(&mut udp)?;
-            }
-            System::HytheTls => {
-                answer(&Answer::Result(Outcome::Listening(0)))?;
-                end::echo(&mut self.hythe(Side::Far, run, lookout)?)?;
-            }
-            system @ (System::FloorTls | System::Zenoh) => {
-                let (outside, port) = Outside::echo(system, self.own()?, &self.folder)?;
-                answer(&Answer::Result(Outcome::Listening(port)))?;
-                next_order::<Order>()?;
-                drop(outside);
-                return Ok(Answer::Ready);
-            }
-            System::Sysv => return Err(not_here(run.case)),
-        }
-        // None: the bench has ended, and so will this process.
-        next_order::<Order>()?;
         Ok(Answer::Ready)
     }
 
-    fn measure(&self, run: &Run, port: u16) -> Result<Answer<Outcome>, BenchError> {
-        let lookout = Lookout::default();
-        let other = SocketAddr::new(self.other()?, port);
-        let measured = match run.case.system {
-            System::Tcp => measured(tcp(TcpStream::connect(other)?, run, lookout)?, run)?,
-            System::FloorUdp => {
-                let place = (run.case, run.size);
-                measured(UdpEnd::open(self.own()?, Some(other), place, lookout)?, run)?
-            }
-            System::HytheTls => measured(self.hythe(Side::Near, run, lookout)?, run)?,
-            System::FloorTls | System::Zenoh => Outside::measure(run, other, &self.folder)?,
-            System::Sysv => return Err(not_here(run.case)),
-        };
-        Ok(Answer::Result(Outcome::Measured(measured)))
+    fn make_pool(&mut self, carrier: Carrier) -> Result<&BenchPool, BenchError> {
+        let name = format!("{}-{carrier:?}", pool::pool_name()).to_lowercase();
+        let pool = BenchPool::make_with(&pool::options(&name))?;
+        Ok(self.pools.entry(carrier).or_insert(pool))
     }
 
-    fn hythe(&self, side: Side, run: &Run, lookout: Lookout) -> Result<HytheEnd, BenchError> {
-        let case = run.case.of_ipc();
-        HytheEnd::join(self.pool.pool(), side, case, run.size, lookout)
+    fn introduce(&mut self, carrier: Carrier, far_pool: &str) -> Result<(), BenchError> {
+        let pool = self.make_pool(carrier)?.name().to_owned();
+        agents::introduce(&Agents {
+            folder: &self.folder,
+            carrier,
+            pools: [&pool, far_pool],
+            addresses: [self.own()?, self.other()?],
+            neighbour: self.neighbour()?,
+        })
+    }
+
+    fn part(&mut self, is_near: bool) -> Result<(), BenchError> {
+        self.machine = None;
+        let stop = |(&carrier, pool): (&Carrier, &BenchPool)| {
+            agents::part(&self.folder, carrier, pool.name(), is_near)
+        };
+        self.pools.iter().map(stop).fold(Ok(()), Result::and)
+    }
+
+    /// Two orders, since what comes between them must not wait for the second.
+    fn echo_until_collected(&mut self, run: &Run) -> Result<Answer<Outcome>, BenchError> {
+        let is_listening = Cell::new(false);
+        let echoed = self.echo(run, |port| {
+            is_listening.set(true);
+            answer(&Answer::Result(Outcome::Listening(port)))
+        });
+        if is_listening.get() {
+            // None: the bench has ended, and so will this process.
+            let next = next_order()?.unwrap_or(Order::Collect);
+            if !matches!(next, Order::Collect) {
+                // The run was given up.
+                return self.obey(next);
+            }
+        }
+        echoed.map(|_outside| Answer::Ready)
+    }
+
+    /// A program that answers in place of this process does so until it is dropped.
+    fn echo(
+        &self,
+        run: &Run,
+        listening: impl FnOnce(u16) -> Result<(), BenchError>,
+    ) -> Result<Option<Outside>, BenchError> {
+        match run.case.system.sides() {
+            Sides::Sockets => sockets::echo(run, self.own()?, listening)?,
+            Sides::Pools(carrier) => {
+                listening(0)?;
+                end::echo(&mut self.hythe(carrier, Side::Far, run)?)?;
+            }
+            Sides::Programs => {
+                let system = run.case.system;
+                let (outside, port) = Outside::echo(system, self.own()?, &self.folder)?;
+                listening(port)?;
+                return Ok(Some(outside));
+            }
+            Sides::Memory | Sides::Starter => return Err(not_here(run.case)),
+        }
+        Ok(None)
+    }
+
+    fn measure(&self, run: &Run, port: u16) -> Result<String, BenchError> {
+        let other = SocketAddr::new(self.other()?, port);
+        match run.case.system.sides() {
+            Sides::Sockets => sockets::measure(run, self.own()?, other),
+            Sides::Programs => Outside::measure(run, other, &self.folder),
+            Sides::Pools(carrier) => sockets::measured(self.hythe(carrier, Side::Near, run)?, run),
+            Sides::Memory | Sides::Starter => Err(not_here(run.case)),
+        }
+    }
+
+    /// Without orders to the other host.
+    fn measure_alone(&mut self, run: &Run) -> Result<String, BenchError> {
+        let cpus = self.neighbour()?.cpus;
+        match run.case.system.sides() {
+            Sides::Starter => self.start_and_measure(run),
+            Sides::Sockets => sockets::measure_beside_a_thread(run, cpus),
+            _ => {
+                let case = run.case.of_ipc();
+                let measured = ipc::round_trips(case, run.size, run.budget(), cpus)?;
+                statistics::encode(&[measured])
+            }
+        }
+    }
+
+    fn start_and_measure(&mut self, run: &Run) -> Result<String, BenchError> {
+        let link = self.link()?.clone();
+        let hosts = Hosts {
+            folder: &self.folder.clone(),
+            interface: &link.interface,
+            own: self.own()?,
+            other: self.other()?,
+            neighbour: self.neighbour()?,
+        };
+        if run.case.system == System::Pvm && self.machine.is_none() {
+            self.machine = Some(VirtualMachine::start(&hosts)?);
+        }
+        starter::measure(run, &hosts)
+    }
+
+    fn hythe(&self, carrier: Carrier, side: Side, run: &Run) -> Result<HytheEnd, BenchError> {
+        let pool = self.pools.get(&carrier);
+        let pool = pool.ok_or_else(|| BenchError::WrongUse("there is no pool yet".to_owned()))?;
+        let (case, lookout) = (run.case.of_ipc(), Lookout::default());
+        HytheEnd::join_across(pool.pool(), side, (case, run.size), lookout)
     }
 
     fn link(&self) -> Result<&Link, BenchError> {
         let link = self.link.as_ref();
         link.ok_or_else(|| BenchError::WrongUse("there is no link yet".to_owned()))
+    }
+
+    fn neighbour(&self) -> Result<Neighbour, BenchError> {
+        let unknown = || BenchError::WrongUse("the other host is not known yet".to_owned());
+        self.neighbour.ok_or_else(unknown)
     }
 
     fn own(&self) -> Result<IpAddr, BenchError> {
@@ -154,18 +218,8 @@ impl Host {
     }
 }
 
-fn measured(mut end: impl End, run: &Run) -> Result<String, BenchError> {
-    let times = end::round_trips(&mut end, run.budget())?;
-    end.finish()?;
-    statistics::encode(&[times])
-}
-
-/// What people set who care for the time of small messages.
-fn tcp(stream: TcpStream, run: &Run, lookout: Lookout) -> Result<StreamEnd, BenchError> {
-    debug_assert_eq!(run.case.payload, Payload::Filled);
-    stream.set_nodelay(true)?;
-    let output = stream.try_clone()?.into();
-    StreamEnd::new(stream.into(), output, run.case.of_ipc(), run.size, lookout)
+fn done(measured: String) -> Result<Answer<Outcome>, BenchError> {
+    Ok(Answer::Result(Outcome::Measured(measured)))
 }
 
 fn not_here(case: Case) -> BenchError {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::case::Case;
+use super::case::{Carrier, Case};
 use crate::ipc::end::Budget;
 use crate::network::{self, Link};
 
@@ -27,30 +27,43 @@ impl Run {
     }
 }
 
+/// The other host, as this one sees it.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Neighbour {
+    /// That holds its network.
+    pub(super) process: u32,
+    /// This host's and the other's, where there are two.
+    pub(super) cpus: Option<[usize; 2]>,
+}
+
 /// To an end.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
     /// Put up a link's end and know the other. Answer: `Ready`.
     Join(Link),
+    /// To the near end: who the other host is. Answer: `Ready`.
+    Meet(Neighbour),
     /// To the far end: send back what comes. Answer: `Listening`, and when the other end has
     /// finished, to [`Order::Collect`], `Ready`.
     Echo(Run),
     /// To the near end: there and back with the far end, which listens at this port. Answer:
     /// `Measured`.
     Measure(Run, u16),
-    /// To the near end: there and back with a process of the same host, on these CPUs. Answer:
-    /// `Measured`.
-    MeasureLocally(Run, Option<[usize; 2]>),
+    /// To the near end: there and back within this host, or with whom the system's own starter
+    /// starts. Answer: `Measured`.
+    MeasureAlone(Run),
     /// To the far end, when the near one has measured. Answer: `Ready`.
     Collect,
-    /// To the near end: make a realm, start an agent, and add the far host, which has this process.
-    /// Answer: `Ready`.
-    Introduce { far: u32, far_pool: String },
-    /// To the far end: what its pool is called. Answer: `Pool`.
-    Prepare,
-    /// The agent ends. Answer: `Ready`.
+    /// To the far end: make a pool for the agent of this carrier. Answer: `Pool`.
+    Prepare(Carrier),
+    /// To the near end: make a pool and a realm, start an agent, and add the far host, whose pool
+    /// is called so. Answer: `Ready`.
+    Introduce(Carrier, String),
+    /// Wait until nobody has a port, nor do agents for the other host. Answer: `Ready`.
+    Settle,
+    /// The agents end, and the virtual machine of PVM. Answer: `Ready`.
     Part { is_near: bool },
-    /// The ledger of the pool adds up, and all of it is free. Answer: `Ready`.
+    /// The ledgers of all pools add up, and all of them is free. Answer: `Ready`.
     Audit,
 }
 

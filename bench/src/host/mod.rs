@@ -8,13 +8,18 @@
 mod agents;
 pub(crate) mod args;
 mod case;
+mod datagrams;
 mod end;
 mod message;
 mod outside;
 mod ratios;
 mod scene;
+mod sockets;
+mod starter;
 mod udp;
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -22,7 +27,7 @@ use indicatif::ProgressBar;
 use rustix::process::geteuid;
 
 use self::args::HostArguments;
-use self::case::{Case, Reach, System, Wait};
+use self::case::{Carrier, Case, Reach, Sides, Wait};
 use self::message::Run;
 use self::scene::Scene;
 use crate::error::BenchError;
@@ -62,14 +67,14 @@ pub(crate) fn run(arguments: &HostArguments) -> Result<TimesReport, BenchError> 
     let load_before = machine::load();
     let cpus = cpus::choose()?;
     let scale = arguments.scale();
-    let (mut series, skipped) = plan(arguments, &scale, cpus.is_some());
+    let folder = tempfile::tempdir()?;
+    let (mut series, skipped) = plan(arguments, &scale, cpus.is_some(), folder.path());
     if series.is_empty() {
         return Err(BenchError::WrongUse(
             "no case fits all of --systems, --reaches, --waits and --payloads on this machine"
                 .to_owned(),
         ));
     }
-    let folder = tempfile::tempdir()?;
     let others = Others::watch(&cpus.map_or_else(|| vec![0], Vec::from), &[])?;
     let mut scene = Scene::set(cpus, &folder.path().display().to_string(), &lookout)?;
     measure(&scale, &mut series, &mut scene, &lookout)?;
@@ -113,7 +118,12 @@ impl Series {
 }
 
 /// What is measured, and what is not, and why.
-fn plan(arguments: &HostArguments, scale: &Scale, two_cpus: bool) -> (Vec<Series>, Vec<String>) {
+fn plan(
+    arguments: &HostArguments,
+    scale: &Scale,
+    two_cpus: bool,
+    folder: &Path,
+) -> (Vec<Series>, Vec<String>) {
     let wanted = case::all().into_iter().filter(|case| {
         contains(&arguments.systems, &case.system)
             && contains(&arguments.reaches, &case.reach)
@@ -123,7 +133,7 @@ fn plan(arguments: &HostArguments, scale: &Scale, two_cpus: bool) -> (Vec<Series
     let mut skipped = Vec::new();
     let mut cases = Vec::new();
     for case in wanted {
-        match why_not(case, two_cpus) {
+        match why_not(case, two_cpus, folder) {
             Some(why) => skipped.push(format!("{case}: {why}")),
             None => cases.push(case),
         }
@@ -145,13 +155,14 @@ fn plan(arguments: &HostArguments, scale: &Scale, two_cpus: bool) -> (Vec<Series
 }
 
 /// Why this machine cannot measure a case.
-fn why_not(case: Case, two_cpus: bool) -> Option<String> {
+fn why_not(case: Case, two_cpus: bool, folder: &Path) -> Option<String> {
     if case.wait == Wait::Poll && !two_cpus {
         return Some("both sides would spin on the only CPU".to_owned());
     }
-    match (case.system, case.reach) {
-        (System::FloorTls | System::Zenoh, _) => outside::why_not(),
-        (System::HytheTls, Reach::Remote) => agents::why_not(),
+    match (case.system.sides(), case.reach) {
+        (Sides::Programs, _) => outside::why_not(),
+        (Sides::Pools(_), Reach::Remote) => agents::why_not(),
+        (Sides::Starter, _) => starter::prepare(case.system, folder),
         _ => None,
     }
 }
@@ -168,15 +179,12 @@ fn measure(
     scene: &mut Scene,
     lookout: &Lookout,
 ) -> Result<(), BenchError> {
-    let is_across =
-        |row: &Series| (row.case.system, row.case.reach) == (System::HytheTls, Reach::Remote);
-    let is_joined = series.iter().any(is_across);
-    if is_joined {
-        scene.join()?;
-    }
-    let measured = rounds(scale, series, scene, lookout);
+    let carriers: BTreeSet<Carrier> = series.iter().filter_map(|row| row.case.carrier()).collect();
+    let mut carriers = carriers.into_iter();
+    let joined = carriers.try_for_each(|carrier| scene.join(carrier));
+    let measured = joined.and_then(|()| rounds(scale, series, scene, lookout));
     // Whatever came of it: agents outlive whoever started them.
-    let parted = if is_joined { scene.part() } else { Ok(()) };
+    let parted = scene.part();
     measured.and(parted)
 }
 

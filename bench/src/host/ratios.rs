@@ -1,7 +1,7 @@
 //! What is compared, and what the project wants of it.
 
 use super::Series;
-use super::case::{Case, Payload, Reach, System, Wait};
+use super::case::{Case, Payload, Reach, Sides, System, Wait};
 use crate::bar::Bar::{self, AtLeast, AtMost};
 use crate::document::Ratio;
 use crate::ipc::case::word;
@@ -39,26 +39,25 @@ pub(super) fn bar_of(ratio: &Ratio) -> Option<Bar> {
 }
 
 fn is_ours(case: Case) -> bool {
-    case.system == System::HytheTls && case.reach == Reach::Remote
+    matches!(case.system.sides(), Sides::Pools(_))
 }
 
 /// Floors stand below, peers above.
 fn compared(own: &Series, other: &Series) -> Ratio {
     let is_floor = matches!(other.case.system, System::FloorTls | System::FloorUdp);
     let (above, below) = if is_floor { (own, other) } else { (other, own) };
-    let (systems, wait) = (
-        format!("{}/{}", word(above.case.system), word(below.case.system)),
-        word(own.case.wait),
-    );
+    let systems = format!("{}/{}", word(above.case.system), word(below.case.system));
+    let (reach, wait) = (word(own.case.reach), word(own.case.wait));
     Ratio {
-        name: format!("{systems} remote {wait} filled p50"),
+        name: format!("{systems} {reach} {wait} filled p50"),
         size_bytes: own.size,
         value: paired_ratio(&above.medians(), &below.medians()),
     }
 }
 
 fn is_comparable(own: Case, other: Case) -> bool {
-    other.reach == Reach::Remote
+    !is_ours(other)
+        && other.reach == own.reach
         && other.wait == own.wait
         && other.payload == own.payload
         && own.payload == Payload::Filled
@@ -75,7 +74,7 @@ fn beside_its_parts(own: &Series, series: &[Series]) -> Option<Ratio> {
                 && (other.case.system, other.case.reach) == (system, reach)
         })
     };
-    if own.case.payload != Payload::Filled {
+    if own.case.payload != Payload::Filled || own.case.reach != Reach::Remote {
         return None;
     }
     let tls = find(System::FloorTls, Reach::Remote)?.medians();
@@ -87,7 +86,10 @@ fn beside_its_parts(own: &Series, series: &[Series]) -> Option<Ratio> {
         .zip(parts)
         .map(|(own, parts)| own / parts);
     Some(Ratio {
-        name: WAY.to_owned(),
+        name: format!(
+            "{}/(floor-tls + 2 local) block filled p50",
+            word(own.case.system)
+        ),
         size_bytes: own.size,
         value: median(quotients.collect()),
     })

@@ -1,12 +1,10 @@
 //! Two hosts: processes with a network each, joined by a veth link, as far apart as the CPUs of the
 //! machine allow.
 
-use std::time::Duration;
-
 use hdrhistogram::Histogram;
 
-use super::case::{Reach, System};
-use super::message::{Order, Outcome, Run};
+use super::case::{Carrier, Reach, Sides};
+use super::message::{Neighbour, Order, Outcome, Run};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::network::{self, Answer, LinkPlan, connect};
@@ -20,15 +18,11 @@ const LINK: LinkPlan = LinkPlan {
     macs: ["02:00:00:00:00:01", "02:00:00:00:00:02"],
 };
 
-/// More than agents take to notice and tell that ports were closed.
-const PORTS_CLOSE: Duration = Duration::from_millis(500);
-
 /// The hosts.
 #[derive(Debug)]
 pub(super) struct Scene {
     near: Process,
     far: Process,
-    cpus: Option<[usize; 2]>,
 }
 
 impl Scene {
@@ -43,33 +37,34 @@ impl Scene {
         let mut near = Process::start("near host", &words, on_near, lookout)?;
         let mut far = Process::start("far host", &words, on_far, lookout)?;
         connect(&LINK, [&mut near, &mut far])?;
-        Ok(Self { near, far, cpus })
+        let process = far.id();
+        near.order(&Order::Meet(Neighbour { process, cpus }))?;
+        Ok(Self { near, far })
     }
 
-    /// Joins the two hosts by their agents.
-    pub(super) fn join(&mut self) -> Result<(), BenchError> {
-        let far = self.far.id();
-        let far_pool = match self.far.ask(&Order::Prepare)? {
+    /// Joins the two hosts by agents with this carrier.
+    pub(super) fn join(&mut self, carrier: Carrier) -> Result<(), BenchError> {
+        let pool = match self.far.ask(&Order::Prepare(carrier))? {
             Answer::Result(Outcome::Pool(name)) => name,
             other => return Err(self.far.surprise(&other)),
         };
-        self.near.order(&Order::Introduce { far, far_pool })
+        self.near.order(&Order::Introduce(carrier, pool))
     }
 
-    /// Ends the agents.
+    /// Ends what serves several runs.
     pub(super) fn part(&mut self) -> Result<(), BenchError> {
-        self.near.order(&Order::Part { is_near: true })?;
-        self.far.order(&Order::Part { is_near: false })
+        let near = self.near.order_at_the_end(&Order::Part { is_near: true });
+        let far = self.far.order_at_the_end(&Order::Part { is_near: false });
+        near.and(far)
     }
 
     /// One run.
     pub(super) fn measure(&mut self, run: &Run) -> Result<Histogram<u64>, BenchError> {
-        let answer = match run.case.reach {
-            Reach::Local => {
-                let order = Order::MeasureLocally(run.clone(), self.cpus);
-                self.near.ask(&order)?
+        let answer = match (run.case.reach, run.case.system.sides()) {
+            (Reach::Local, _) | (_, Sides::Starter) => {
+                self.near.ask(&Order::MeasureAlone(run.clone()))?
             }
-            Reach::Remote => self.measure_remotely(run)?,
+            (Reach::Remote, _) => self.measure_remotely(run)?,
         };
         match answer {
             Answer::Result(Outcome::Measured(times)) => statistics::decode(&times),
@@ -78,18 +73,24 @@ impl Scene {
     }
 
     fn measure_remotely(&mut self, run: &Run) -> Result<Answer<Outcome>, BenchError> {
-        if run.case.system == System::HytheTls {
-            // The other host must have seen that the ports of the run before are closed: it would
-            // be sent the first message of this one.
-            std::thread::sleep(PORTS_CLOSE);
+        if run.case.carrier().is_some() {
+            // A port of the run before that stands for the other host would be sent the first
+            // message of this one.
+            self.near.order(&Order::Settle)?;
+            self.far.order(&Order::Settle)?;
         }
         let port = match self.far.ask(&Order::Echo(run.clone()))? {
             Answer::Result(Outcome::Listening(port)) => port,
             other => return Err(self.far.surprise(&other)),
         };
-        let measured = self.near.ask(&Order::Measure(run.clone(), port))?;
-        self.far.order(&Order::Collect)?;
-        Ok(measured)
+        let measured = self.near.ask(&Order::Measure(run.clone(), port));
+        // Where both failed, one of them may be the reason of the other.
+        match (measured, self.far.order(&Order::Collect)) {
+            (Ok(measured), Ok(())) => Ok(measured),
+            (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
+            (Err(BenchError::Stopped), _) => Err(BenchError::Stopped),
+            (Err(near), Err(far)) => Err(BenchError::Invalid(format!("{near}; {far}"))),
+        }
     }
 
     /// Both ledgers add up.

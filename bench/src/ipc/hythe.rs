@@ -51,6 +51,30 @@ impl HytheEnd {
         size: usize,
         lookout: Lookout,
     ) -> Result<Self, BenchError> {
+        Self::join_as(pool, side, &subscriber_options(case), (case, size), lookout)
+    }
+
+    /// The same between hosts.
+    pub(crate) fn join_across(
+        pool: &Pool,
+        side: Side,
+        place: (Case, usize),
+        lookout: Lookout,
+    ) -> Result<Self, BenchError> {
+        let timeout_ms = RATE_SEND_TIMEOUT.as_millis() as u32;
+        // A slot is in use until the other host has acknowledged it, and of the largest there are
+        // three: a sender that is faster waits, where it would drop its message by default.
+        let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms });
+        Self::join_as(pool, side, &options, place, lookout)
+    }
+
+    fn join_as(
+        pool: &Pool,
+        side: Side,
+        options: &SubscriberOptions,
+        (case, size): (Case, usize),
+        lookout: Lookout,
+    ) -> Result<Self, BenchError> {
         let (outgoing, incoming, name) = match side {
             Side::Near => ("there", "back", "bench"),
             Side::Far => ("back", "there", "echo"),
@@ -60,7 +84,7 @@ impl HytheEnd {
             Side::Far => (1, case.subscribers - 1),
         };
         let node = Node::join(pool, name)?;
-        let subscribe = || node.subscriber(incoming, &subscriber_options(case));
+        let subscribe = || node.subscriber(incoming, options);
         let subscriber = subscribe()?;
         let more_subscribers = (0..more).map(|_| subscribe()).collect::<Result<_, _>>()?;
         let waits = PublisherOptions::default().send_timeout(RATE_SEND_TIMEOUT);

@@ -40,8 +40,8 @@ pub(crate) fn connect<O: Order>(
     Ok(())
 }
 
-/// Address, interface, and the other end as a neighbour that nobody needs to ask for: packets would
-/// be dropped meanwhile.
+/// Loopback, address, interface, and the other end as a neighbour that nobody needs to ask for:
+/// packets would be dropped meanwhile.
 pub(crate) fn put_up(link: &Link) -> Result<(), BenchError> {
     let Link {
         interface,
@@ -50,6 +50,7 @@ pub(crate) fn put_up(link: &Link) -> Result<(), BenchError> {
         other_mac,
     } = link;
     let other = other_address.split('/').next().unwrap_or_default();
+    ip_command(&["link", "set", "lo", "up"])?;
     ip_command(&["address", "add", address, "dev", interface])?;
     ip_command(&["link", "set", interface, "up"])?;
     ip_command(&[

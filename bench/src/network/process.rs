@@ -22,6 +22,8 @@ pub(crate) struct Process<O> {
     child: Child,
     orders: Option<ChildStdin>,
     answers: Receiver<String>,
+    /// The last order is not answered yet.
+    is_asked: bool,
     lookout: Lookout,
     orders_of: PhantomData<fn(O)>,
 }
@@ -65,11 +67,12 @@ impl<O: Order> Process<O> {
                 }
             });
         }
-        let process = Self {
+        let mut process = Self {
             name,
             child,
             orders,
             answers,
+            is_asked: true,
             lookout: lookout.clone(),
             orders_of: PhantomData,
         };
@@ -90,6 +93,7 @@ impl<O: Order> Process<O> {
             // A process that is gone is noticed by the missing answer, which says more.
             let _ = orders.write_all(line.as_bytes());
         }
+        self.is_asked = true;
         self.answer()
     }
 
@@ -99,12 +103,23 @@ impl<O: Order> Process<O> {
         self.ready(&answer)
     }
 
+    /// As [`Self::order`], even where somebody has asked the bench to stop: what is left behind
+    /// otherwise would be there for longer.
+    pub(crate) fn order_at_the_end(&mut self, order: &O) -> Result<(), BenchError> {
+        self.lookout = Lookout::default();
+        if self.is_asked {
+            // Of an order that was given up: of no interest any more.
+            let _ = self.answer();
+        }
+        self.order(order)
+    }
+
     /// It said something else than was asked for.
     pub(crate) fn surprise(&self, answer: &Answer<O::Outcome>) -> BenchError {
         BenchError::Invalid(format!("the {} said {answer:?}", self.name))
     }
 
-    fn expect_ready(&self) -> Result<(), BenchError> {
+    fn expect_ready(&mut self) -> Result<(), BenchError> {
         let answer = self.answer()?;
         self.ready(&answer)
     }
@@ -116,12 +131,13 @@ impl<O: Order> Process<O> {
         }
     }
 
-    fn answer(&self) -> Result<Answer<O::Outcome>, BenchError> {
+    fn answer(&mut self) -> Result<Answer<O::Outcome>, BenchError> {
         let asked = Instant::now();
         loop {
             self.lookout.check_stop()?;
             match self.answers.recv_timeout(NAP) {
                 Ok(line) => {
+                    self.is_asked = false;
                     let answer: Answer<O::Outcome> =
                         serde_json::from_str(&line).map_err(std::io::Error::from)?;
                     return match answer {

@@ -113,7 +113,7 @@ pub mod participant {
     pub const STATE: usize = 0;
     pub const START_TIME: usize = 8;
     pub const PID_NAMESPACE: usize = 16;
-    /// 0 a process, 1 an endpoint of a core.
+    /// 0 a process, 1 an endpoint of a core, and so on (spec/pool.md).
     pub const KIND: usize = 24;
     pub const UID: usize = 28;
     /// Cell: recovering participant's number plus one in bits 0..7, its session in 40..63; 0
@@ -128,6 +128,11 @@ pub mod participant {
     /// Cell: the CPUs that it may run on, bit `cpu % 64` each; 0 not known. Written by its owner
     /// only.
     pub const CPUS: usize = 320;
+    /// Of the agent of hosts: questions whether it has seen a port that has opened. Raised by one
+    /// by whoever asks.
+    pub const ASKED: usize = 328;
+    /// How many of them it has answered: written by it only.
+    pub const ANSWERED: usize = 332;
     /// From here on, cells of the rows of a core: counted since the row was made, by whoever is
     /// attached at that port, and by the agent in the row of the core as a whole.
     pub const CORE_VIOLATIONS: usize = 384;

@@ -13,8 +13,9 @@ use std::time::Duration;
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer};
 use hythe_cluster::frame::{EndKind, Window};
 use hythe_cluster::{
-    ChannelState, ChannelStatus, ConnectionAbout, Copies, Credit, Direction, HostState, HostStatus,
-    Losses, SessionStatus, Status,
+    Calls, ChannelState, ChannelStatus, ConnectionAbout, Copies, Credit, Direction,
+    DirectoryStatus, HostState, HostStatus, LinkStatus, Losses, OpenChannelStatus, OpenStatus,
+    SessionStatus, Status,
 };
 use serde_json::{Value, json};
 use support::{Ended, Root, Running};
@@ -108,6 +109,16 @@ fn host(name: &str, state: HostState, reason: &str, session: Option<SessionStatu
     }
 }
 
+fn link() -> LinkStatus {
+    LinkStatus {
+        interface: Some("eth1".to_owned()),
+        why_no_flows: String::new(),
+        sending: 2,
+        receiving: 0,
+        pending: 1,
+    }
+}
+
 fn session() -> SessionStatus {
     let credit = |frames, bytes, used_frames, used_bytes| Credit {
         window: Window { frames, bytes },
@@ -116,16 +127,22 @@ fn session() -> SessionStatus {
             bytes: used_bytes,
         },
     };
-    let channel = |name: &str, direction, state, reason: &str, credit| ChannelStatus {
-        channel: name.to_owned(),
-        kind: EndKind::Publish,
-        direction,
-        state,
-        reason: reason.to_owned(),
-        messages: 12,
-        payload_bytes: 3072,
-        credit,
-    };
+    let channel =
+        |name: &str, direction, (state, reason): (_, &str), credit, (flows, why): (_, &str)| {
+            ChannelStatus {
+                channel: name.to_owned(),
+                kind: EndKind::Publish,
+                direction,
+                state,
+                reason: reason.to_owned(),
+                messages: 12,
+                payload_bytes: 3072,
+                credit,
+                carrier: if flows > 0 { "udp" } else { "tls" }.to_owned(),
+                why_not_better: why.to_owned(),
+                flows,
+            }
+        };
     SessionStatus {
         number: "1f2e".to_owned(),
         age_ms: 3_200,
@@ -137,6 +154,7 @@ fn session() -> SessionStatus {
             copies_sending: 2,
             copies_receiving: 3,
         },
+        link: link(),
         round_trip_ns: Some(182_400),
         credit: credit(256, 4 << 20, 3, 3072),
         copies: Copies {
@@ -148,16 +166,23 @@ fn session() -> SessionStatus {
             channel(
                 "frames",
                 Direction::Sending,
-                ChannelState::Open,
-                "",
+                (ChannelState::Open, ""),
                 Some(credit(64, 1 << 20, 3, 3072)),
+                (2, ""),
+            ),
+            channel(
+                "levels",
+                Direction::Sending,
+                (ChannelState::Open, ""),
+                None,
+                (0, "it has 2 receivers"),
             ),
             channel(
                 "orders",
                 Direction::Receiving,
-                ChannelState::Refused,
-                "no rule there permits it",
+                (ChannelState::Refused, "no rule there permits it"),
                 None,
+                (0, ""),
             ),
         ],
     }
@@ -171,9 +196,40 @@ fn status(pid: u32) -> Status {
     Status {
         host: "desk".parse().expect("a name"),
         pool: "default".to_owned(),
+        trusted: vec!["eth1".to_owned(), "lo".to_owned()],
         pid,
         refused_connections: 2,
+        calls: Calls {
+            accepted: 7,
+            not_hythe: 3,
+            revoked: 1,
+            ..Calls::default()
+        },
+        directory: DirectoryStatus {
+            addresses: vec!["192.0.2.1:7450".parse().expect("an address")],
+            refused_tokens: 2,
+            trouble: Some("no\nnetwork".to_owned()),
+            namesake: Some("hythe/live/desk/1/-".to_owned()),
+        },
         hosts: vec![camera, host("door", HostState::Away, why, None)],
+        open: Some(OpenStatus {
+            address: "tcp/127.0.0.1:7452".to_owned(),
+            peers: vec!["192.0.2.9:7447".to_owned()],
+            trouble: String::new(),
+            channels: vec![OpenChannelStatus {
+                channel: "temperature".to_owned(),
+                key: "hythe/open/temperature".to_owned(),
+                reason: "too\nlong".to_owned(),
+                sent: 7,
+                not_sent: 1,
+                taken: 5,
+                not_taken: 2,
+                copies: Copies {
+                    sending: 2,
+                    receiving: 2,
+                },
+            }],
+        }),
     }
 }
 
@@ -229,6 +285,14 @@ fn what_needs_keys_becomes_hythe_hostd_with_the_same_words() {
             &["allow", "--", "*", "camera/*", "none"],
         ),
         (
+            &["allow", "--open", "temperature"],
+            &["allow", "--open=temperature", "--"],
+        ),
+        (
+            &["start", "--open-listen", "[::1]:1", "--open-peer", "r:2"],
+            &["start", "--open-listen=[::1]:1", "--open-peer=r:2"],
+        ),
+        (
             &["allow", "camera", "a", "spawn", "--json"],
             &["--json", "allow", "--", "camera", "a", "spawn"],
         ),
@@ -257,6 +321,10 @@ fn what_needs_keys_becomes_hythe_hostd_with_the_same_words() {
                 "--peer=r:2",
                 "--no-scouting",
             ],
+        ),
+        (
+            &["start", "--trusted", "eth1", "--trusted", "lo"],
+            &["start", "--trusted=eth1", "--trusted=lo"],
         ),
     ];
     for (given, expected) in told {
@@ -331,6 +399,12 @@ fn wrong_words_are_refused_here() {
         (&["add", "a", "--allow", "x:spawn"], "camera/*:read"),
         (&["remove", "a/b"], "no name of a host"),
         (&["allow", "a", "b", "execute"], "spawn"),
+        (&["allow", "a", "b"], "RIGHT"),
+        (&["allow", "--open", "a", "b"], "cannot be used with"),
+        (
+            &["allow", "--open", "a", "--close", "a"],
+            "cannot be used with",
+        ),
         (&["start", "--listen", "7450"], "7450"),
         (&["stop", "--timeout", "0"], "number of seconds above 0"),
     ];
@@ -394,7 +468,18 @@ fn status_shows_each_host() {
     });
     let expected = "\
 host desk: agent with pid 4242, pool default
+trusts the links at eth1, lo
 2 connections of other hosts came to nothing
+open to every Zenoh program that reaches tcp/127.0.0.1:7452, without keys and encryption
+  and through tcp/192.0.2.9:7447
+  CHANNEL      KEY                     SENT  TAKEN  LOST  REASON
+  temperature  hythe/open/temperature     7      5     3  too\\nlong
+others are told to reach it at 192.0.2.1:7450
+it cannot be found now: no\\nnetwork
+another agent says that it is this host, too (hythe/live/desk/1/-): two hosts with one identity, \
+or a false word of another host
+more addresses are shown for hosts than are kept (2 so far): they are tried in turn
+refused calls: not of an agent: 3, with a revoked certificate: 1
 
 host camera is connected
   session     1f2e, for 3.2 s; 2 sessions so far
@@ -402,15 +487,18 @@ host camera is connected
   identity    SHA256:aa11
   address     192.0.2.7:40000
   round trip  182.4 us
+  flows       2 sending, 0 receiving, 1 pending, over eth1
   credit      3 of 256 messages used, 3 KiB of 4 MiB
   copies      2 of each byte sent, 3 of each received
   found at    192.0.2.7:7450, [2001:db8::7]:7450
   losses      dropped before sending: 5, reconnections of channels: 1
-  CHANNEL  CARRIES   DIRECTION  STATE    MESSAGES  PAYLOAD  \
+  CHANNEL  CARRIES   DIRECTION  STATE    CARRIER       MESSAGES  PAYLOAD  \
 CREDIT                                 REASON
-  frames   messages  sending    open           12    3 KiB  \
+  frames   messages  sending    open     udp, 2 flows        12    3 KiB  \
 3 of 64 messages used, 3 KiB of 1 MiB
-  orders   messages  receiving  refused        12    3 KiB  \
+  levels   messages  sending    open     tls                 12    3 KiB  \
+-                                      no flow: it has 2 receivers
+  orders   messages  receiving  refused  tls                 12    3 KiB  \
 -                                      no rule there permits it
 
 host door is away: its certificate\\nis revoked
@@ -449,6 +537,7 @@ fn no_hosts_are_told_with_what_to_do() {
     let alone = |_request| Reply::Status {
         status: Box::new(Status {
             hosts: Vec::new(),
+            open: None,
             ..status(4242)
         }),
     };

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,11 @@ pub trait Carrier: Debug + Send + Sync {
     /// # Errors
     /// The carrier has come to its end.
     fn accept(&self, timeout: Duration) -> Result<Option<Connection>, CarrierError>;
+
+    /// The interface of this host that has an address; `None`: none has, or it is not known.
+    fn interface_of(&self, _address: IpAddr) -> Option<String> {
+        None
+    }
 }
 
 /// A connection with a host whose name is proven. The halves may be used by two threads. Dropping
@@ -42,10 +47,21 @@ pub struct Connection {
     pub peer: HostName,
     /// What is known of it, for a status.
     pub about: ConnectionAbout,
+    /// Its ends, where it goes over one path of IP.
+    pub path: Option<ConnectionPath>,
     /// The way there.
     pub sender: Box<dyn ConnectionSender>,
     /// The way back.
     pub receiver: Box<dyn ConnectionReceiver>,
+}
+
+/// The two ends of a connection over IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionPath {
+    /// This host's end.
+    pub local: IpAddr,
+    /// The other end, as it is seen here.
+    pub peer: IpAddr,
 }
 
 /// What `hythe host status` says of a connection.

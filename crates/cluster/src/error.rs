@@ -38,6 +38,22 @@ pub enum ClusterError {
         /// The most.
         most: usize,
     },
+    /// The other host, or all together, have what they may of a table of this pool.
+    #[error(
+        "the other host has {own} of {of_one} {what} of this pool that one host may have, all hosts {all} of {of_all}"
+    )]
+    Share {
+        /// Of what.
+        what: &'static str,
+        /// What it has.
+        own: u32,
+        /// What one may have.
+        of_one: u32,
+        /// What all have.
+        all: u32,
+        /// What all may have.
+        of_all: u32,
+    },
     /// The other side says no.
     #[error("the other host refuses: {}", hythe_terminal::escaped(.0))]
     Refused(String),

@@ -19,16 +19,16 @@ mod status;
 #[doc(hidden)]
 pub mod stream;
 
-pub use agent::{Agent, AgentOptions};
+pub use agent::{Agent, AgentOptions, HOSTS_MAX};
 pub use carrier::{
-    AuthenticationFailure, Carrier, CarrierError, Connection, ConnectionAbout, ConnectionReceiver,
-    ConnectionSender, Received,
+    AuthenticationFailure, Carrier, CarrierError, Connection, ConnectionAbout, ConnectionPath,
+    ConnectionReceiver, ConnectionSender, Received,
 };
 pub use directory::{Directory, DirectoryEvent};
 pub use error::ClusterError;
 pub use host_name::{BadHostName, HostName};
 pub use rights::{BadRule, RULES_MAX, Refusal, Right, Rights, Rule};
 pub use status::{
-    ChannelState, ChannelStatus, Copies, Credit, Direction, HostState, HostStatus, Losses,
-    SessionStatus, Status,
+    Calls, ChannelState, ChannelStatus, Copies, Credit, Direction, DirectoryStatus, HostState,
+    HostStatus, LinkStatus, Losses, OpenChannelStatus, OpenStatus, SessionStatus, Status,
 };

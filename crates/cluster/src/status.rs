@@ -1,5 +1,7 @@
 //! What an agent says of itself and of other hosts: the document of `hythe host status --json`.
 
+use std::net::SocketAddr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::frame::{EndKind, Ends, Window};
@@ -14,10 +16,89 @@ pub struct Status {
     pub pool: String,
     /// The agent's process.
     pub pid: u32,
+    /// Interfaces whose links the user trusts: flows of tasks may go over them.
+    #[serde(default)]
+    pub trusted: Vec<String>,
     /// Connections that hosts tried to make and that came to nothing.
     pub refused_connections: u64,
+    /// What became of the calls that came in, before they were connections of hosts.
+    #[serde(default)]
+    pub calls: Calls,
+    /// How the others find this host, and it them.
+    #[serde(default)]
+    pub directory: DirectoryStatus,
     /// All hosts that are known.
     pub hosts: Vec<HostStatus>,
+    /// What is open to programs outside the realm; `None`: nothing.
+    #[serde(default)]
+    pub open: Option<OpenStatus>,
+}
+
+/// Channels that are open to Zenoh programs outside the realm, without keys and encryption.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenStatus {
+    /// Where those programs connect, as Zenoh writes it.
+    pub address: String,
+    /// Their routers or peers that the agent connects to, `HOST:PORT`.
+    pub peers: Vec<String>,
+    /// Why they cannot be met; empty: they can.
+    pub trouble: String,
+    /// The channels.
+    pub channels: Vec<OpenChannelStatus>,
+}
+
+/// A channel that is open to Zenoh programs outside the realm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenChannelStatus {
+    /// Its name.
+    pub channel: String,
+    /// Its key for Zenoh.
+    pub key: String,
+    /// What went wrong last; empty: nothing.
+    pub reason: String,
+    /// Messages given to Zenoh.
+    pub sent: u64,
+    /// Messages published here that were not: a program outside did not keep up.
+    pub not_sent: u64,
+    /// Messages from there that were published here.
+    pub taken: u64,
+    /// Messages from there that were not: too long or of a wrong length, too many at once, or
+    /// without a free slot.
+    pub not_taken: u64,
+    /// How often each byte is copied.
+    pub copies: Copies,
+}
+
+/// Calls of other programs; strangers are among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calls {
+    /// Of hosts of the realm, which have connections now.
+    pub accepted: u64,
+    /// That did not begin as an agent's do.
+    pub not_hythe: u64,
+    /// Without a certificate of the realm, or with this host's own name.
+    pub not_trusted: u64,
+    /// With a revoked certificate.
+    pub revoked: u64,
+    /// Of other versions.
+    pub other_version: u64,
+    /// That did not finish in time, or broke off.
+    pub too_slow: u64,
+    /// That gave way to newer ones, or came when too many were waiting.
+    pub crowded_out: u64,
+}
+
+/// The directory of hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryStatus {
+    /// Where this host says it can be reached.
+    pub addresses: Vec<SocketAddr>,
+    /// Tokens of others that there was no memory for.
+    pub refused_tokens: u64,
+    /// Why others cannot be seen at present.
+    pub trouble: Option<String>,
+    /// The key of a token by which another agent says that it is this host.
+    pub namesake: Option<String>,
 }
 
 /// Another host, as this one sees it.
@@ -60,6 +141,9 @@ pub struct SessionStatus {
     pub age_ms: u64,
     /// How the control connection is made.
     pub connection: ConnectionAbout,
+    /// Whether tasks may send over its link themselves, and how many do.
+    #[serde(default)]
+    pub link: LinkStatus,
     /// From a keep-alive to its echo, the last; `None`: none came yet.
     pub round_trip_ns: Option<u64>,
     /// What this host may have underway to the other, all channels together, and what it has.
@@ -71,6 +155,21 @@ pub struct SessionStatus {
     /// The ends that the other host has, as far as it told.
     #[serde(default)]
     pub ends: Vec<Ends>,
+}
+
+/// The link of a control connection, and the flows over it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkStatus {
+    /// Its interface here, if that was looked for.
+    pub interface: Option<String>,
+    /// Why no flow goes over it; empty: flows may.
+    pub why_no_flows: String,
+    /// Flows that send to the other host.
+    pub sending: u32,
+    /// Flows that receive from there.
+    pub receiving: u32,
+    /// Flows that are being set up, or wait until they can be.
+    pub pending: u32,
 }
 
 /// Credit at the other host.
@@ -110,6 +209,9 @@ pub struct Losses {
     pub unconfirmed: u64,
     /// Messages from there for which no slot was free here.
     pub no_slot: u64,
+    /// Messages from there, and channels to there, for which it had its share of the tables of this
+    /// pool.
+    pub beyond_share: u64,
     /// Messages longer than the largest slot of the receiver.
     pub too_long: u64,
     /// Messages from there that did not reach a subscriber here.
@@ -137,6 +239,16 @@ pub struct ChannelStatus {
     pub payload_bytes: u64,
     /// The credit of a channel that is sent.
     pub credit: Option<Credit>,
+    /// What carries it: that of the control connection, or `udp` where tasks send themselves.
+    #[serde(default)]
+    pub carrier: String,
+    /// Why no better one does; empty: it is the best, or there is no better one for its kind.
+    #[serde(default)]
+    pub why_not_better: String,
+    /// Publishers whose process sends to that of the subscriber. What they send is not counted
+    /// among the messages.
+    #[serde(default)]
+    pub flows: u32,
 }
 
 /// Which way a channel goes.

@@ -1,140 +1,168 @@
-//! An agent is killed by SIGKILL at each step of joining, sending, acknowledging and leaving, on
-//! either host: both ledgers sum up, and an agent that is started again carries on.
+//! An agent is killed by SIGKILL at steps of joining, sending, acknowledging and leaving, on either
+//! host: both ledgers sum up, programs of the host go on, what was lost is a gap that is counted,
+//! and an agent that is started again carries on.
 //!
-//! Its steps are those of its carrier: a connection made or taken, something sent, something
-//! received. The victim is this test program again.
+//! Each step of its carrier is visited (a connection made or taken, something sent, something
+//! received), and stores of whatever thread into the pool, drawn by a printed seed
+//! (`HYTHE_TEST_SEED`, `HYTHE_KILL_SAMPLES`; 0 samples visit all). The victim is this test program
+//! again.
 
 #[path = "../../memory/tests/again/mod.rs"]
 mod again;
 mod support;
+#[path = "support/victim.rs"]
+mod victim;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::SocketAddr;
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, ChildStdout, Stdio};
+use std::collections::{BTreeSet, VecDeque};
 
-use hythe_cluster::{Agent, AgentOptions, HostName, Rights};
-use hythe_node::{Pool, PoolOptions, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
-use support::carrier::TcpCarrier;
-use support::directory::StaticDirectory;
+use hythe_node::{Node, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use hythe_testing::Dice;
 use support::eventually;
-use support::host::{ALL, LEASE, TestHost};
-
-const NAME: &str = "HYTHE_TEST_HOST";
-const ROOT: &str = "HYTHE_TEST_ROOT";
-const PEER: &str = "HYTHE_TEST_PEER";
-const ADDRESS: &str = "HYTHE_TEST_ADDRESS";
-const STEP: &str = "HYTHE_TEST_STEP";
+use support::host::TestHost;
+use victim::{Death, End, Victim};
 
 /// A few more than it takes to begin a session and a stream and to carry some messages. Those at
 /// the end visit a session at work.
 const STEPS: std::ops::RangeInclusive<u64> = 1..=80;
+/// Deaths at stores in an ordinary run of the tests, of each host.
+const SAMPLES: u32 = 24;
 /// Taken before the victim is told to leave.
 const MESSAGES: u32 = 5;
 
 /// Plays the victim, if this process is one.
 #[test]
 fn plays_its_role() {
-    let Ok(name) = std::env::var(NAME) else {
-        return;
-    };
-    let variable = |name| std::env::var(name).expect("set");
-    let name: HostName = name.parse().expect("a name");
-    let options = PoolOptions::new("test").root(variable(ROOT).as_ref());
-    let pool = Pool::open(&options).expect("the test has made it");
-    let (carrier, directory) = (TcpCarrier::new(&name), StaticDirectory::new());
-    println!("role: {}", carrier.address());
-    std::io::stdout().flush().expect("the test listens");
-    carrier.die_before(variable(STEP).parse().expect("a number"));
-    let peer: HostName = variable(PEER).parse().expect("a name");
-    let address: SocketAddr = variable(ADDRESS).parse().expect("an address");
-    directory.show(&peer, address);
-    let options = AgentOptions::new(name, pool).rights(Rights::parse(ALL).expect("rules"));
-    let agent = Agent::start(options.lease(LEASE), carrier, directory).expect("started");
-    let _ = std::io::stdin().read(&mut [0]);
-    drop(agent);
+    victim::play();
 }
 
-/// An agent in a process of its own, killed with the value.
-struct Victim {
-    child: Child,
-    /// Open, so that what the test program prints at its end is no error.
-    _output: BufReader<ChildStdout>,
+/// Two programs of one host.
+struct Local {
+    publisher: Publisher,
+    subscriber: Subscriber,
 }
 
-impl Victim {
-    /// For `own`, to meet `peer`, to whom it is shown.
-    fn start(own: &TestHost, peer: &TestHost, step: u64) -> Self {
-        let mut child = again::command()
-            .args(["--exact", "plays_its_role", "--nocapture"])
-            .env(NAME, own.name.as_str())
-            .env(ROOT, own.root())
-            .env(PEER, peer.name.as_str())
-            .env(ADDRESS, peer.carrier.address().to_string())
-            .env(STEP, step.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("started");
-        let mut output = BufReader::new(child.stdout.take().expect("piped"));
-        let mut lines = output.by_ref().lines().map_while(Result::ok);
-        let address = lines.find_map(|line| {
-            let (_, address) = line.split_once("role: ")?;
-            address.parse().ok()
-        });
-        let address: SocketAddr = address.expect("it says where it is");
-        peer.directory.show(&own.name, address);
+impl Local {
+    fn open(node: &Node) -> Self {
+        let publisher = node.publisher("local", &PublisherOptions::default());
+        let subscriber = node.subscriber("local", &SubscriberOptions::default());
         Self {
-            child,
-            _output: output,
+            publisher: publisher.expect("opened"),
+            subscriber: subscriber.expect("opened"),
         }
     }
 
-    fn has_died(&mut self) -> bool {
-        self.child.try_wait().expect("own child").is_some()
-    }
-
-    /// Has it leave. Did it die over it?
-    fn end(mut self) -> bool {
-        drop(self.child.stdin.take());
-        let status = self.child.wait().expect("own child");
-        let is_killed = status.signal() == Some(9);
-        assert!(is_killed || status.success(), "{status}");
-        is_killed
+    /// Its channel is in nobody's way.
+    fn assert_goes_on(&mut self) {
+        let lease = self.publisher.lease(8).expect("a slot");
+        self.publisher.publish(lease, 8).expect("published");
+        assert!(self.subscriber.try_take().expect("sound").is_some());
     }
 }
 
-impl Drop for Victim {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A message that was given to the other host.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    number: u32,
+    /// Beside which victim.
+    round: u32,
+    /// The host's port was open behind it.
+    is_certain: bool,
 }
 
 /// A publisher on one host, a subscriber on the other.
 struct Ends {
     publisher: Publisher,
     subscriber: Subscriber,
+    local: Local,
+    own_sends: bool,
+    next: u32,
+    round: u32,
+    /// Not seen to arrive, in order.
+    underway: VecDeque<Sent>,
+    /// Of the last that arrived, and what was missed until then.
+    last_round: u32,
+    dropped: u64,
 }
 
 impl Ends {
-    fn send(&mut self) {
-        let lease = self.publisher.lease(64).expect("a slot");
-        // An error is a host that went meanwhile.
-        let _ = self.publisher.publish(lease, 64);
+    /// Of a host whose agent is the victim, and another.
+    fn open(own: &TestHost, peer: &TestHost, own_sends: bool) -> Self {
+        let (own, peer) = (own.join("local"), peer.join("local"));
+        let (from, to) = if own_sends {
+            (&own, &peer)
+        } else {
+            (&peer, &own)
+        };
+        let publisher = from.publisher("news", &PublisherOptions::default());
+        // Never full.
+        let subscriber = to.subscriber("news", &SubscriberOptions::default().depth(1024));
+        Self {
+            publisher: publisher.expect("opened"),
+            subscriber: subscriber.expect("opened"),
+            local: Local::open(&own),
+            own_sends,
+            next: 0,
+            round: 0,
+            underway: VecDeque::new(),
+            last_round: 0,
+            dropped: 0,
+        }
     }
 
+    fn send(&mut self) {
+        let mut lease = self.publisher.lease(4).expect("a slot");
+        lease.write(0, &self.next.to_le_bytes());
+        // A host that went meanwhile may have taken the message before, or its port was closed.
+        let published = self.publisher.publish(lease, 4);
+        let is_certain = published.is_ok() && self.publisher.subscribers().is_ok_and(|it| it > 0);
+        if published.map_or(true, |published| published.delivered > 0) {
+            self.underway.push_back(Sent {
+                number: self.next,
+                round: self.round,
+                is_certain,
+            });
+        }
+        self.next += 1;
+        self.local.assert_goes_on();
+    }
+
+    /// Takes all that has arrived, and says how much.
     fn take(&mut self) -> u32 {
         let mut taken = 0;
-        while self.subscriber.try_take().expect("sound").is_some() {
+        while let Some(sample) = self.subscriber.try_take().expect("sound") {
+            let bytes = sample.to_vec()[..4].try_into().expect("a number");
+            self.arrived(u32::from_le_bytes(bytes));
             taken += 1;
         }
         taken
     }
 
+    /// Each message comes once, and in order. What is missing before it is counted. Of an agent
+    /// that was killed while it sent that is known if its stream had begun.
+    fn arrived(&mut self, number: u32) {
+        let mut lost = Vec::new();
+        let round = loop {
+            let sent = self.underway.pop_front().expect("sent, and not taken yet");
+            if sent.number == number {
+                break sent.round;
+            }
+            lost.push(sent);
+        };
+        let is_known =
+            |sent: &&Sent| sent.is_certain && (!self.own_sends || sent.round == self.last_round);
+        let known = lost.iter().filter(is_known).count();
+        let dropped = self.subscriber.statistics().dropped;
+        assert!(
+            known == 0 || self.dropped < dropped,
+            "{lost:?} are missing before {number} without a word"
+        );
+        (self.last_round, self.dropped) = (round, dropped);
+    }
+
     /// Sends and takes until enough has arrived, or the victim is dead.
     fn run_beside(&mut self, victim: &mut Victim) {
         let mut taken = 0;
+        self.round += 1;
         eventually("messages arrive, or the agent is dead", || {
             self.send();
             taken += self.take();
@@ -143,60 +171,105 @@ impl Ends {
     }
 }
 
-fn is_free(host: &TestHost) -> bool {
-    let seen = host.pool.snapshot();
-    let sums_up = seen.audit.mismatches.is_empty() && seen.audit.free == seen.audit.slots;
-    seen.members.len() == 1 && sums_up
+/// Two hosts, the agent of one of which is killed again and again.
+struct Sweep {
+    own: TestHost,
+    peer: TestHost,
+    ends: Ends,
+    deaths: u32,
 }
 
-/// Kills the agent of `own` at one step after the other.
-fn sweep(own: TestHost, peer: TestHost, own_sends: bool) {
-    let (from, to) = if own_sends {
-        (&own, &peer)
-    } else {
-        (&peer, &own)
-    };
-    let publisher = from
-        .join("local")
-        .publisher("news", &PublisherOptions::default());
-    let subscriber = to
-        .join("local")
-        .subscriber("news", &SubscriberOptions::default());
-    let mut ends = Ends {
-        publisher: publisher.expect("opened"),
-        subscriber: subscriber.expect("opened"),
-    };
-    let mut deaths = 0;
-    for step in STEPS.chain([0]) {
-        let mut victim = Victim::start(&own, &peer, step);
-        ends.run_beside(&mut victim);
-        let has_died = victim.end();
-        deaths += u32::from(has_died);
-        assert!(
-            step > 0 || !has_died,
-            "an agent that is started again works"
-        );
+impl Sweep {
+    /// The victim sends, and is dialled; or it receives, and dials.
+    fn new(own_sends: bool) -> Self {
+        let (own, peer) = if own_sends { ("a", "b") } else { ("b", "a") };
+        let (own, peer) = (TestHost::without_agent(own), TestHost::new(peer));
+        Self {
+            ends: Ends::open(&own, &peer, own_sends),
+            own,
+            peer,
+            deaths: 0,
+        }
+    }
+
+    /// One victim, and what is left of it.
+    fn visit(&mut self, death: Death) -> End {
+        let mut victim = Victim::start(&self.own, &self.peer, death);
+        self.ends.run_beside(&mut victim);
+        let end = victim.end();
+        self.deaths += u32::from(end == End::Killed);
+        let (own, peer, ends) = (&self.own, &self.peer, &mut self.ends);
         eventually("both ledgers sum up", || {
             ends.take();
             let _ = ends.publisher.subscribers();
-            !peer.is_connected_to(own.name.as_str()) && is_free(&own) && is_free(&peer)
+            !peer.is_connected_to(own.name.as_str()) && own.is_settled(1) && peer.is_settled(1)
         });
+        end
     }
-    println!("{deaths} deaths");
-    assert!(deaths > 10, "{deaths} deaths were visited");
-    drop(ends);
-    for mut host in [own, peer] {
-        host.agent = None;
-        host.assert_settled(0);
+
+    fn end(mut self) {
+        let last = self.visit(Death::Never);
+        assert_ne!(last, End::Killed, "an agent that is started again works");
+        println!("{} deaths", self.deaths);
+        assert!(self.deaths > 10, "{} deaths were visited", self.deaths);
+        drop(self.ends);
+        for mut host in [self.own, self.peer] {
+            host.agent = None;
+            host.assert_settled(0);
+        }
     }
+
+    fn visit_steps(mut self) {
+        for step in STEPS {
+            self.visit(Death::Step(step));
+        }
+        self.end();
+    }
+
+    fn visit_stores(mut self) {
+        let End::Left(before, leaving) = self.visit(Death::Never) else {
+            panic!("nothing kills it");
+        };
+        let mut dice = Dice::from_environment();
+        println!("{before} stores, {leaving} while it leaves");
+        for store in drawn(before, &mut dice) {
+            self.visit(Death::Store(store));
+        }
+        for store in drawn(leaving, &mut dice) {
+            self.visit(Death::StoreOfLeaving(store));
+        }
+        self.end();
+    }
+}
+
+/// Numbers from 1 to `count`: all, or a sample with the first and the last in it.
+fn drawn(count: u32, dice: &mut Dice) -> BTreeSet<u32> {
+    let given = std::env::var("HYTHE_KILL_SAMPLES").ok();
+    let samples = given.map_or(SAMPLES, |given| given.parse().expect("a number"));
+    assert!(count > 0, "it stores something");
+    if samples == 0 || count <= samples {
+        return (1..=count).collect();
+    }
+    let some = (2..samples).map(|_| 1 + dice.below(count as usize) as u32);
+    some.chain([1, count]).collect()
 }
 
 #[test]
 fn the_agent_of_the_sender_is_killed_at_each_step() {
-    sweep(TestHost::without_agent("a"), TestHost::new("b"), true);
+    Sweep::new(true).visit_steps();
 }
 
 #[test]
 fn the_agent_of_the_receiver_is_killed_at_each_step() {
-    sweep(TestHost::without_agent("b"), TestHost::new("a"), false);
+    Sweep::new(false).visit_steps();
+}
+
+#[test]
+fn the_agent_of_the_sender_is_killed_at_stores() {
+    Sweep::new(true).visit_stores();
+}
+
+#[test]
+fn the_agent_of_the_receiver_is_killed_at_stores() {
+    Sweep::new(false).visit_stores();
 }

@@ -67,6 +67,33 @@ fn a_message_crosses_and_nothing_is_left() {
     end([a, b]);
 }
 
+/// A subscriber that waits gets the first message of a publisher, also of one that goes at once.
+#[test]
+fn a_publisher_knows_the_subscribers_of_other_hosts_when_it_has_opened() {
+    let (a, b) = pair();
+    let (from, to) = (a.join("from"), b.join("to"));
+    for round in 0_u32..20 {
+        let channel = format!("once {round}");
+        let mut subscriber = to.subscriber(&channel, &blocking()).expect("opened");
+        eventually("host a knows that it is wanted", || {
+            let session = a.status_of("b").and_then(|status| status.session);
+            let channels = session.expect("connected").channels;
+            channels.iter().any(|wanted| wanted.channel == channel)
+        });
+        let mut publisher = publisher(&from, &channel);
+        assert_eq!(publisher.subscribers().expect("sound"), 1);
+        for count in 0..3 {
+            send(&mut publisher, &(round + count).to_le_bytes());
+        }
+        drop(publisher);
+        for count in 0..3 {
+            assert_eq!(number(&mut subscriber), round + count);
+        }
+    }
+    drop((from, to));
+    end([a, b]);
+}
+
 /// Also of sizes that come in many pieces, with a window that is used up again and again.
 #[test]
 fn all_sizes_come_whole_and_in_order() {

@@ -4,8 +4,8 @@
 mod frames;
 
 use hythe_cluster::frame::{
-    Answer, Assembler, CarriedType, Control, EndKind, Ends, FrameKind, Header, Hello, Opening,
-    Policy, Preamble, Purpose, Want, Window, encode,
+    Answer, Assembler, CarriedType, Control, EndKind, Ends, FlowOffer, FlowSide, FlowTaken,
+    FrameKind, Header, Hello, Opening, Policy, Preamble, Purpose, Want, Window, encode,
 };
 use hythe_testing::play;
 use hythe_testing::vectors::{self, Group, bytes};
@@ -145,6 +145,47 @@ fn control_messages_are_as_the_page_says() {
         receiving: 300,
     };
     is_like("control.ends", Control::Ends(ends));
+}
+
+#[test]
+fn messages_about_flows_are_as_the_page_says() {
+    let trusted = |address| Control::TrustedLink { address };
+    is_like("control.trusted_link.ipv4", trusted([10, 1, 2, 3].into()));
+    let address = [0x2001, 0xdb8, 0, 0, 0, 0, 0, 7].into();
+    is_like("control.trusted_link.ipv6", trusted(address));
+    let offer = FlowOffer {
+        flow: 7,
+        channel: "x".to_owned(),
+        carries: CarriedType {
+            name: "pose".to_owned(),
+            bytes: 300,
+            align: 8,
+            version: 2,
+        },
+        udp_port: 40_000,
+        word: 1 << 63,
+        mtu_bytes: 1_500,
+    };
+    is_like("control.flow_offer", Control::FlowOffer(offer));
+    let (flow, reason) = (7, "why".to_owned());
+    is_like("control.flow_waits", Control::FlowWaits { flow, reason });
+    let taken = FlowTaken {
+        flow,
+        udp_port: 50_000,
+        mtu_bytes: 1_280,
+        window_messages: 64,
+        window_bytes: 4 << 20,
+        message_bytes_max: 1 << 20,
+        buffer_bytes: 425_984,
+        block_ms: 250,
+    };
+    is_like("control.flow_taken", Control::FlowTaken(taken));
+    let (flow, side, reason) = (300, FlowSide::Receiving, String::new());
+    is_like("control.flow_finish", Control::FlowFinish { flow });
+    is_like(
+        "control.flow_ended",
+        Control::FlowEnded { flow, side, reason },
+    );
 }
 
 /// As the fuzz target `host_frames`, bounded.

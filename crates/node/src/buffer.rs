@@ -594,6 +594,16 @@ impl Sample {
         }
     }
 
+    /// The reference, which is the caller's to give back.
+    pub(crate) fn into_taken(mut self) -> Taken {
+        self.reference.moved();
+        Taken {
+            descriptor: self.reference.descriptor(),
+            slot: self.reference.slot(),
+            slot_offset: self.reference.slot_offset,
+        }
+    }
+
     /// How many references there are to its slot, anywhere in the pool. If all are of one holder,
     /// none is added by others.
     #[must_use]

@@ -1,4 +1,5 @@
-//! Doorbells of other hops: eventfds by which a peer that is no process is rung, and rings.
+//! Doorbells of other hops: eventfds by which a peer that is no process is rung, and rings; and
+//! other files that wake when something comes, sockets for instance.
 //!
 //! A hop that has the two eventfds of a peer adds them here ([`Doorbells::add`]); whoever waits for
 //! such a peer sleeps on a [`Line`] in place of the participant's futex. A line is an epoll
@@ -30,13 +31,13 @@ use crate::pool::Pool;
 /// Of a line, fetched by one call.
 const BATCH: usize = 8;
 
-/// One peer's two eventfds, of one of its lives. The peer does not wake this participant any more
-/// when the last copy is dropped.
+/// One peer's two eventfds, of one of its lives, or another file. It does not wake this participant
+/// any more when the last copy is dropped.
 #[derive(Debug)]
 pub struct Doorbell {
     registry: Weak<Registry>,
-    key: DoorbellKey,
-    ring: OwnedFd,
+    /// Of a peer with eventfds: which it is, and what rings it.
+    peer: Option<(DoorbellKey, OwnedFd)>,
     rung: OwnedFd,
 }
 
@@ -95,7 +96,13 @@ pub(crate) struct Line {
 impl Doorbell {
     /// Rings the peer. An eventfd whose counter is full holds rings enough.
     pub fn ring(&self) {
-        let _ = rustix::io::write(&self.ring, &1_u64.to_ne_bytes());
+        if let Some((_, ring)) = &self.peer {
+            let _ = rustix::io::write(ring, &1_u64.to_ne_bytes());
+        }
+    }
+
+    fn key(&self) -> Option<DoorbellKey> {
+        self.peer.as_ref().map(|(key, _)| *key)
     }
 }
 
@@ -138,7 +145,9 @@ impl Doorbells {
     #[must_use]
     pub fn get(&self, key: DoorbellKey) -> Option<Arc<Doorbell>> {
         let known = self.registry.lock().known();
-        known.into_iter().find(|doorbell| doorbell.key == key)
+        known
+            .into_iter()
+            .find(|doorbell| doorbell.key() == Some(key))
     }
 
     /// The doorbell of the peer that shares a region, if this participant has it.
@@ -146,7 +155,7 @@ impl Doorbells {
     pub fn of_region(&self, region: RegionIndex) -> Option<Arc<Doorbell>> {
         let known = self.registry.lock().known();
         let mut newest_first = known.into_iter().rev();
-        newest_first.find(|doorbell| doorbell.key.region == region)
+        newest_first.find(|doorbell| doorbell.key().is_some_and(|key| key.region == region))
     }
 
     /// Adds the doorbell of a peer: `ring` wakes it, and it adds to `rung`. One that is there
@@ -159,17 +168,33 @@ impl Doorbells {
         key: DoorbellKey,
         (ring, rung): (OwnedFd, OwnedFd),
     ) -> io::Result<Arc<Doorbell>> {
-        let mut state = self.registry.lock();
+        let state = self.registry.lock();
         let known = state.known();
-        if let Some(known) = known.iter().find(|known| known.key == key).cloned() {
+        if let Some(known) = known.iter().find(|known| known.key() == Some(key)).cloned() {
             // Before the others, of which these may be the last copies.
             drop(state);
             return Ok(known);
         }
+        self.add_to(state, Some((key, ring)), rung)
+    }
+
+    /// Adds a file: waits for peers of other hops end when it becomes readable once more.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait for it.
+    pub fn add_file(&self, file: OwnedFd) -> io::Result<Arc<Doorbell>> {
+        self.add_to(self.registry.lock(), None, file)
+    }
+
+    fn add_to(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        peer: Option<(DoorbellKey, OwnedFd)>,
+        rung: OwnedFd,
+    ) -> io::Result<Arc<Doorbell>> {
         let doorbell = Arc::new(Doorbell {
             registry: Arc::downgrade(&self.registry),
-            key,
-            ring,
+            peer,
             rung,
         });
         // Counted first: when it is dropped, also on an error, it is taken off again.

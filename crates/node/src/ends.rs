@@ -72,7 +72,7 @@ pub fn ends(pool: &Pool) -> Vec<ChannelEnds> {
 ///
 /// Read it before the look: what changes meanwhile changes it again. Each opening and closing of a
 /// port, also of a host's, rings the bells of all participants that stand for hosts behind the
-/// change; so do recoveries.
+/// change; so do recoveries, and cores that come and go.
 #[must_use]
 pub fn epoch(pool: &Pool) -> u32 {
     // Each only rises, by one, also when its record becomes another channel's.
@@ -112,9 +112,15 @@ fn end_of_core(channel: &ChannelInfo) -> Option<End> {
     })
 }
 
+/// The agents of other hosts.
+pub(crate) fn host_agents(control: &Control<Mapped>) -> impl Iterator<Item = MemberIndex> {
+    let hosts = control.tables().hosts();
+    hosts.filter_map(|(member, kind)| (kind == MemberKind::HostAgent).then_some(member))
+}
+
 /// Wakes whoever acts for another host: a port has opened or closed.
 pub(crate) fn ring_hosts(control: &Control<Mapped>) {
-    for host in control.tables().hosts() {
+    for (host, _) in control.tables().hosts() {
         crate::wait::ring(control, host);
     }
 }

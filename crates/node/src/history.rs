@@ -47,16 +47,19 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn new(shared: &Participant, wanted: u32) -> Self {
-        let wanted = wanted as usize;
-        let kept = (wanted > 0).then(|| Arc::new(Kept::default()));
-        if let Some(kept) = &kept {
-            let reserve = Arc::downgrade(kept);
+        let mut history = Self::default();
+        history.extend(shared, wanted);
+        history
+    }
+
+    /// Keeps as many as this from now on, if that is more than before.
+    pub(crate) fn extend(&mut self, shared: &Participant, wanted: u32) {
+        self.wanted = self.wanted.max(wanted as usize);
+        if self.wanted > 0 && self.kept.is_none() {
+            let kept = Arc::new(Kept::default());
+            let reserve = Arc::downgrade(&kept);
             shared.reserves().add(reserve);
-        }
-        Self {
-            wanted,
-            next: None,
-            kept,
+            self.kept = Some(kept);
         }
     }
 
@@ -99,6 +102,10 @@ impl History {
 }
 
 impl FirstMessages for History {
+    fn is_there(&self) -> bool {
+        self.keeps()
+    }
+
     /// Gives a new subscriber what it wants of it, oldest first: the newest, as many as it may
     /// occupy.
     fn give(

@@ -11,8 +11,8 @@ use std::time::Duration;
 use hythe_abi::{Descriptor, RegionIndex};
 use hythe_memory::{Access, Mapped};
 use hythe_pool::{
-    ChannelInfo, ChannelKind, ChannelType, Control, CoreRegionPlan, Identity, LedgerSlot, Member,
-    MemberIndex, MemberKind, Regions,
+    ChannelIndex, ChannelInfo, ChannelKind, ChannelType, Control, CoreRegionPlan, Identity,
+    LedgerSlot, Member, MemberIndex, MemberKind, Regions, Taken,
 };
 
 use crate::buffer::{Lease, Reference, Sample};
@@ -29,6 +29,7 @@ use crate::{
 
 pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
 pub use crate::ends::{ChannelEnds, End, ends, epoch};
+pub use crate::host_agent::HostAgent;
 pub use crate::participant::Participant;
 pub use crate::pool::files::{PoolFiles, PoolStamp};
 pub use crate::sleep_word_guard::SleepWordGuard;
@@ -65,6 +66,27 @@ pub fn join_host(
 /// Wakes a participant if it sleeps. Call after making work for it visible.
 pub fn wake(pool: &Pool, member: MemberIndex) {
     ring(pool.control(), member);
+}
+
+/// Has all ports of a channel look anew for their other ends, and wakes `member` for it: its target
+/// or source there has come, or has gone.
+pub fn announce_change(pool: &Pool, channel: ChannelIndex, member: MemberIndex) {
+    pool.control().tables().note_ports_changed(channel);
+    ring(pool.control(), member);
+}
+
+/// What a source gives for a sample: the port that polls it owns the reference from then on.
+#[must_use]
+pub fn taken(sample: Sample) -> Taken {
+    sample.into_taken()
+}
+
+/// Leases a slot for what comes from outside, in the first region, without waiting.
+///
+/// # Errors
+/// [`hythe_pool::PoolError::PoolFull`], [`hythe_pool::PoolError::TooLarge`].
+pub fn lease(participant: &Arc<Participant>, bytes: usize) -> Result<Lease, NodeError> {
+    leasing::lease_in(participant, RegionIndex(0), bytes)
 }
 
 /// Takes a record for a core, or for a port of an endpoint of one, which runs as this process. The
@@ -129,6 +151,15 @@ pub fn origins(subscriber: &Subscriber) -> impl Iterator<Item = Origin> {
     subscriber.origins()
 }
 
+/// Closes the port of a subscriber, which is of no more use then, and releases what waits: how many
+/// messages. A publisher that sends meanwhile finds the port closed, or its message is among them.
+///
+/// # Errors
+/// As [`Subscriber::try_take`].
+pub fn close(subscriber: &mut Subscriber) -> Result<u64, NodeError> {
+    subscriber.close()
+}
+
 /// Tells the subscribers to which a publisher is connected that so many messages are missing before
 /// the next one: each counts them as dropped, in their place among the messages. In a queue that
 /// evicts the oldest they may move up to the next message. Cores are not told. For 0 nobody is
@@ -138,6 +169,15 @@ pub fn origins(subscriber: &Subscriber) -> impl Iterator<Item = Origin> {
 /// [`NodeError::ForkedCopy`], [`NodeError::PoolLost`].
 pub fn note_missed(publisher: &mut Publisher, messages: u32) -> Result<(), NodeError> {
     publisher.note_missed(messages)
+}
+
+/// From now on a publisher keeps as many samples for later subscribers as this, if that is more
+/// than [before](crate::PublisherOptions::history).
+///
+/// # Errors
+/// [`NodeError::HistoryTooLong`], [`NodeError::ForkedCopy`].
+pub fn extend_history(publisher: &mut Publisher, samples: u32) -> Result<(), NodeError> {
+    publisher.extend_history(samples)
 }
 
 /// As [`Client::request`], without waiting: the lease comes back where no server takes it now, or

@@ -50,6 +50,8 @@ mod history;
 mod holders;
 #[doc(hidden)]
 pub mod hop;
+mod host_agent;
+mod host_question;
 mod joining;
 mod leasing;
 mod lost;

@@ -136,7 +136,9 @@ impl Node {
             .map(|region| region.index)
     }
 
-    /// Opens a publisher on a channel, which is made if there is none.
+    /// Opens a publisher on a channel, which is made if there is none. Where the agent of other
+    /// hosts takes part in the pool, its answer which of them want the channel is waited for: well
+    /// below a millisecond, and 1 s at most if it stands still.
     ///
     /// # Errors
     /// Another type, a full table, a history that is too long, a core endpoint that somebody else

@@ -157,7 +157,14 @@ impl Participant {
         self.kind == MemberKind::Host
     }
 
-    pub(crate) const fn session(&self) -> u32 {
+    /// Does it act for other hosts?
+    pub(crate) const fn is_for_hosts(&self) -> bool {
+        matches!(self.kind, MemberKind::Host | MemberKind::HostAgent)
+    }
+
+    /// Changes with each participant of the same number.
+    #[must_use]
+    pub const fn session(&self) -> u32 {
         self.session
     }
 

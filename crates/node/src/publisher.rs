@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
-use hythe_pool::{ChannelType, PortKind, PortPolicy, PortStatistics};
+use hythe_pool::{ChannelType, PortIndex, PortKind, PortPolicy, PortStatistics};
 
 use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
 use crate::delivery::{Published, boxed, deliver};
 use crate::history::{self, History};
+use crate::host_question::wait_for_answer;
 use crate::leasing::{LeaseWait, SEND_TIMEOUT, lease_or, lease_when_free};
 use crate::participant::Participant;
 use crate::port::{Opener, Port, PortPlan};
 use crate::quota::Quota;
-use crate::transport::{Message, StoredTarget, TargetState, take_superseded};
+use crate::transport::{Message, StoredTarget, TargetState, leads_to, take_superseded};
 use crate::unconnected::UnconnectedSubscribers;
 
 /// How often a channel may change while a publisher looks at it: beyond that, others keep it from
@@ -89,6 +90,8 @@ pub struct Publisher {
     history: History,
     unconnected: UnconnectedSubscribers,
     quota: Quota,
+    /// Of targets that have closed: where else messages for them go, and how many are missing.
+    missing: Vec<(PortIndex, u32)>,
 }
 
 impl Publisher {
@@ -117,7 +120,9 @@ impl Publisher {
             history: History::new(shared, options.history),
             unconnected: UnconnectedSubscribers::default(),
             quota: Quota::default(),
+            missing: Vec::new(),
         };
+        wait_for_answer(&publisher.port.shared);
         publisher.connect(true)?;
         Ok(publisher)
     }
@@ -326,6 +331,14 @@ impl Publisher {
         self.shared().pool().unless_lost(finished)
     }
 
+    /// Keeps as many samples as this from now on, if that is more than before.
+    pub(crate) fn extend_history(&mut self, samples: u32) -> Result<(), NodeError> {
+        history::check(samples)?;
+        self.shared().check_original()?;
+        self.history.extend(&self.port.shared, samples);
+        Ok(())
+    }
+
     /// The counters of this port.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
@@ -460,11 +473,18 @@ impl Publisher {
                 true
             }
         };
-        for target in self.targets.extract_if(.., closed) {
+        let mut lost = 0;
+        for mut target in self.targets.extract_if(.., closed) {
+            if let Some(port) = target.replaces() {
+                let unconfirmed = target.take_unconfirmed();
+                lost += unconfirmed;
+                self.missing.push((port, unconfirmed));
+            }
             outcome = outcome.and(target.disconnect());
         }
-        if broken > 0 {
+        if broken > 0 || lost > 0 {
             self.statistics.violations += broken;
+            self.statistics.dropped += u64::from(lost);
             let control = self.shared().pool().control();
             control
                 .tables()
@@ -480,6 +500,17 @@ impl Publisher {
         let superseded = take_superseded(control, &mut self.targets);
         let left = superseded.into_iter().map(StoredTarget::disconnect);
         left.fold(Ok(()), Result::and)
+    }
+
+    /// Tells those that are sent to in the place of others what did not reach these.
+    fn tell_missing(&mut self) {
+        for (port, messages) in std::mem::take(&mut self.missing) {
+            let mut successors = self.targets.iter_mut();
+            let successor = successors.find(|target| leads_to(target, port));
+            if let Some(target) = successor.filter(|_| messages > 0) {
+                target.note_missed(messages);
+            }
+        }
     }
 
     /// Has the channel changed since the last [`refresh`](Self::refresh)? Or has this process been
@@ -508,6 +539,7 @@ impl Publisher {
             self.disconnect_closed()?;
             self.connect(false)?;
             self.disconnect_superseded()?;
+            self.tell_missing();
             self.epoch = Some(epoch);
             hythe_memory::full_barrier();
         }

@@ -87,7 +87,7 @@ impl SpinGate {
                 // Not known; and what runs on a core does not run on ours.
                 (MemberKind::MessageStore, _) => 0,
                 (MemberKind::CoreEndpoint, _) | (_, 0) => ANY_CPU,
-                (MemberKind::Process | MemberKind::Host, cpus) => cpus,
+                (MemberKind::Process | MemberKind::Host | MemberKind::HostAgent, cpus) => cpus,
             },
         );
         let peers = peers.fold(0, |all, cpus| all | cpus);

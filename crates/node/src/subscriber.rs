@@ -240,6 +240,17 @@ impl Subscriber {
         self.sleeps
     }
 
+    /// Closes the port, and releases what waits: how many messages. A publisher that sends
+    /// meanwhile finds the port closed, or its message is among them.
+    pub(crate) fn close(&mut self) -> Result<u64, NodeError> {
+        self.port.begin_closing();
+        let mut released = 0;
+        while self.try_take()?.is_some() {
+            released += 1;
+        }
+        Ok(released)
+    }
+
     /// Who sends to it, as far as it has been looked at.
     pub(crate) fn origins(&self) -> impl Iterator<Item = Origin> {
         self.sources.iter().map(Source::origin)

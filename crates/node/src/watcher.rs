@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hythe_pool::{MemberIndex, MemberInfo, MemberStatus, Recoverer};
+use hythe_pool::{MemberIndex, MemberInfo, MemberKind, MemberStatus, Recoverer};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::clock::{self, CoarseTime};
@@ -27,6 +27,8 @@ use crate::wait;
 
 /// How often a watcher looks for new peers.
 const LOOK: Duration = Duration::from_millis(50);
+/// That of an agent of hosts, which holds nothing.
+const AGENT_LOOK: Duration = Duration::from_millis(250);
 /// How many naps lie between two counts of the slots in use.
 const NAPS_BETWEEN_COUNTS: u32 = 4;
 
@@ -98,6 +100,7 @@ struct Watch {
     me: MemberIndex,
     recoverer: Recoverer,
     keeps: Keeps,
+    look: Duration,
     /// Some peer has nothing to be watched by: look again soon.
     is_unsure: bool,
     /// That waiting is refused was reported.
@@ -107,11 +110,16 @@ struct Watch {
 
 impl Watch {
     fn new(pool: Pool, me: MemberIndex, recoverer: Recoverer, keeps: Keeps) -> Self {
+        let look = match pool.control().tables().member_kind(me) {
+            Some(MemberKind::HostAgent) => AGENT_LOOK,
+            _ => LOOK,
+        };
         Self {
             pool,
             me,
             recoverer,
             keeps,
+            look,
             is_unsure: false,
             is_refusal_reported: false,
             naps: 0,
@@ -233,7 +241,7 @@ impl Watch {
             waited_for.extend(watched.iter().flat_map(Watched::poll_fds));
             let Keeps { spin_gate, .. } = &self.keeps;
             spin_gate.refresh(self.pool.control(), self.me);
-            let polled = hythe_sys::wait::poll_or_sleep(&mut waited_for, LOOK);
+            let polled = hythe_sys::wait::poll_or_sleep(&mut waited_for, self.look);
             self.keeps.time.read_clock();
             // Acquire pairs with the release in `drop`.
             if stop.is_asked.load(Ordering::Acquire) || !waited_for[0].revents().is_empty() {
@@ -277,10 +285,11 @@ impl Watch {
             return;
         }
         let control = self.pool.control();
-        let first = control
-            .tables()
-            .members()
-            .find(|member| member.status == MemberStatus::Alive && member.kind.is_process());
+        let counts = |member: &MemberInfo| {
+            let is_alive = member.status == MemberStatus::Alive;
+            is_alive && member.kind.is_process() && member.kind != MemberKind::HostAgent
+        };
+        let first = control.tables().members().find(counts);
         if first.is_some_and(|first| first.index == self.me) {
             control.note_slots(self.pool.regions());
         }
@@ -298,7 +307,7 @@ mod tests {
     use super::*;
     use crate::PoolOptions;
     use crate::pool::liveness_socket::LivenessSocket;
-    use hythe_pool::{Identity, Member, MemberKind};
+    use hythe_pool::{Identity, Member};
 
     /// A participant as if of another container, with the socket that proves its life.
     fn foreigner(pool: &Pool) -> (Member, LivenessSocket) {

@@ -5,9 +5,10 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hythe_node::hop::{self, HopPool as _, join_host};
+use hythe_node::hop::{self, HopPool as _, HostAgent, join_host};
 use hythe_node::{
     ClientOptions, EventId, MemberInfo, MemberKind, Node, NodeError, Pool, PortPolicy,
     PublisherOptions, ServerLoss, ServerOptions, Subscriber, SubscriberOptions,
@@ -282,4 +283,72 @@ fn a_request_that_no_server_takes_now_gives_its_buffer_back() {
     assert!(third.is_ok());
     assert_eq!(client.statistics().messages, 3);
     assert_eq!(client.statistics().dropped, 0);
+}
+
+/// Stands for the agent: answers behind opening a port for a host, until told to stop.
+fn answer_until(agent: &HostAgent, host: &Node, stop: &AtomicBool) -> Option<Subscriber> {
+    let mut port = None;
+    while !stop.load(Ordering::Acquire) {
+        let asked = agent.asked();
+        if port.is_none() && !hop::ends(host.pool()).is_empty() {
+            let opened = host.subscriber("camera", &SubscriberOptions::default());
+            port = Some(opened.expect("opens"));
+        }
+        agent.answer(asked);
+        let is_due = || agent.asked() != asked || stop.load(Ordering::Acquire);
+        agent.wait(BOUND, is_due).expect("sound");
+    }
+    port
+}
+
+#[test]
+fn a_publisher_that_has_opened_knows_what_the_agent_of_hosts_knows() {
+    let root = Root::new();
+    let pool = root.pool();
+    let agent = HostAgent::join(&pool).expect("joins");
+    let [host, _] = hosts(&pool);
+    let local = Node::join(&pool, "local").expect("joins");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let answering = scope.spawn(|| answer_until(&agent, &host, &stop));
+        let options = PublisherOptions::default();
+        let mut publisher = local.publisher("camera", &options).expect("opens");
+        let sent = publisher.publish(local.lease(8).expect("free"), 8);
+        assert_eq!(sent.expect("sent").delivered, 1);
+        stop.store(true, Ordering::Release);
+        agent.wake();
+        let port = answering.join().expect("answers").expect("opened");
+        assert_eq!(port.channel(), "camera");
+    });
+    // Hosts are not held up by their own agent, and nobody by one that has stopped.
+    let asked = agent.asked();
+    drop(host.publisher("other", &PublisherOptions::default()));
+    assert_eq!(agent.asked(), asked);
+    agent.answer_always();
+    for _ in 0..1000 {
+        drop(
+            local
+                .publisher("other", &PublisherOptions::default())
+                .expect("opens"),
+        );
+    }
+}
+
+#[test]
+fn an_agent_that_does_not_answer_or_has_left_keeps_no_publisher_from_opening() {
+    let root = Root::new();
+    let pool = root.pool();
+    let agent = HostAgent::join(&pool).expect("joins");
+    let local = Node::join(&pool, "local").expect("joins");
+    let publisher = local.publisher("camera", &PublisherOptions::default());
+    assert_eq!(publisher.expect("opens").channel(), "camera");
+    assert_ne!(agent.asked(), 0);
+    drop(agent);
+    for _ in 0..1000 {
+        drop(
+            local
+                .publisher("camera", &PublisherOptions::default())
+                .expect("opens"),
+        );
+    }
 }

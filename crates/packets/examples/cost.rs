@@ -32,6 +32,7 @@ fn main() {
         unreachable_ns: u64::MAX / 4,
         initial_rtt_ns: 100_000,
         burst_bytes: 1 << 16,
+        buffer_bytes: u32::MAX,
     };
     let mut sender = Sender::new(settings).expect("settings");
     let mut receiver = Receiver::new(settings).expect("settings");

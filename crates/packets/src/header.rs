@@ -7,6 +7,7 @@ use crate::fault::DropReason;
 pub const HEADER_BYTES: usize = 48;
 
 const CHECKSUM_OFFSET: usize = 12;
+const PAYLOAD_BYTES_OFFSET: usize = 26;
 
 /// CRC32C (Castagnoli) of a payload, which may be added in pieces. UDP's own checksum is not
 /// computed on virtual links.
@@ -36,6 +37,17 @@ impl Checksum {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
+}
+
+/// How long the datagram is that begins here, by what its header says; at least a header. For
+/// kernels that join datagrams of one length: where the header lies, what is cut so has wrong
+/// checksums.
+#[must_use]
+pub fn datagram_bytes(joined: &[u8]) -> usize {
+    let payload_bytes = joined
+        .get(PAYLOAD_BYTES_OFFSET..PAYLOAD_BYTES_OFFSET + 2)
+        .map_or(0, |field| u16::from_le_bytes([field[0], field[1]]));
+    HEADER_BYTES + usize::from(payload_bytes)
 }
 
 /// What a packet is.

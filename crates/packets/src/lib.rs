@@ -59,7 +59,7 @@ mod spans;
 
 pub use acknowledgement::ACKNOWLEDGEMENT_BYTES_MAX;
 pub use fault::{DropReason, Drops, Fault};
-pub use header::{Checksum, HEADER_BYTES};
+pub use header::{Checksum, HEADER_BYTES, datagram_bytes};
 pub use receiver::{Arrival, Content, Message, Place, Receiver};
 pub use sender::{Acknowledged, Sender, State, Transmit};
 pub use settings::{

@@ -5,12 +5,14 @@ use crate::fault::{DropReason, Drops, Fault};
 use crate::header::{Address, Checksum, HEADER_BYTES, Header, Kind};
 use crate::numbers::Numbers;
 use crate::round_trip::ACKNOWLEDGEMENT_DELAY_NS;
-use crate::settings::{MESSAGES_MAX, SPANS_MAX, Settings, Window};
+use crate::settings::{self, MESSAGES_MAX, SPANS_MAX, Settings, Window};
 use crate::spans::{Span, Spans};
 use std::ops::Range;
 
-/// Packets after which an acknowledgement is due at once (RFC 9000, section 13.2.2).
-const PACKETS_UNANSWERED_MAX: u32 = 2;
+/// An acknowledgement is due at once after packets of as many bytes as so many of the largest (RFC
+/// 9000, section 13.2.2, and as TCP reckons: RFC 9293, section 3.8.6.3), or after so many packets.
+const LARGEST_UNANSWERED_MAX: u64 = 2;
+const PACKETS_UNANSWERED_MAX: u32 = 16;
 /// Numbers of packets: a flow of 100 million a second ends after a thousand years.
 const NUMBER_MAX: u64 = 1 << 62;
 
@@ -101,6 +103,7 @@ pub struct Receiver {
     credit_bytes: u64,
     /// Packets, and accepted messages and bytes, since the last acknowledgement.
     unanswered: u32,
+    unanswered_bytes: u64,
     acknowledged_accepted: u64,
     acknowledged_bytes: u64,
     /// When the next acknowledgement is due.
@@ -169,6 +172,7 @@ impl Receiver {
             credit_messages: u64::from(settings.window.messages),
             credit_bytes: u64::from(settings.window.bytes),
             unanswered: 0,
+            unanswered_bytes: 0,
             acknowledged_accepted: 0,
             acknowledged_bytes: 0,
             due_ns: None,
@@ -327,6 +331,7 @@ impl Receiver {
         let bytes = acknowledgement::write(&self.address, &acknowledgement, ranges, bytes_max, out);
         self.answerable_bytes -= bytes as u64;
         self.unanswered = 0;
+        self.unanswered_bytes = 0;
         self.acknowledged_accepted = self.accepted;
         self.acknowledged_bytes = self.accepted_bytes;
         Some(bytes)
@@ -482,10 +487,14 @@ impl Receiver {
         if header.number >= expected {
             self.largest_came_ns = now_ns;
         }
-        self.answerable_bytes += HEADER_BYTES as u64 + u64::from(header.bytes);
+        let datagram_bytes = HEADER_BYTES as u64 + u64::from(header.bytes);
+        self.answerable_bytes += datagram_bytes;
+        self.unanswered_bytes += datagram_bytes;
         self.unanswered += 1;
+        let largest = u64::from(settings::datagram_bytes(self.settings.mtu_bytes));
         let is_urgent = header.number != expected
             || header.kind == Kind::Probe
+            || self.unanswered_bytes >= LARGEST_UNANSWERED_MAX * largest
             || self.unanswered >= PACKETS_UNANSWERED_MAX;
         let delay_ns = if is_urgent {
             0

@@ -256,6 +256,12 @@ impl Sender {
         Ok(())
     }
 
+    /// Is there something to send that waits for window, pace or credit?
+    #[must_use]
+    pub fn has_unsent(&self) -> bool {
+        self.fault.is_none() && (self.next_message < self.pushed || self.repeat.first().is_some())
+    }
+
     /// When to call `expire` and `transmit` again, if nothing comes before. None: nothing is
     /// waited for.
     #[must_use]
@@ -384,7 +390,15 @@ impl Sender {
         }
         self.is_limited = false;
         let window = self.congestion.window();
-        if self.congestion.in_flight() + bytes > window {
+        let in_flight = self.congestion.in_flight();
+        if in_flight + bytes > window {
+            return None;
+        }
+        // Of packets, some may have come already.
+        let packets = self.sent.next() - self.sent.oldest() + 1;
+        let reckoned = in_flight + bytes + packets * settings::BUFFER_OVERHEAD_BYTES;
+        if in_flight > 0 && reckoned > u64::from(self.settings.buffer_bytes) {
+            self.is_limited = true;
             return None;
         }
         let round_trip_ns = self.round_trip.smoothed_ns();

@@ -19,6 +19,10 @@ pub const PACKETS_MAX: u64 = 4_096;
 /// bytes each.
 pub const SPANS_MAX: usize = 2 * MESSAGES_MAX as usize;
 
+/// What the kernel reckons for a datagram that waits beside its bytes, at most: `struct sk_buff`,
+/// `struct skb_shared_info` and what is lost to the sizes of its allocator.
+pub(crate) const BUFFER_OVERHEAD_BYTES: u64 = 896;
+
 /// Headers of IPv6 and UDP. With IPv4, 20 bytes of the MTU stay unused.
 const NETWORK_BYTES: u16 = 40 + 8;
 /// RFC 9002, section 7.2: 10 packets, but not more than 14,720 bytes or 2 packets.
@@ -56,6 +60,9 @@ pub struct Settings {
     /// Bytes that leave at once, at most 65,536. Not less than the initial window is used (RFC
     /// 9002, section 7.7); more, so that segmentation pays, where the path takes it.
     pub burst_bytes: u32,
+    /// What the receiver's socket keeps until it is read, as the kernel reckons it (`SO_RCVBUF`, as
+    /// `getsockopt` says it): more is never in flight. `u32::MAX`: as much as it takes.
+    pub buffer_bytes: u32,
 }
 
 impl Settings {

@@ -20,6 +20,7 @@ fn nothing_is_allocated_after_the_start() {
         unreachable_ns: u64::MAX / 4,
         initial_rtt_ns: 1_000_000,
         burst_bytes: 0,
+        buffer_bytes: u32::MAX,
     };
     let mut sender = Sender::new(settings).expect("settings");
     let mut receiver = Receiver::new(settings).expect("settings");

@@ -73,3 +73,4 @@ pub use tables::core_counters::{CoreCounter, CoreCounters};
 pub use tables::ends::ConnectionEnd;
 pub use tables::members::{Identity, MemberIndex, MemberInfo, MemberKind, MemberStatus};
 pub use tables::ports::{PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics};
+pub use tables::questions::Questions;

@@ -8,6 +8,7 @@ use super::figure::{Figure, Key};
 use super::overlay::{Overlay, Untimed, overlay};
 use super::palette;
 use super::paper;
+use super::reaches;
 use super::style;
 use super::table::{Table, text};
 use crate::error::ReportError;
@@ -116,6 +117,7 @@ impl Page {
             self.warn(EMULATED);
         }
         self.conditions(document);
+        self.reaches(document);
         for figure in figures(document)? {
             self.figure(figure.as_ref(), "h3", false)?;
         }
@@ -233,6 +235,16 @@ impl Page {
             ]);
         }
         self.add(&table.html("Ratios"));
+    }
+
+    fn reaches(&mut self, document: &Document) {
+        for (place, (title, table)) in reaches::tables(document).iter().enumerate() {
+            self.add(&format!("<h3>{}</h3>\n", text(title)));
+            if place == 0 {
+                self.add(&format!("<p class=\"soft\">{}</p>\n", text(&reaches::NOTE)));
+            }
+            self.add(&table.html(title));
+        }
     }
 
     fn paper(&mut self, document: &Document) {

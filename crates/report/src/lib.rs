@@ -3,7 +3,8 @@
 //! `hythe report` calls [`page`]. `document` reads and checks results. `overlay` draws the
 //! latencies of all documents in one chart for each metric; `drawn` lists the other charts of a
 //! document, each a `figure`: `plot` draws lines, `bars` bars, `distribution` percentiles. `axis`
-//! scales them, `paper` has what a paper measured; `chart` draws the frame, `palette` has the
+//! scales them, `paper` has what a paper measured, `reaches` the tables of the
+//! host hop; `chart` draws the frame, `palette` has the
 //! colours, `table` the numbers beside a chart. `html` writes the page. It needs no scripts and
 //! loads nothing.
 //!
@@ -22,6 +23,7 @@ mod overlay;
 mod palette;
 mod paper;
 mod plot;
+mod reaches;
 mod style;
 mod table;
 mod units;

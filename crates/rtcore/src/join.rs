@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
-use hythe_node::hop::HopNode as _;
+use hythe_node::hop::{HopNode as _, Transport};
 use hythe_node::{Node, NodeError, Pool, hop};
 
 use crate::LinkTimeouts;
 use crate::link::CoreLinks;
 
-/// Joins a pool under a name, as a node whose ports reach cores, too. The facade's nodes do.
+/// What makes a node's ports reach cores, for a node that knows other hops, too.
+#[must_use]
+pub fn transport(timeouts: LinkTimeouts) -> Arc<dyn Transport> {
+    Arc::new(CoreLinks::new(timeouts))
+}
+
+/// Joins a pool under a name, as a node whose ports reach cores, too.
 ///
 /// # Errors
 /// As [`Node::join`].
@@ -21,7 +27,7 @@ pub fn join(pool: &Pool, name: &str) -> Result<Node, NodeError> {
 /// # Errors
 /// As [`Node::join`].
 pub fn join_with(pool: &Pool, name: &str, timeouts: LinkTimeouts) -> Result<Node, NodeError> {
-    hop::join(pool, name, &[Arc::new(CoreLinks::new(timeouts))])
+    hop::join(pool, name, &[transport(timeouts)])
 }
 
 /// Joins a pool for another host, as participant `host NAME`, whose ports reach cores, too.
@@ -29,11 +35,7 @@ pub fn join_with(pool: &Pool, name: &str, timeouts: LinkTimeouts) -> Result<Node
 /// # Errors
 /// As [`Node::join`].
 pub fn join_host(pool: &Pool, host: &str) -> Result<Node, NodeError> {
-    hop::join_host(
-        pool,
-        host,
-        &[Arc::new(CoreLinks::new(LinkTimeouts::default()))],
-    )
+    hop::join_host(pool, host, &[transport(LinkTimeouts::default())])
 }
 
 /// As [`join`], but each ring passes through the agent of its core, as on boards whose doorbell is

@@ -59,7 +59,7 @@ pub use hythe_abi::link::CoreState as LinkState;
 pub use hythe_pool::CoreCounters;
 pub use join::{join, join_with};
 #[doc(hidden)]
-pub use join::{join_host, join_without_doorbells};
+pub use join::{join_host, join_without_doorbells, transport};
 #[doc(hidden)]
 pub use link::call_at_each_store;
 pub use link::{

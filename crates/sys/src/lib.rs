@@ -6,6 +6,7 @@
 //! - the node: [`fork`], [`identity`], [`peer`], [`control_group`] (files of the kernel);
 //! - threads that wait: [`wait`];
 //! - the media hop: [`packet`], [`socket_option`], [`error_queue`], [`udp_receive`];
+//! - flows between hosts: [`udp_receive`], [`udp_send`], [`socket_option`], [`peer`], [`wait`];
 //! - the storage hop: [`control_group`], [`fanotify`], [`file_pages`], [`io_priority`],
 //!   [`namespaces`], [`read_ahead`], [`residency`];
 //! - the doctor and the latency of this machine: [`probe`], [`scheduling`];
@@ -38,4 +39,5 @@ pub mod socket_option;
 pub mod spawn;
 pub mod system_v;
 pub mod udp_receive;
+pub mod udp_send;
 pub mod wait;

@@ -6,6 +6,7 @@
 mod news;
 mod rights;
 mod start;
+mod tcp_again;
 
 use std::io;
 use std::io::ErrorKind::{ConnectionRefused, NotFound};
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer, ask};
-use hythe_cluster::{Agent, AgentOptions};
+use hythe_cluster::{Agent, AgentOptions, Calls, HostName, Status};
 use hythe_node::{Pool, PoolOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -25,6 +26,7 @@ pub use self::start::start;
 use crate::HostdError;
 use crate::directory::ZenohDirectory;
 use crate::hosts_directory::{DirectoryLock, HostsDirectory};
+use crate::open_channels::{self, OPEN_ADDRESS, OpenAddresses, OpenChannels};
 use crate::realm::{Identity, LiveRealm, RealmDocument, file};
 use crate::tls::TlsCarrier;
 use crate::zenoh_session::{self, Role, Settings, ZenohSession};
@@ -37,6 +39,8 @@ const LOCK: &str = "agent.lock";
 const LEASE: Duration = Duration::from_secs(2);
 /// How often the agent looks whether a signal asked it to stop.
 const LOOK: Duration = Duration::from_millis(50);
+/// Hosts that are dialled at once for something else than their channels.
+const AT_ONCE: usize = 16;
 /// Between two readings of the hosts directory.
 const RELOAD: Duration = Duration::from_secs(1);
 
@@ -57,6 +61,12 @@ pub struct RunOptions {
     pub lease: Option<Duration>,
     /// The pool whose channels reach other hosts.
     pub pool: String,
+    /// Interfaces whose links are trusted: tasks send there themselves, unencrypted.
+    pub trusted: Vec<String>,
+    /// Where programs outside the realm connect; `None`: [`OPEN_ADDRESS`].
+    pub open_listen: Option<SocketAddr>,
+    /// Their routers or peers that this host connects to, `HOST:PORT`.
+    pub open_peers: Vec<String>,
 }
 
 /// Runs the agent until it is asked to stop; says `ready` with its address when it can be reached.
@@ -73,35 +83,50 @@ pub fn run(
     let realm = Arc::new(LiveRealm::open(directory)?);
     let carrier = Arc::new(TlsCarrier::start(Arc::clone(&realm), options.listen)?);
     let address = carrier.address();
-    let hosts = discovery(&realm, options, address)?;
+    let lease = options.lease.unwrap_or(LEASE);
+    let session = session(&realm, options)?;
+    carrier.tunnel_over(Arc::clone(&session))?;
+    let name = realm.identity().name().clone();
+    let hosts = ZenohDirectory::declare(session, name, address, lease);
+    let hosts = Arc::new(hosts.map_err(discovery_error)?);
     let identity = realm.identity();
+    hosts.set_listed(identity.document().names());
     let pool = Pool::open_or_create(&PoolOptions::new(&options.pool));
     let pool = pool.map_err(|error| HostdError::Agent(error.to_string()))?;
+    let open = open_channels(&realm, &pool, options)?;
     let engine = AgentOptions::new(identity.name().clone(), pool)
         .join(hythe_rtcore::join_host)
         .rights(rights::effective(realm.directory(), &identity)?)
-        .lease(options.lease.unwrap_or(LEASE));
-    let agent = Agent::start(engine, carrier.clone(), Arc::new(hosts));
+        .lease(lease)
+        .trusted(options.trusted.clone());
+    let agent = Agent::start(engine, carrier.clone(), hosts.clone());
     let agent = agent.map_err(|error| HostdError::Agent(error.to_string()))?;
     let listener = listen(realm.directory())?;
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(host = %identity.name(), %address, version, "the agent runs");
     ready(address);
     let served = Served {
         realm: &realm,
         carrier: &carrier,
+        directory: &hosts,
         agent: &agent,
+        open: &open,
         listener: &listener,
         stop: &stop,
     };
     let told = std::thread::scope(|scope| {
         scope.spawn(|| news::spread(&served));
+        scope.spawn(|| tcp_again::watch(&served));
         let told = serve(&served);
         stop.store(true, Ordering::Relaxed);
         told
     });
     // In the end: where there is no socket, there is no agent any more.
+    drop(open);
     drop(agent);
     drop(carrier);
     realm.directory().remove(SOCKET_NAME)?;
+    tracing::info!("the agent has stopped");
     told
 }
 
@@ -124,7 +149,9 @@ pub fn tell(directory: &HostsDirectory) -> Result<(), HostdError> {
 struct Served<'a> {
     realm: &'a LiveRealm,
     carrier: &'a TlsCarrier,
+    directory: &'a ZenohDirectory,
     agent: &'a Agent,
+    open: &'a OpenChannels,
     listener: &'a UnixListener,
     stop: &'a AtomicBool,
 }
@@ -133,12 +160,20 @@ struct Served<'a> {
 fn serve(served: &Served<'_>) -> Result<(), HostdError> {
     let failed = |error: io::Error| HostdError::Agent(format!("its socket failed: {error}"));
     let mut reloaded = Instant::now();
+    let mut trouble = None;
     while !served.stop.load(Ordering::Relaxed) {
         wait_for_request(served.listener).map_err(failed)?;
         answer(served.listener, |request| served.obey(&request)).map_err(failed)?;
         if reloaded.elapsed() >= RELOAD {
-            // A list that is being written is read the next time.
-            let _ = served.reload();
+            // What counted before goes on; a list that is being written is read the next time.
+            let error = served.reload().err().map(|error| error.to_string());
+            if let Some(error) = error.as_ref().filter(|_| error != trouble) {
+                tracing::warn!(
+                    error,
+                    "what is written anew in the hosts directory does not count"
+                );
+            }
+            trouble = error;
             reloaded = Instant::now();
         }
     }
@@ -156,10 +191,41 @@ fn wait_for_request(listener: &UnixListener) -> io::Result<()> {
 }
 
 impl Served<'_> {
+    /// Does something with each of these hosts, and the addresses at which they were seen, that
+    /// takes its time. False: it did not work with all.
+    fn for_each(
+        &self,
+        wanted: &[HostName],
+        act: impl Fn(&HostName, &[SocketAddr]) -> bool + Sync,
+    ) -> bool {
+        let hosts = self.agent.status().hosts.into_iter();
+        let hosts = hosts.filter(|host| wanted.contains(&host.host));
+        let hosts: Vec<(HostName, Vec<SocketAddr>)> = hosts
+            .map(|host| {
+                let addresses = host.addresses.iter();
+                (host.host, addresses.flat_map(|one| one.parse()).collect())
+            })
+            .collect();
+        let act = &act;
+        let mut is_done = true;
+        for some in hosts.chunks(AT_ONCE) {
+            std::thread::scope(|scope| {
+                let acting: Vec<_> = some
+                    .iter()
+                    .map(|(host, addresses)| scope.spawn(move || act(host, addresses)))
+                    .collect();
+                for thread in acting {
+                    is_done &= thread.join().unwrap_or(false);
+                }
+            });
+        }
+        is_done
+    }
+
     fn obey(&self, request: &Request) -> Reply {
         match request {
             Request::Status => Reply::Status {
-                status: Box::new(self.agent.status()),
+                status: Box::new(self.status()),
             },
             Request::Stop => {
                 self.stop.store(true, Ordering::Relaxed);
@@ -177,6 +243,24 @@ impl Served<'_> {
         }
     }
 
+    fn status(&self) -> Status {
+        let counts = self.carrier.counts();
+        Status {
+            calls: Calls {
+                accepted: counts.accepted,
+                not_hythe: counts.not_hythe,
+                not_trusted: counts.not_trusted,
+                revoked: counts.revoked,
+                other_version: counts.other_version,
+                too_slow: counts.too_slow,
+                crowded_out: counts.crowded_out,
+            },
+            directory: self.directory.status(),
+            open: self.open.status(),
+            ..self.agent.status()
+        }
+    }
+
     /// Goes by the hosts directory as it is now: who is revoked, who may do what.
     fn reload(&self) -> Result<(), HostdError> {
         self.realm.reload()?;
@@ -187,8 +271,10 @@ impl Served<'_> {
     fn apply(&self) -> Result<(), HostdError> {
         self.carrier.refresh()?;
         let identity = self.realm.identity();
+        self.directory.set_listed(identity.document().names());
         let rights = rights::effective(self.realm.directory(), &identity)?;
         self.agent.set_rights(rights);
+        self.open.set(&open_channels::read(self.realm.directory())?);
         Ok(())
     }
 }
@@ -213,19 +299,16 @@ fn lock(directory: &HostsDirectory) -> Result<DirectoryLock, HostdError> {
     })
 }
 
-/// Declares this host, and finds the others: those of the realm's list where they are said to be,
-/// others by multicast and through routers.
-fn discovery(
-    realm: &LiveRealm,
-    options: &RunOptions,
-    carrier: SocketAddr,
-) -> Result<ZenohDirectory, HostdError> {
+/// By which this host finds the others, those of the realm's list where they are said to be and
+/// others by multicast and through routers; tunnels go there, too.
+fn session(realm: &LiveRealm, options: &RunOptions) -> Result<Arc<ZenohSession>, HostdError> {
     let identity = realm.identity();
     let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, DISCOVERY_PORT));
     let known = discovery_peers(identity.document(), &identity);
     let path = |name| realm.directory().path_of(name);
     let lease = options.lease.unwrap_or(LEASE);
     let settings = Settings {
+        host: identity.name().clone(),
         identity: zenoh_session::Identity {
             authority: path(file::AUTHORITY_CERTIFICATE),
             certificate: path(file::CERTIFICATE),
@@ -239,12 +322,29 @@ fn discovery(
         scouting: !options.no_scouting,
         peers: known.chain(options.peers.iter().cloned()).collect(),
         lease,
-        denied: Vec::new(),
     };
-    let fail = |error: zenoh_session::SessionError| HostdError::Agent(error.to_string());
-    let session = Arc::new(ZenohSession::open(settings).map_err(fail)?);
-    let name = identity.name().clone();
-    ZenohDirectory::declare(session, name, carrier, lease).map_err(fail)
+    let session = ZenohSession::open(settings).map_err(discovery_error)?;
+    Ok(Arc::new(session))
+}
+
+/// What is open to programs outside the realm.
+fn open_channels(
+    realm: &LiveRealm,
+    pool: &Pool,
+    options: &RunOptions,
+) -> Result<OpenChannels, HostdError> {
+    let addresses = OpenAddresses {
+        listen: options.open_listen.unwrap_or(OPEN_ADDRESS),
+        peers: options.open_peers.clone(),
+    };
+    let open = OpenChannels::start(pool.clone(), realm.identity().realm(), addresses);
+    let open = open.map_err(|error| HostdError::Agent(format!("a thread: {error}")))?;
+    open.set(&open_channels::read(realm.directory())?);
+    Ok(open)
+}
+
+fn discovery_error(error: zenoh_session::SessionError) -> HostdError {
+    HostdError::Agent(error.to_string())
 }
 
 /// Where Zenoh of the other hosts listens, as far as the realm's list says where they are.
@@ -253,7 +353,7 @@ fn discovery_peers<'a>(
     own: &'a Identity,
 ) -> impl Iterator<Item = String> + 'a {
     let others = document.hosts.iter();
-    let others = others.filter(|host| host.name != *own.name());
+    let others = others.filter(|host| zenoh_session::dials(own.name(), &host.name));
     others.flat_map(|host| &host.addresses).map(|address| {
         let host = address
             .rsplit_once(':')

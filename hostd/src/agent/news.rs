@@ -5,11 +5,8 @@
 //! hosts are told by a connection on which nothing else is asked. Runs on a thread of its own, and
 //! never waits longer than a lease for a host that does not answer.
 
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-use hythe_cluster::HostName;
 
 use super::{LEASE, Served};
 
@@ -17,8 +14,6 @@ use super::{LEASE, Served};
 const NAP: Duration = Duration::from_millis(200);
 /// How soon a host that could not be told is tried again.
 const RETRY: Duration = Duration::from_secs(1);
-/// Hosts that are told at once.
-const AT_ONCE: usize = 16;
 
 /// Until the agent stops.
 pub(super) fn spread(served: &Served<'_>) {
@@ -29,8 +24,10 @@ pub(super) fn spread(served: &Served<'_>) {
         if newest != number {
             number = newest;
             next_try = Instant::now();
-            // What is wrong with a list is said where it is read: it counts as it did before.
-            let _ = served.apply();
+            // It counts as it did before.
+            if let Err(error) = served.apply() {
+                tracing::warn!(%error, "the newest list of the realm does not count");
+            }
         }
         if Instant::now() >= next_try && !tell(served) {
             next_try = Instant::now() + RETRY;
@@ -44,25 +41,7 @@ fn tell(served: &Served<'_>) -> bool {
     if untold.is_empty() {
         return true;
     }
-    let hosts = served.agent.status().hosts;
-    let untold: Vec<(HostName, Vec<SocketAddr>)> = { hosts.into_iter() }
-        .filter(|host| untold.contains(&host.host))
-        .map(|host| {
-            let addresses = host.addresses.iter();
-            (host.host, addresses.flat_map(|one| one.parse()).collect())
-        })
-        .collect();
-    let mut are_told = true;
-    for some in untold.chunks(AT_ONCE) {
-        std::thread::scope(|scope| {
-            let telling: Vec<_> = some
-                .iter()
-                .map(|(host, to)| scope.spawn(|| served.carrier.tell(host, to, LEASE).is_ok()))
-                .collect();
-            for thread in telling {
-                are_told &= thread.join().unwrap_or(false);
-            }
-        });
-    }
-    are_told
+    served.for_each(&untold, |host, addresses| {
+        served.carrier.tell(host, addresses, LEASE).is_ok()
+    })
 }

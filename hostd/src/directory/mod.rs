@@ -3,17 +3,20 @@
 //! Each agent declares a token with its name and its addresses, and sees those of all others, also
 //! past routers. A token proves nothing: any host of the realm can declare any. It is where
 //! somebody may be reached; who that is, the carrier's connection finds out, and a false token
-//! costs at worst dials that fail, at a bounded number of addresses for each host. That a token
-//! ends is a hint, too. Never dials a host itself.
+//! costs at worst dials that fail, at a bounded number of addresses for each host. Where more are
+//! declared than are kept, the others come in their turn (`sweep`). That a token ends is a hint,
+//! too. Never dials a host itself.
 
 mod known;
+mod sweep;
 mod token;
+mod tokens;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hythe_cluster::{Directory, DirectoryEvent, HostName};
+use hythe_cluster::{Directory, DirectoryEvent, DirectoryStatus, HostName};
 use zenoh::liveliness::LivelinessToken;
 use zenoh::pubsub::Subscriber;
 use zenoh::sample::{Sample, SampleKind};
@@ -21,6 +24,7 @@ use zenoh::{Session, Wait};
 
 use crate::zenoh_session::{SessionError, ZenohSession, addresses};
 use known::Known;
+use sweep::Sweeper;
 
 /// How often this host's addresses are looked at.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -33,19 +37,6 @@ pub struct ZenohDirectory {
     listener: SocketAddr,
     shared: Arc<Shared>,
     declared: Mutex<Declared>,
-}
-
-/// What a status says of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DirectoryStatus {
-    /// Where this host says it can be reached.
-    pub addresses: Vec<SocketAddr>,
-    /// Tokens of others that there was no memory for.
-    pub refused_tokens: u64,
-    /// Why others cannot be seen at present.
-    pub trouble: Option<String>,
-    /// The key of a token by which another agent says that it is this host.
-    pub namesake: Option<String>,
 }
 
 #[derive(Debug)]
@@ -76,6 +67,7 @@ struct Declared {
     /// When tokens that were not seen again after the session was reopened are gone.
     expire_at: Option<Instant>,
     lease: Duration,
+    sweeper: Sweeper,
 }
 
 #[derive(Debug)]
@@ -112,6 +104,7 @@ impl ZenohDirectory {
             check_at,
             expire_at: None,
             lease,
+            sweeper: Sweeper::new(lease),
         };
         Ok(Self {
             session,
@@ -135,6 +128,12 @@ impl ZenohDirectory {
         }
     }
 
+    /// The hosts of the realm's list: false tokens of other names keep none of them out.
+    pub fn set_listed(&self, listed: impl IntoIterator<Item = HostName>) {
+        lock(&self.shared.state).known.set_listed(listed);
+        self.shared.changed.notify_all();
+    }
+
     /// Follows the addresses of this host. Says when to look next.
     fn follow_addresses(&self) -> Instant {
         let mut declared = lock(&self.declared);
@@ -145,6 +144,9 @@ impl ZenohDirectory {
         }
         if now < declared.check_at {
             return declared.check_at;
+        }
+        if let Ok((_generation, zenoh)) = self.session.current() {
+            declared.sweeper.sweep_if_due(&zenoh, &self.shared);
         }
         let addresses = addresses::reachable(self.listener);
         if addresses != declared.addresses || declared.handles.is_none() {
@@ -227,7 +229,7 @@ impl Shared {
             () if key.starts_with(&state.own_name) => {
                 state.namesake = is_there.then(|| key.to_owned());
             }
-            () if is_there => state.known.add(token),
+            () if is_there => state.known.add(&token),
             () => state.known.remove(&token),
         }
         self.changed.notify_all();

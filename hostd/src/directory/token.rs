@@ -24,6 +24,13 @@ pub(super) struct Token {
     pub(super) addresses: Vec<SocketAddr>,
 }
 
+impl Token {
+    /// What tells it from all others.
+    pub(super) fn key(&self) -> (HostName, String) {
+        (self.host.clone(), self.rest.clone())
+    }
+}
+
 /// The key expression of this host's token.
 pub(super) fn key(host: &HostName, session: &str, addresses: &[SocketAddr]) -> String {
     let listed: Vec<String> = addresses

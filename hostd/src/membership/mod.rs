@@ -6,7 +6,6 @@
 mod join;
 mod remote;
 
-use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use hythe_cluster::HostName;
@@ -56,11 +55,39 @@ pub fn init(
     ))
 }
 
+/// Takes hosts in, and starts their agents; says of each what became of it. One that is in the
+/// realm is passed over, where `several` are wanted: what failed may be mended and tried again.
+///
+/// # Errors
+/// Of each host that could not be taken in, or whose agent does not run; the others are.
+pub fn add_all(
+    directory: &HostsDirectory,
+    additions: &[Addition],
+    several: bool,
+    mut say: impl FnMut(String) -> Result<(), HostdError>,
+) -> Result<(), HostdError> {
+    let mut failed = Vec::new();
+    for addition in additions {
+        match add(directory, addition) {
+            Ok(said) => say(said)?,
+            Err(HostdError::NameTaken { name, .. }) if several => {
+                say(format!("host {name} is in the realm already"))?;
+            }
+            Err(error) => failed.push(error),
+        }
+    }
+    match failed.len() {
+        0 => Ok(()),
+        1 => Err(failed.remove(0)),
+        _ => Err(HostdError::Several(failed)),
+    }
+}
+
 /// Takes a host in, and starts its agent.
 ///
 /// # Errors
 /// It cannot be reached, has no `hythe-hostd` or another version, has an identity already; its name
-/// is taken.
+/// is taken: [`HostdError::NotAdded`]. Its agent does not start: [`HostdError::NotStarted`].
 pub fn add(directory: &HostsDirectory, addition: &Addition) -> Result<String, HostdError> {
     let host = bare_host(&addition.target);
     if addition.target.starts_with('-') || host.is_empty() {
@@ -75,10 +102,29 @@ pub fn add(directory: &HostsDirectory, addition: &Addition) -> Result<String, Ho
     };
     Authority::open(directory)?.check_free(&name)?;
     let shell = RemoteShell::to(&addition.target);
+    take_in(directory, addition, &name, &shell).map_err(|reason| HostdError::NotAdded {
+        name: name.clone(),
+        reason: Box::new(reason),
+    })?;
+    let said: String = { shell.ask(&["start"], &[]) }.map_err(|reason| HostdError::NotStarted {
+        name: name.clone(),
+        reason: Box::new(reason),
+        start: shell.typed("start"),
+    })?;
+    Ok(format!("host {name} is in the realm; its agent: {said}"))
+}
+
+/// Signs the key of a host, and puts certificate and list in their place there.
+fn take_in(
+    directory: &HostsDirectory,
+    addition: &Addition,
+    name: &HostName,
+    shell: &RemoteShell<'_>,
+) -> Result<(), HostdError> {
     let joining: Joining = shell.ask(&["join", "--name", name.as_str()], &[])?;
     check_version(&addition.target, &joining.version)?;
     let addresses = match addition.addresses.is_empty() {
-        true => vec![with_port(host)],
+        true => vec![with_port(bare_host(&addition.target))],
         false => addition
             .addresses
             .iter()
@@ -100,14 +146,10 @@ pub fn add(directory: &HostsDirectory, addition: &Addition) -> Result<String, Ho
     let installed: Result<String, HostdError> = shell.ask(&["install"], &bundle.to_bytes()?);
     if let Err(error) = installed {
         // As if it had never been: the name is free again.
-        Authority::open(directory)?.remove(&name)?;
+        Authority::open(directory)?.remove(name)?;
         return Err(error);
     }
-    let said: String = shell.ask(&["start"], &[])?;
-    let mut text = format!("host {name} is in the realm");
-    // Writing to a string does not fail.
-    let _ = write!(text, "; its agent: {said}");
-    Ok(text)
+    Ok(())
 }
 
 /// Puts a host out: its certificate is revoked.

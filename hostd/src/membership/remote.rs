@@ -27,6 +27,11 @@ impl<'a> RemoteShell<'a> {
         }
     }
 
+    /// What a person types to run `hythe-hostd` there with these words.
+    pub(super) fn typed(&self, words: &str) -> String {
+        format!("{} {} {PROGRAM} {words}", self.shell, self.target)
+    }
+
     /// Runs `hythe-hostd` there with these words and this input, and reads the JSON that it prints.
     pub(super) fn ask<T: DeserializeOwned>(
         &self,

@@ -4,6 +4,8 @@
 //! what ends one is its revocation. An authority signs a key that never leaves its host: of a
 //! signing request only the public key is used. Never reads or writes a file.
 
+use std::time::Duration;
+
 use hythe_cluster::HostName;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams,
@@ -11,8 +13,10 @@ use rcgen::{
     Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, SanType, SerialNumber,
     date_time_ymd,
 };
-use rustls::pki_types::CertificateDer;
-use webpki::EndEntityCert;
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::sign::CertifiedKey;
+use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
 use crate::error::HostdError;
 
@@ -176,6 +180,31 @@ pub fn common_name(certificate: &CertificateDer<'_>) -> Result<HostName, HostdEr
         (None, _) => Err(refuse("it names no host".to_owned())),
         (Some(one), Some(other)) => Err(refuse(format!("it names two hosts, {one} and {other}"))),
     }
+}
+
+/// Whether this authority signed a host's certificate, for both sides of a connection.
+pub(super) fn is_signed_by(
+    certificate: &CertificateDer<'_>,
+    authority: &CertificateDer<'_>,
+) -> Result<(), webpki::Error> {
+    let certificate = EndEntityCert::try_from(certificate)?;
+    let anchor = [anchor_from_trusted_cert(authority)?];
+    // What ends a certificate is its revocation: it holds at any time.
+    let time = UnixTime::since_unix_epoch(Duration::from_secs(1));
+    let algorithms = webpki::ALL_VERIFICATION_ALGS;
+    for usage in [KeyUsage::server_auth(), KeyUsage::client_auth()] {
+        certificate.verify_for_usage(algorithms, &anchor, &[], time, usage, None, None)?;
+    }
+    Ok(())
+}
+
+/// Whether this is the key that a certificate is of.
+pub(super) fn is_key_of(
+    certificate: &CertificateDer<'static>,
+    key: &PrivateKeyDer<'_>,
+) -> Result<(), rustls::Error> {
+    let key = any_supported_type(key)?;
+    CertifiedKey::new(vec![certificate.clone()], key).keys_match()
 }
 
 fn host_params(name: &HostName, serial: u64) -> Result<CertificateParams, HostdError> {

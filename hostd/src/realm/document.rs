@@ -11,6 +11,14 @@ use serde::{Deserialize, Serialize};
 use webpki::{CertRevocationList, EndEntityCert, OwnedCertRevocationList};
 
 use crate::error::HostdError;
+use crate::hosts_directory::FILE_BYTES_MAX;
+
+/// The longest list of hosts, signed and as JSON: what hosts exchange in one message of 8 MiB, with
+/// a KiB to spare for what stands around it. Some 30,000 hosts.
+pub const DOCUMENT_BYTES_MAX: usize = (8 << 20) - 1024;
+
+// It can be kept, also with the spaces of a file for people.
+const _: () = assert!(DOCUMENT_BYTES_MAX as u64 + 1024 <= FILE_BYTES_MAX);
 
 /// What a host may do with channels that match a pattern, as `add` granted it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,16 +119,36 @@ impl SignedDocument {
             reason: error.to_string(),
         })?;
         let signature = signer.sign(text.as_bytes())?;
-        Ok(Self {
+        let signed = Self {
             document: text,
             signature: signature.iter().map(|byte| format!("{byte:02x}")).collect(),
-        })
+        };
+        signed.check_length(&document.realm)?;
+        Ok(signed)
+    }
+
+    /// A longer one would be kept by its host, and taken by no other.
+    fn check_length(&self, realm: &str) -> Result<(), HostdError> {
+        let refuse = |reason: String| HostdError::BadDocument {
+            realm: realm.to_owned(),
+            reason,
+        };
+        let bytes = serde_json::to_vec(self).map_err(|error| refuse(error.to_string()))?;
+        match bytes.len() <= DOCUMENT_BYTES_MAX {
+            true => Ok(()),
+            false => Err(refuse(format!(
+                "it takes {} bytes, and hosts exchange {DOCUMENT_BYTES_MAX} at most: remove hosts \
+                 that are not needed (`hythe host remove`), give fewer addresses and grants, or \
+                 begin another realm for the others",
+                bytes.len()
+            ))),
+        }
     }
 
     /// What the authority signed.
     ///
     /// # Errors
-    /// It did not sign this, or what it signed cannot be read.
+    /// It did not sign this, what it signed cannot be read, or it is too long.
     pub fn verify(
         &self,
         realm: &str,
@@ -130,6 +158,7 @@ impl SignedDocument {
             realm: realm.to_owned(),
             reason,
         };
+        self.check_length(realm)?;
         let signature = from_hexadecimal(&self.signature)
             .ok_or_else(|| refuse("its signature is no hexadecimal number".to_owned()))?;
         EndEntityCert::try_from(authority)

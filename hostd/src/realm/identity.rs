@@ -7,7 +7,7 @@ use hythe_cluster::HostName;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::certificate::{common_name, realm_of_issuer};
+use super::certificate::{common_name, is_key_of, is_signed_by, realm_of_issuer};
 use super::document::{RealmDocument, SignedDocument};
 use super::file;
 use crate::error::HostdError;
@@ -29,7 +29,8 @@ impl Identity {
     /// The identity that is kept in a directory.
     ///
     /// # Errors
-    /// [`HostdError::NoRealm`] if there is none, or what is wrong with it.
+    /// [`HostdError::NoRealm`] if there is none, or what is wrong with it: files that do not belong
+    /// together are named.
     pub fn load(directory: &HostsDirectory) -> Result<Self, HostdError> {
         let authority = certificate(directory, file::AUTHORITY_CERTIFICATE)?;
         let own = certificate(directory, file::CERTIFICATE)?;
@@ -39,6 +40,16 @@ impl Identity {
         let name = common_name(&own)?;
         let realm = realm_of_issuer(&own)
             .ok_or_else(|| directory.damaged(file::CERTIFICATE, "it is of no realm"))?;
+        is_signed_by(&own, &authority).map_err(|error| {
+            let authority = file::AUTHORITY_CERTIFICATE;
+            let what = format!("the authority of {authority} beside it did not sign it ({error})");
+            mismatch(directory, file::CERTIFICATE, &what, &name)
+        })?;
+        is_key_of(&own, &key).map_err(|error| {
+            let certificate = file::CERTIFICATE;
+            let what = format!("it is not the key of {certificate} beside it ({error})");
+            mismatch(directory, file::KEY, &what, &name)
+        })?;
         let signed = required(directory, file::DOCUMENT)?;
         let signed: SignedDocument = serde_json::from_slice(&signed)
             .map_err(|error| directory.damaged(file::DOCUMENT, &error.to_string()))?;
@@ -123,6 +134,22 @@ fn required(directory: &HostsDirectory, name: &'static str) -> Result<Vec<u8>, H
         directory: directory.path().to_owned(),
         file: name,
     })
+}
+
+/// A file that does not belong to the others.
+fn mismatch(directory: &HostsDirectory, file: &str, what: &str, name: &HostName) -> HostdError {
+    let has_authority = directory.path_of(file::AUTHORITY_KEY).exists();
+    let remedy = match has_authority {
+        true => "put all files of this directory back from one backup; it has the realm's key, \
+                 without which no host can be added or removed"
+            .to_owned(),
+        false => format!(
+            "put all files of this directory back from one backup; or remove it and take this \
+             host in anew: on the host where its realm was begun run `hythe host remove {name}`, \
+             then `hythe host add`"
+        ),
+    };
+    directory.damaged(file, &format!("{what}: {remedy}"))
 }
 
 fn certificate(

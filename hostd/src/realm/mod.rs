@@ -12,7 +12,7 @@ mod live;
 
 pub use authority::{Authority, NewHost};
 pub use certificate::{HostKey, common_name, realm_of_issuer};
-pub use document::{Grant, RealmDocument, RealmHost, SignedDocument};
+pub use document::{DOCUMENT_BYTES_MAX, Grant, RealmDocument, RealmHost, SignedDocument};
 pub use identity::Identity;
 pub use live::LiveRealm;
 

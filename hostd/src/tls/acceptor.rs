@@ -2,14 +2,16 @@
 //!
 //! A thread accepts; each call is answered by a thread of its own, of which there are few. Where
 //! all are busy, the oldest call of the address that has most of them is ended: strangers who say
-//! nothing crowd each other out, and a host calls again. Connections wait in a short queue for
+//! nothing crowd each other out, and a host calls again. Nothing more is accepted while the threads
+//! of too many ended calls have not noticed. Connections wait in a short queue for
 //! [`Acceptor::accept`]. Strangers get no more bytes than they sent, and never more than an alert
 //! that nothing is known about them. Never logs what a stranger did: it is counted.
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -21,11 +23,16 @@ use super::greeting::{GreetingError, Halves, welcome};
 use super::halves::{TlsReceiver, TlsSender};
 use super::handshake::{self, HandshakeError};
 use super::socket::Socket;
-use super::{Inner, about};
+use super::{Inner, Live, about, path};
 use crate::realm::common_name;
+use crate::zenoh_session::Tunnel;
 
 /// Calls that are answered at once.
 const CALLS_MAX: usize = 16;
+
+/// Threads that answer: those of [`CALLS_MAX`], and as many of calls that were ended for newer
+/// ones.
+const THREADS_MAX: usize = 2 * CALLS_MAX;
 
 /// Connections that wait to be taken.
 const WAITING_MAX: usize = 64;
@@ -50,13 +57,21 @@ struct Shared {
     inner: Arc<Inner>,
     is_over: AtomicBool,
     next_call: AtomicU64,
-    calls: Mutex<Vec<Call>>,
-    call_ended: Condvar,
+    answering: Mutex<Answering>,
+    thread_ended: Condvar,
     waiting: Mutex<VecDeque<Connection>>,
     arrived: Condvar,
 }
 
-/// A call that is being answered, oldest first.
+#[derive(Debug, Default)]
+struct Answering {
+    /// Oldest first.
+    calls: Vec<Call>,
+    /// Also of calls that were ended for newer ones.
+    threads: usize,
+}
+
+/// A call that is being answered.
 #[derive(Debug)]
 struct Call {
     number: u64,
@@ -72,8 +87,8 @@ impl Acceptor {
             inner,
             is_over: AtomicBool::new(false),
             next_call: AtomicU64::new(0),
-            calls: Mutex::new(Vec::new()),
-            call_ended: Condvar::new(),
+            answering: Mutex::default(),
+            thread_ended: Condvar::new(),
             waiting: Mutex::new(VecDeque::new()),
             arrived: Condvar::new(),
         });
@@ -92,6 +107,26 @@ impl Acceptor {
     /// Where it listens.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Takes the calls that come over Zenoh until no more can come.
+    ///
+    /// # Errors
+    /// There can be no more threads.
+    pub(super) fn take_calls(&self, calls: Receiver<Arc<Tunnel>>) -> io::Result<()> {
+        let shared = Arc::downgrade(&self.shared);
+        let thread = std::thread::Builder::new().name("hostd-tunnels".to_owned());
+        thread.spawn(move || {
+            for tunnel in calls {
+                let Some(shared) = shared.upgrade() else {
+                    return;
+                };
+                if !shared.is_over.load(Ordering::Acquire) {
+                    shared.begin(Arc::new(Socket::over(tunnel)));
+                }
+            }
+        })?;
+        Ok(())
     }
 
     /// The next connection.
@@ -121,12 +156,9 @@ impl Drop for Acceptor {
             // It has no result.
             let _ = thread.join();
         }
-        let mut calls = lock(&self.shared.calls);
-        calls.iter().for_each(|call| call.socket.close());
-        while !calls.is_empty() {
-            let waited = self.shared.call_ended.wait(calls);
-            calls = waited.unwrap_or_else(PoisonError::into_inner);
-        }
+        let answering = lock(&self.shared.answering);
+        answering.calls.iter().for_each(|call| call.socket.close());
+        drop(self.shared.wait_for_threads(answering, 1));
     }
 }
 
@@ -147,19 +179,14 @@ fn accept_all(listener: &TcpListener, shared: &Arc<Shared>) {
 impl Shared {
     fn begin(self: &Arc<Self>, socket: Arc<Socket>) {
         let number = self.next_call.fetch_add(1, Ordering::Relaxed);
-        let mut calls = lock(&self.calls);
-        if calls.len() >= CALLS_MAX
-            && let Some(victim) = most_crowded(&calls)
-        {
-            calls.remove(victim).socket.close();
-            count(&self.inner.counts.crowded_out);
-        }
-        calls.push(Call {
+        self.admit(Call {
             number,
-            from: socket.peer().ip(),
+            // Over Zenoh only hosts of the realm call: they crowd each other out.
+            from: socket
+                .peer()
+                .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip()),
             socket: socket.clone(),
         });
-        drop(calls);
         let shared = self.clone();
         let thread = std::thread::Builder::new()
             .name("hostd-call".to_owned())
@@ -174,9 +201,38 @@ impl Shared {
         }
     }
 
+    /// Counts a call and its thread in; where there are too many, another one ends.
+    fn admit(&self, call: Call) {
+        let mut answering = lock(&self.answering);
+        if answering.calls.len() >= CALLS_MAX
+            && let Some(victim) = most_crowded(&answering.calls)
+        {
+            answering.calls.remove(victim).socket.close();
+            count(&self.inner.counts.crowded_out);
+        }
+        // Those that were ended find their sockets closed: there is soon one thread less.
+        let mut answering = self.wait_for_threads(answering, THREADS_MAX);
+        answering.calls.push(call);
+        answering.threads += 1;
+    }
+
+    /// Until there are fewer than `threads`.
+    fn wait_for_threads<'a>(
+        &self,
+        answering: MutexGuard<'a, Answering>,
+        threads: usize,
+    ) -> MutexGuard<'a, Answering> {
+        let are_too_many = |answering: &mut Answering| answering.threads >= threads;
+        let waited = self.thread_ended.wait_while(answering, are_too_many);
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn end(&self, number: u64) {
-        lock(&self.calls).retain(|call| call.number != number);
-        self.call_ended.notify_all();
+        let mut answering = lock(&self.answering);
+        answering.calls.retain(|call| call.number != number);
+        answering.threads -= 1;
+        drop(answering);
+        self.thread_ended.notify_all();
     }
 
     fn answer(&self, socket: &Arc<Socket>) {
@@ -250,12 +306,20 @@ impl Inner {
             established.is_same_version,
             deadline,
         )?;
-        let about = about(socket, &established.certificate);
-        self.register(&peer, socket, established.certificate, told)
-            .map_err(|_| Refused::Revoked)?;
+        let why = "the host that dialled had no TCP connection";
+        let about = about(socket, &established.certificate, why);
+        self.register(Live {
+            peer: peer.clone(),
+            certificate: established.certificate,
+            socket: Arc::downgrade(socket),
+            told,
+            is_dialled: false,
+        })
+        .map_err(|_| Refused::Revoked)?;
         Ok(Connection {
             peer,
             about,
+            path: path(socket),
             sender: Box::new(halves.sender),
             receiver: Box::new(halves.receiver),
         })

@@ -1,11 +1,12 @@
 //! Calls another host, and says exactly what is in the way.
 //!
-//! Each address is tried in its turn, within its share of the time. Never believes an address: who
-//! answers is who its certificate says.
+//! All addresses are tried beside each other, and who answers first is asked first. Never believes
+//! an address: who answers is who its certificate says.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hythe_cluster::{AuthenticationFailure, CarrierError, Connection, HostName};
@@ -16,9 +17,11 @@ use super::config::{NotingVerifier, PROTOCOL};
 use super::greeting::{GreetingError, Halves, greet, version};
 use super::halves::{TlsReceiver, TlsSender};
 use super::handshake::{self, HandshakeError};
+use super::race::Race;
 use super::socket::{Socket, deadline};
-use super::{Inner, about};
+use super::{Inner, Live, about, path};
 use crate::realm::{common_name, realm_of_issuer};
+use crate::zenoh_session::Tunnel;
 
 impl Inner {
     pub(super) fn dial(
@@ -28,36 +31,51 @@ impl Inner {
         timeout: Duration,
     ) -> Result<Connection, CarrierError> {
         let end = deadline(timeout);
+        // After a failure another one is the first: nobody who answers and says nothing has most
+        // of the time for ever.
+        let turn = self.failed_dials.load(Ordering::Relaxed) % addresses.len().max(1);
+        let (later, first) = addresses.split_at(turn);
+        let mut race = Race::new(first.iter().chain(later).copied(), end);
         let mut worst = None;
-        for (index, address) in addresses.iter().enumerate() {
-            let left = end.saturating_duration_since(Instant::now());
-            let turns = u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
-            match self.dial_one(host, *address, left / turns) {
+        while let Some((address, outcome)) = race.next() {
+            let call = Dialling {
+                inner: self,
+                host,
+                address: address.to_string(),
+            };
+            match self.dial_one(&call, outcome, end) {
                 Ok(connection) => return Ok(connection),
                 Err(error) => worst = Some(more_telling(worst, error)),
             }
         }
+        self.failed_dials.fetch_add(1, Ordering::Relaxed);
         Err(worst.unwrap_or_else(|| {
             CarrierError::Unusable(format!("no address of host {host} is known"))
         }))
     }
 
+    /// Whoever answered has half of the time that is left to say who it is.
     fn dial_one(
         &self,
-        host: &HostName,
-        address: SocketAddr,
-        timeout: Duration,
+        call: &Dialling<'_>,
+        outcome: io::Result<TcpStream>,
+        end: Instant,
     ) -> Result<Connection, CarrierError> {
-        let call = Dialling {
-            inner: self,
-            host,
-            address,
-        };
-        let end = deadline(timeout);
-        let stream = TcpStream::connect_timeout(&address, timeout.max(Duration::from_millis(1)))
-            .map_err(|error| call.unreachable(error))?;
-        let socket = Socket::new(stream).map_err(|error| call.unreachable(error))?;
-        let socket = Arc::new(socket);
+        let socket = outcome.and_then(Socket::new);
+        let socket = socket.map_err(|error| call.unreachable(error))?;
+        let left = end.saturating_duration_since(Instant::now());
+        self.shake_hands(call, &Arc::new(socket), deadline(left / 2), "")
+    }
+
+    /// `why`: why there is nothing better than this socket.
+    fn shake_hands(
+        &self,
+        call: &Dialling<'_>,
+        socket: &Arc<Socket>,
+        end: Instant,
+        why: &str,
+    ) -> Result<Connection, CarrierError> {
+        let host = call.host;
         let name = ServerName::try_from(host.as_str().to_owned()).map_err(|_| {
             CarrierError::Unusable(format!(
                 "{host} is no name that a certificate can have: the last part of a name is not \
@@ -68,7 +86,7 @@ impl Inner {
             .configs()
             .map_err(|error| CarrierError::Unusable(error.to_string()))?;
         let (config, verifier) = configs.client();
-        let established = handshake::dial(&socket, config, name, end)
+        let established = handshake::dial(socket, config, name, end)
             .map_err(|error| call.handshake_error(error, &verifier))?;
         let mut halves = Halves {
             sender: TlsSender::new(socket.clone(), established.sealer),
@@ -77,15 +95,39 @@ impl Inner {
         // Of before: it may change meanwhile.
         let told = self.realm.identity().document().number;
         greet(&mut halves, &self.realm, end).map_err(|error| call.greeting_error(error))?;
-        let about = about(&socket, &established.certificate);
-        self.register(host, &socket, established.certificate, told)
-            .map_err(|error| call.not_trusted(error))?;
+        let about = about(socket, &established.certificate, why);
+        self.register(Live {
+            peer: host.clone(),
+            certificate: established.certificate,
+            socket: Arc::downgrade(socket),
+            told,
+            is_dialled: true,
+        })
+        .map_err(|error| call.not_trusted(error))?;
         Ok(Connection {
             peer: host.clone(),
             about,
+            path: path(socket),
             sender: Box::new(halves.sender),
             receiver: Box::new(halves.receiver),
         })
+    }
+
+    /// Over Zenoh. `why`: why not by TCP.
+    pub(super) fn dial_through(
+        &self,
+        host: &HostName,
+        tunnel: io::Result<Arc<Tunnel>>,
+        timeout: Duration,
+        why: &str,
+    ) -> Result<Connection, CarrierError> {
+        let call = Dialling {
+            inner: self,
+            host,
+            address: format!("Zenoh (tls: {why})"),
+        };
+        let socket = Socket::over(tunnel.map_err(|error| call.unreachable(error))?);
+        self.shake_hands(&call, &Arc::new(socket), deadline(timeout), why)
     }
 }
 
@@ -100,14 +142,14 @@ fn more_telling(before: Option<CarrierError>, error: CarrierError) -> CarrierErr
 struct Dialling<'a> {
     inner: &'a Inner,
     host: &'a HostName,
-    address: SocketAddr,
+    address: String,
 }
 
 impl Dialling<'_> {
     fn unreachable(&self, source: io::Error) -> CarrierError {
         CarrierError::Unreachable {
             host: self.host.clone(),
-            address: self.address.to_string(),
+            address: self.address.clone(),
             source,
         }
     }
@@ -115,7 +157,7 @@ impl Dialling<'_> {
     fn not_trusted(&self, reason: AuthenticationFailure) -> CarrierError {
         CarrierError::NotTrusted {
             host: self.host.clone(),
-            address: self.address.to_string(),
+            address: self.address.clone(),
             reason,
         }
     }

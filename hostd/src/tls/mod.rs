@@ -1,4 +1,5 @@
-//! The carrier `tls`: mutual TLS 1.3 over TCP.
+//! The carrier `tls`: mutual TLS 1.3 over TCP; where there is no TCP way the same as `zenoh`, over
+//! linked Zenoh routers.
 //!
 //! Implements `Carrier` of `crates/cluster`. Each connection has two halves for two threads; both
 //! names are proven before either is used, and a host whose certificate is revoked loses the
@@ -13,18 +14,23 @@ mod greeting;
 mod halves;
 mod handshake;
 pub mod kernel_tls;
+mod race;
 mod record;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod tunnelled;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use hythe_cluster::{
-    AuthenticationFailure, Carrier, CarrierError, Connection, ConnectionAbout, HostName,
+    AuthenticationFailure, Carrier, CarrierError, Connection, ConnectionAbout, ConnectionPath,
+    HostName,
 };
 use rustls::pki_types::CertificateDer;
 
@@ -34,9 +40,13 @@ pub use self::counts::CarrierCounts;
 use self::socket::Socket;
 use crate::error::HostdError;
 use crate::realm::LiveRealm;
+use crate::zenoh_session::{Tunnels, ZenohSession};
 
 /// The port on which an agent listens, unless it is told another: IANA lists none for it.
 pub const DEFAULT_PORT: u16 = 7450;
+
+/// Calls over Zenoh that wait until they are answered.
+const CALLS_WAITING_MAX: usize = 16;
 
 /// Makes and takes connections of TLS 1.3.
 #[derive(Debug)]
@@ -51,8 +61,12 @@ struct Inner {
     counts: counts::Counts,
     /// Those of the document with this number.
     configs: Mutex<Option<(u64, Configs)>>,
+    /// How often none of a host's addresses led to it.
+    failed_dials: AtomicUsize,
     /// Connections that are established.
     live: Mutex<Vec<Live>>,
+    /// Where no TCP connection is possible.
+    tunnels: OnceLock<tunnelled::Tunnelled>,
 }
 
 #[derive(Debug)]
@@ -62,6 +76,8 @@ struct Live {
     socket: Weak<Socket>,
     /// The other side has a list of the realm with this number, or a newer one.
     told: u64,
+    /// This side made the connection.
+    is_dialled: bool,
 }
 
 impl TlsCarrier {
@@ -75,12 +91,31 @@ impl TlsCarrier {
             realm,
             counts: counts::Counts::default(),
             configs: Mutex::new(None),
+            failed_dials: AtomicUsize::new(0),
             live: Mutex::new(Vec::new()),
+            tunnels: OnceLock::new(),
         });
         inner.configs()?;
         let acceptor = Acceptor::start(listener, inner.clone())
             .map_err(|error| HostdError::Agent(format!("cannot listen: {error}")))?;
         Ok(Self { inner, acceptor })
+    }
+
+    /// From now on also dials and is called over Zenoh, where there is no TCP way.
+    ///
+    /// # Errors
+    /// [`HostdError::Agent`] if the session does not take it.
+    pub fn tunnel_over(&self, session: Arc<ZenohSession>) -> Result<(), HostdError> {
+        let fail = |error: String| HostdError::Agent(format!("no tunnels over Zenoh: {error}"));
+        let (sender, calls) = sync_channel(CALLS_WAITING_MAX);
+        let own = self.inner.realm.identity().name().clone();
+        let tunnels =
+            Tunnels::start(session, own, sender).map_err(|error| fail(error.to_string()))?;
+        let taken = self.acceptor.take_calls(calls);
+        taken.map_err(|error| fail(error.to_string()))?;
+        // A second call changes nothing.
+        let _ = self.inner.tunnels.set(tunnelled::Tunnelled::new(tunnels));
+        Ok(())
     }
 
     /// Where it listens.
@@ -141,12 +176,51 @@ impl TlsCarrier {
         timeout: Duration,
     ) -> Result<(), CarrierError> {
         let number = self.inner.realm.identity().document().number;
-        drop(self.inner.dial(host, addresses, timeout)?);
+        drop(self.inner.dial_either(host, addresses, timeout)?);
         let mut live = lock(&self.inner.live);
         for one in live.iter_mut().filter(|one| one.peer == *host) {
             one.told = one.told.max(number);
         }
         Ok(())
+    }
+
+    /// The hosts to which this one has made connections over Zenoh.
+    #[must_use]
+    pub fn tunnelled(&self) -> Vec<HostName> {
+        let live = lock(&self.inner.live);
+        let tunnels = live.iter().filter(|one| one.is_dialled_tunnel());
+        let mut hosts: Vec<HostName> = tunnels.map(|one| one.peer.clone()).collect();
+        hosts.sort();
+        hosts.dedup();
+        hosts
+    }
+
+    /// Where a host can be reached by TCP by now, ends the connections that this one made to it
+    /// over Zenoh, and says so: they are made anew by TCP.
+    pub fn leave_tunnels(
+        &self,
+        host: &HostName,
+        addresses: &[SocketAddr],
+        timeout: Duration,
+    ) -> bool {
+        let is_reached = self.inner.try_tcp(host, addresses, timeout);
+        if is_reached {
+            let live = lock(&self.inner.live);
+            let tunnels = live.iter().filter(|one| one.is_dialled_tunnel());
+            for one in tunnels.filter(|one| one.peer == *host) {
+                if let Some(socket) = one.socket.upgrade() {
+                    socket.close();
+                }
+            }
+        }
+        is_reached
+    }
+}
+
+impl Live {
+    fn is_dialled_tunnel(&self) -> bool {
+        let socket = self.socket.upgrade();
+        self.is_dialled && socket.is_some_and(|socket| socket.peer().is_none())
     }
 }
 
@@ -161,11 +235,21 @@ impl Carrier for TlsCarrier {
         addresses: &[SocketAddr],
         timeout: Duration,
     ) -> Result<Connection, CarrierError> {
-        self.inner.dial(host, addresses, timeout)
+        self.inner.dial_either(host, addresses, timeout)
     }
 
     fn accept(&self, timeout: Duration) -> Result<Option<Connection>, CarrierError> {
+        if let Some(tunnels) = self.inner.tunnels.get() {
+            tunnels.maintain();
+        }
         Ok(self.acceptor.accept(timeout))
+    }
+
+    fn interface_of(&self, address: IpAddr) -> Option<String> {
+        let mut interfaces = pnet_datalink::interfaces().into_iter();
+        let found =
+            interfaces.find(|interface| interface.ips.iter().any(|one| one.ip() == address));
+        found.map(|interface| interface.name)
     }
 }
 
@@ -187,23 +271,12 @@ impl Inner {
         Ok(configs)
     }
 
-    /// Keeps an eye on a connection that was just made, and on which the other side was `told` the
-    /// list with this number.
-    fn register(
-        &self,
-        peer: &HostName,
-        socket: &Arc<Socket>,
-        certificate: CertificateDer<'static>,
-        told: u64,
-    ) -> Result<(), AuthenticationFailure> {
+    /// Keeps an eye on a connection that was just made.
+    fn register(&self, new: Live) -> Result<(), AuthenticationFailure> {
+        let certificate = new.certificate.clone();
         let mut live = lock(&self.live);
         live.retain(|one| one.socket.strong_count() > 0);
-        live.push(Live {
-            peer: peer.clone(),
-            certificate: certificate.clone(),
-            socket: Arc::downgrade(socket),
-            told,
-        });
+        live.push(new);
         drop(live);
         // It may have been revoked since it was verified, before it was in the list.
         let identity = self.realm.identity();
@@ -230,15 +303,35 @@ impl Inner {
 
 /// What a status says of a connection. Each byte is sealed into a record and copied into the
 /// socket, and the same way back: opened in place, it is copied where it is wanted by others.
-fn about(socket: &Socket, certificate: &CertificateDer<'_>) -> ConnectionAbout {
-    ConnectionAbout {
-        carrier: "tls".to_owned(),
-        why_not_better: format!("kernel TLS: {}", kernel_tls::why_not()),
-        identity: fingerprint(certificate),
-        address: canonical(socket.peer()).to_string(),
-        copies_sending: 2,
-        copies_receiving: 1,
+fn about(socket: &Socket, certificate: &CertificateDer<'_>, why: &str) -> ConnectionAbout {
+    let identity = fingerprint(certificate);
+    match socket.peer() {
+        Some(peer) => ConnectionAbout {
+            carrier: "tls".to_owned(),
+            why_not_better: format!("kernel TLS: {}", kernel_tls::why_not()),
+            identity,
+            address: canonical(peer).to_string(),
+            copies_sending: 2,
+            copies_receiving: 1,
+        },
+        None => ConnectionAbout {
+            carrier: "zenoh".to_owned(),
+            why_not_better: format!("tls: {why}"),
+            identity,
+            address: "over Zenoh".to_owned(),
+            // Into a message and a batch, and out of both into a buffer, besides.
+            copies_sending: 4,
+            copies_receiving: 4,
+        },
     }
+}
+
+/// Where its ends are; over Zenoh nobody knows.
+fn path(socket: &Socket) -> Option<ConnectionPath> {
+    Some(ConnectionPath {
+        local: canonical(socket.local()?).ip(),
+        peer: canonical(socket.peer()?).ip(),
+    })
 }
 
 /// An IPv4 address as such, also where a socket of IPv6 took the connection.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use zenoh::Config;
 
-use super::{Role, Settings, addresses};
+use super::{Role, Settings, addresses, rank};
 
 /// A message in parts is put together in memory up to this size; a frame of an open channel is the
 /// largest.
@@ -16,8 +16,19 @@ const HANDSHAKE_MS: u64 = 5_000;
 /// Batches of 64 KiB that wait for a link; the most that Zenoh allows.
 const QUEUE_BATCHES: u64 = 16;
 
+/// Of what says how far a tunnel's end is.
+const ACKNOWLEDGING: &str = "transport/link/tx/queue/size/interactive_high";
+
+/// A link that takes nothing while a declaration waits for it is given up: all links are of one
+/// thread, which waits meanwhile (`runtime`).
+const BLOCKED: &str = "transport/link/tx/queue/congestion_control/block/wait_before_close";
+const BLOCKED_US: u64 = 200_000;
+
 /// A lost connection to a given address is tried again so often.
 const RETRY_MS: u64 = 500;
+
+/// Zenoh's name for the rule of `rank`.
+const ONE_DIALS: &str = "greater-zid";
 
 pub(super) fn config(settings: &Settings) -> Result<Config, String> {
     let mut config = Config::default();
@@ -49,8 +60,9 @@ fn entries(settings: &Settings) -> Vec<(&'static str, Value)> {
             .map(|address| endpoint(&address.to_string()))
             .collect(),
     };
-    let mut entries = vec![
+    vec![
         ("mode", json!(mode)),
+        ("id", json!(rank::session_id(&settings.host))),
         ("listen/endpoints", json!(listen)),
         ("connect/endpoints", json!(peers)),
         // A given address that does not answer keeps nobody from starting, and is tried for ever.
@@ -62,8 +74,14 @@ fn entries(settings: &Settings) -> Vec<(&'static str, Value)> {
             json!(settings.scouting && !interfaces.is_empty()),
         ),
         ("scouting/multicast/interface", json!(interfaces.join(","))),
+        ("scouting/multicast/autoconnect", autoconnect()),
+        ("scouting/multicast/autoconnect_strategy", json!(ONE_DIALS)),
+        ("scouting/gossip/autoconnect_strategy", gossip_strategy()),
         ("transport/link/protocols", json!(["tls"])),
         ("transport/link/tx/queue/size/data", json!(QUEUE_BATCHES)),
+        (ACKNOWLEDGING, json!(QUEUE_BATCHES)),
+        ("transport/link/tx/queue/size/control", json!(QUEUE_BATCHES)),
+        (BLOCKED, json!(BLOCKED_US)),
         ("transport/link/tx/lease", json!(lease_ms(settings))),
         (
             "transport/link/rx/max_message_size",
@@ -73,15 +91,22 @@ fn entries(settings: &Settings) -> Vec<(&'static str, Value)> {
         ("transport/unicast/accept_pending", json!(PENDING_MAX)),
         ("transport/unicast/accept_timeout", json!(HANDSHAKE_MS)),
         ("transport/unicast/open_timeout", json!(HANDSHAKE_MS)),
-    ];
-    if !settings.denied.is_empty() {
-        entries.push(("access_control", access_control(&settings.denied)));
-    }
-    entries
+    ]
 }
 
 fn lease_ms(settings: &Settings) -> u64 {
     u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A router dials the peers of its LAN that it outranks, as any peer does. Routers are linked by
+/// given addresses alone: of two of them only one is given the other's.
+fn autoconnect() -> Value {
+    json!({ "router": ["peer"], "peer": ["router", "peer"] })
+}
+
+/// Routers do not dial whom they hear of by gossip, so peers must.
+fn gossip_strategy() -> Value {
+    json!({ "peer": { "to_peer": ONE_DIALS, "to_router": "always" } })
 }
 
 fn retry() -> Value {
@@ -106,31 +131,6 @@ fn tls(settings: &Settings) -> Value {
     })
 }
 
-/// `denied` has a name at least: Zenoh refuses an empty list.
-///
-/// Who has a certificate of the realm may do what agents do, but for those that are denied. A rule
-/// for each host that is allowed would have to be known before the host joins, and could not hold
-/// for what a router forwards.
-fn access_control(denied: &[String]) -> Value {
-    json!({
-        "enabled": true,
-        // One subject that allows is stronger than all that deny, so nobody else is one.
-        "default_permission": "allow",
-        "rules": [{
-            "id": "nothing",
-            "permission": "deny",
-            "flows": ["ingress", "egress"],
-            "key_exprs": ["**"],
-            "messages": [
-                "put", "delete", "query", "reply", "declare_subscriber", "declare_queryable",
-                "liveliness_token", "liveliness_query", "declare_liveliness_subscriber",
-            ],
-        }],
-        "subjects": [{ "id": "denied", "cert_common_names": denied }],
-        "policies": [{ "rules": ["nothing"], "subjects": ["denied"] }],
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -140,8 +140,9 @@ mod tests {
 
     #[test]
     fn zenoh_takes_every_key() {
-        for (role, denied) in [(Role::Peer, vec![]), (Role::Router, vec!["a 1".to_owned()])] {
+        for role in [Role::Peer, Role::Router] {
             let settings = Settings {
+                host: "a".parse().expect("a name"),
                 identity: Identity {
                     authority: "authority.pem".into(),
                     certificate: "own.pem".into(),
@@ -152,7 +153,6 @@ mod tests {
                 scouting: true,
                 peers: vec!["10.0.0.1:7450".to_owned()],
                 lease: Duration::from_secs(2),
-                denied,
             };
             config(&settings).expect("taken");
         }

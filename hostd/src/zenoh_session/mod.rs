@@ -1,13 +1,17 @@
-//! The Zenoh session of the agent: one for each agent, shared by the directory, the carrier of last
-//! resort and the open channels.
+//! The Zenoh session of the agent: one for each agent, by which the directory finds hosts.
 //!
-//! It speaks nothing but mutual TLS with the realm's certificates. Zenoh reads no revocation list,
-//! so those that are revoked are denied by their common names, by its access control. Nothing that
-//! comes through here counts as proof of a host's name. Its threads are Zenoh's own; callbacks run
-//! there and never wait.
+//! It speaks nothing but mutual TLS with the realm's certificates. Zenoh reads no revocation list:
+//! one that was revoked may be seen here, and no connection is made with it. Nothing that comes
+//! through here counts as proof of a host's name. Its threads are Zenoh's own; callbacks run there
+//! and never wait.
 
 pub(crate) mod addresses;
 mod config;
+mod flow;
+mod rank;
+mod runtime;
+mod tunnel;
+mod tunnels;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -15,7 +19,13 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use hythe_cluster::HostName;
 use zenoh::{Session, Wait};
+
+pub(crate) use self::rank::dials;
+pub use self::runtime::on_one_thread;
+pub(crate) use self::tunnel::Tunnel;
+pub(crate) use self::tunnels::Tunnels;
 
 /// Zenoh gives up closing after this time.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,6 +33,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How the session is opened.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// Whose it is; says which of two hosts makes the connection between them.
+    pub host: HostName,
     /// By which certificates it knows the realm.
     pub identity: Identity,
     /// Where it listens; an IPv4 address, as Zenoh cannot dial TLS by an IPv6 address.
@@ -35,8 +47,6 @@ pub struct Settings {
     pub peers: Vec<String>,
     /// How long a silent peer counts as there.
     pub lease: Duration,
-    /// Common names in certificates of the realm that are not good any more.
-    pub denied: Vec<String>,
 }
 
 /// Files of the realm, PEM.

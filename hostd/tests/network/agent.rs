@@ -21,6 +21,8 @@ pub(crate) struct Host {
     pub(crate) space: Namespace,
     pub(crate) plug: Plug,
     pub(crate) folder: TempDir,
+    /// What its agent has in its environment beside that of the test.
+    pub(crate) environment: Vec<(&'static str, PathBuf)>,
 }
 
 impl Host {
@@ -31,6 +33,7 @@ impl Host {
             space,
             plug,
             folder,
+            environment: Vec::new(),
         }
     }
 
@@ -44,6 +47,7 @@ impl Host {
         let mut command = self.space.command(program.to_str().expect("text"));
         command.env("HYTHE_HOSTS_DIR", self.path("hosts"));
         command.env("HYTHE_ROOT", self.path("pools"));
+        command.envs(self.environment.iter().cloned());
         command
     }
 
@@ -66,9 +70,12 @@ impl Host {
     /// A remote shell that leads to this host; `programs` is its PATH.
     fn remote_shell(&self, programs: &Path) -> PathBuf {
         let path = self.path("remote-shell");
+        let more = self.environment.iter();
+        let more = more.map(|(name, value)| format!("{name}='{}' ", value.display()));
+        let more: String = more.collect();
         let script = format!(
             "#!/bin/sh\nshift\nexec nsenter --net=/proc/{}/ns/net env PATH='{}:/usr/bin:/bin' \
-             HYTHE_HOSTS_DIR='{}' HYTHE_ROOT='{}' \"$@\"\n",
+             HYTHE_HOSTS_DIR='{}' HYTHE_ROOT='{}' {more}\"$@\"\n",
             self.space.id(),
             programs.display(),
             self.path("hosts").display(),

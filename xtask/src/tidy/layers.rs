@@ -20,9 +20,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-node", NODE),
     ("hythe-rtcore", HOP),
     ("hythe-packets", &[]),
+    ("hythe-flows", FLOWS),
     ("hythe-rtp", &["hythe-terminal"]),
     ("hythe-media", MEDIA),
-    ("hythe-cluster", HOP),
+    ("hythe-cluster", CLUSTER),
     ("hythe-recording", &[]),
     ("hythe-preload", &["hythe-sys", "hythe-terminal"]),
     ("hythe-latency", &["hythe-sys", "hythe-terminal"]),
@@ -56,6 +57,19 @@ const HOP: &[&str] = &[
     "hythe-terminal",
     "hythe-node",
 ];
+/// A flow is the part of the host hop that runs in tasks.
+const FLOWS: &[&str] = &["hythe-pool", "hythe-sys", "hythe-node", "hythe-packets"];
+const CLUSTER: &[&str] = &[
+    "hythe-abi",
+    "hythe-memory",
+    "hythe-queue",
+    "hythe-pool",
+    "hythe-sys",
+    "hythe-terminal",
+    "hythe-node",
+    "hythe-packets",
+    "hythe-flows",
+];
 const MEDIA: &[&str] = &[
     "hythe-abi",
     "hythe-memory",
@@ -69,6 +83,7 @@ const MEDIA: &[&str] = &[
 const FACADE: &[&str] = &[
     "hythe-node",
     "hythe-rtcore",
+    "hythe-flows",
     "hythe-rtp",
     "hythe-media",
     "hythe-recording",

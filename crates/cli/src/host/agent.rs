@@ -11,6 +11,9 @@ use hythe_terminal::escaped;
 
 use crate::error::CliError;
 
+/// Where the agent says what it does.
+const LOG: &str = "agent.log beside its socket, or `journalctl --user --unit hythe-hostd`,";
+
 /// How the agent is.
 pub(super) fn status() -> Result<Status, CliError> {
     let socket = socket()?;
@@ -29,7 +32,7 @@ pub(super) fn status_within(time: Duration) -> Result<Status, CliError> {
     })
     .map_err(|error| CliError::Failed(format!("cannot start a thread: {error}")))?;
     answered.recv_timeout(time).unwrap_or_else(|_| {
-        let what = format!("the agent does not answer within {time:?}; see agent.log");
+        let what = format!("the agent does not answer within {time:?}; {LOG} says more");
         Err(CliError::Failed(what))
     })
 }
@@ -63,13 +66,13 @@ fn cannot_ask(socket: &Path, error: &io::Error) -> CliError {
             format!("cannot ask the agent at {shown}: {error}; only the user whose agent it is may")
         }
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            format!("the agent at {shown} does not answer; see agent.log beside it")
+            format!("the agent at {shown} does not answer; {LOG} says more")
         }
         ErrorKind::InvalidData => format!(
             "the agent at {shown} answers what this `hythe` does not understand ({error}); if it \
              is of another version, end its process and `hythe host start` it again"
         ),
-        _ => format!("cannot ask the agent at {shown}: {error}; see agent.log beside it"),
+        _ => format!("cannot ask the agent at {shown}: {error}; {LOG} says more"),
     })
 }
 

@@ -42,13 +42,15 @@ pub(crate) enum HostCommand {
     Remove(RemoveArgs),
     /// Permit a host something on this one, or take it away
     ///
-    /// Later rules go before earlier ones. What no rule permits is refused.
+    /// Later rules go before earlier ones. What no rule permits is refused. With --open, a channel
+    /// is open to Zenoh programs that belong to no host of the realm, without keys and encryption.
     #[command(
         after_help = concat!(
             "Examples:\n",
             "  hythe host allow camera 'camera/*' write\n",
             "  hythe host allow '*' settings read\n",
-            "  hythe host allow camera '*' none",
+            "  hythe host allow camera '*' none\n",
+            "  hythe host allow --open temperature",
         )
     )]
     Allow(AllowArgs),
@@ -127,11 +129,21 @@ pub(crate) struct RemoveArgs {
 #[derive(Args, Debug)]
 pub(crate) struct AllowArgs {
     /// Name of the host, or a pattern of names
-    host: String,
+    #[arg(required_unless_present_any = ["open", "close"])]
+    host: Option<String>,
     /// The channels: a name, or a pattern of names
-    pattern: String,
+    #[arg(required_unless_present_any = ["open", "close"])]
+    pattern: Option<String>,
     /// What it may do with them
-    right: RightArg,
+    #[arg(required_unless_present_any = ["open", "close"])]
+    right: Option<RightArg>,
+    /// Open a channel of this name: whoever reaches this host by Zenoh reads and writes it, as key
+    /// hythe/open/CHANNEL, without keys and encryption
+    #[arg(long, value_name = "CHANNEL", conflicts_with_all = ["host", "pattern", "right", "close"])]
+    open: Option<String>,
+    /// Take that back
+    #[arg(long, value_name = "CHANNEL", conflicts_with_all = ["host", "pattern", "right"])]
+    close: Option<String>,
 }
 
 /// What a host may do with a channel.
@@ -168,6 +180,17 @@ pub(crate) struct StartArgs {
     /// Link this LAN to others
     #[arg(long)]
     router: bool,
+    /// Trust the link at this interface, where the other host trusts it, too: programs send over it
+    /// themselves, without the agent and unencrypted, and whoever is on that link can read and
+    /// forge what they send; may be repeated
+    #[arg(long, value_name = "INTERFACE")]
+    trusted: Vec<String>,
+    /// Meet the Zenoh programs of open channels there [default: 127.0.0.1:7452, this machine's]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    open_listen: Option<SocketAddr>,
+    /// Connect to the Zenoh router or peer there for open channels; may be repeated
+    #[arg(long, value_name = "HOST:PORT")]
+    open_peer: Vec<String>,
     /// Take a host for gone that is silent for so long, 1 to 3600 [default: 2]; longer on hosts
     /// under heavy load
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
@@ -213,14 +236,17 @@ impl RemoveArgs {
 
 impl AllowArgs {
     pub(super) fn words(&self) -> Vec<OsString> {
-        let right = match self.right {
+        let right = self.right.map(|right| match right {
             RightArg::Read => "read",
             RightArg::Write => "write",
             RightArg::Spawn => "spawn",
             RightArg::None => "none",
-        };
+        });
         let mut words = Words::of("allow");
-        words.positions([self.host.as_str(), &self.pattern, right]);
+        words.option("--open", &self.open);
+        words.option("--close", &self.close);
+        let rule = [self.host.as_deref(), self.pattern.as_deref(), right];
+        words.positions(rule.iter().flatten());
         words.0
     }
 }
@@ -235,6 +261,10 @@ impl StartArgs {
         words.option("--peer", &self.peer);
         words.flag("--no-scouting", self.no_scouting);
         words.flag("--router", self.router);
+        words.option("--trusted", &self.trusted);
+        let open_listen = self.open_listen.map(|address| address.to_string());
+        words.option("--open-listen", open_listen);
+        words.option("--open-peer", &self.open_peer);
         let lease = self.lease.map(|lease| lease.as_secs_f64().to_string());
         words.option("--lease", lease);
         words.0

@@ -2,8 +2,8 @@
 
 use hythe_cluster::frame::EndKind;
 use hythe_cluster::{
-    ChannelState, ChannelStatus, Credit, Direction, HostState, HostStatus, Losses, SessionStatus,
-    Status,
+    Calls, ChannelState, ChannelStatus, Credit, Direction, DirectoryStatus, HostState, HostStatus,
+    LinkStatus, Losses, OpenStatus, SessionStatus, Status,
 };
 use hythe_terminal::escaped;
 
@@ -49,18 +49,113 @@ fn text(status: &Status) -> String {
         status.pid,
         escaped(&status.pool)
     );
+    if !status.trusted.is_empty() {
+        let trusted: Vec<_> = status
+            .trusted
+            .iter()
+            .map(|name| escaped(name).to_string())
+            .collect();
+        text.push_str(&format!("trusts the links at {}\n", trusted.join(", ")));
+    }
     if status.refused_connections > 0 {
         let refused = units::counted(status.refused_connections, "connection");
         text.push_str(&format!("{refused} of other hosts came to nothing\n"));
     }
+    text.push_str(&directory(&status.directory));
+    text.push_str(&calls(&status.calls));
     if status.hosts.is_empty() {
         text.push_str("it knows no other host; `hythe host add HOST` takes one in\n");
+    }
+    if let Some(open) = &status.open {
+        text.push_str(&open_text(open));
     }
     for host in &status.hosts {
         text.push('\n');
         text.push_str(&host_text(host));
     }
     text
+}
+
+/// What whoever reaches this host can read and write.
+fn open_text(open: &OpenStatus) -> String {
+    let mut text = format!(
+        "open to every Zenoh program that reaches {}, without keys and encryption\n",
+        escaped(&open.address)
+    );
+    for peer in &open.peers {
+        text.push_str(&format!("  and through tcp/{}\n", escaped(peer)));
+    }
+    if !open.trouble.is_empty() {
+        text.push_str(&format!("  not at present: {}\n", escaped(&open.trouble)));
+    }
+    let rows = open.channels.iter().map(|channel| {
+        vec![
+            format!("  {}", channel.channel),
+            channel.key.clone(),
+            channel.sent.to_string(),
+            channel.taken.to_string(),
+            (channel.not_sent + channel.not_taken).to_string(),
+            channel.reason.clone(),
+        ]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    text.push_str(&output::table(
+        &["  CHANNEL", "KEY", ">SENT", ">TAKEN", ">LOST", "REASON"],
+        &rows,
+    ));
+    text
+}
+
+fn directory(directory: &DirectoryStatus) -> String {
+    let mut text = String::new();
+    let addresses: Vec<String> = directory
+        .addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    if !addresses.is_empty() {
+        text.push_str(&format!(
+            "others are told to reach it at {}\n",
+            addresses.join(", ")
+        ));
+    }
+    if let Some(trouble) = &directory.trouble {
+        text.push_str(&format!("it cannot be found now: {}\n", escaped(trouble)));
+    }
+    if let Some(namesake) = &directory.namesake {
+        text.push_str(&format!(
+            "another agent says that it is this host, too ({}): two hosts with one identity, or a \
+             false word of another host\n",
+            escaped(namesake)
+        ));
+    }
+    if directory.refused_tokens > 0 {
+        text.push_str(&format!(
+            "more addresses are shown for hosts than are kept ({} so far): they are tried in turn\n",
+            directory.refused_tokens
+        ));
+    }
+    text
+}
+
+/// Those that came to nothing.
+fn calls(calls: &Calls) -> String {
+    let counts = [
+        ("not of an agent", calls.not_hythe),
+        ("without a certificate of the realm", calls.not_trusted),
+        ("with a revoked certificate", calls.revoked),
+        ("of another version", calls.other_version),
+        ("unfinished", calls.too_slow),
+        ("too many at once", calls.crowded_out),
+    ];
+    let seen = counts.iter().filter(|(_, count)| *count > 0);
+    let seen: Vec<String> = seen
+        .map(|(what, count)| format!("{what}: {count}"))
+        .collect();
+    match seen.is_empty() {
+        true => String::new(),
+        false => format!("refused calls: {}\n", seen.join(", ")),
+    }
 }
 
 fn host_text(host: &HostStatus) -> String {
@@ -93,12 +188,12 @@ fn host_text(host: &HostStatus) -> String {
     }
     line("losses", losses(&host.losses));
     if let Some(session) = &host.session {
-        text.push_str(&channels(&session.channels));
+        text.push_str(&channels(session));
     }
     text
 }
 
-fn session_lines(session: &SessionStatus, sessions: u64) -> [(&'static str, String); 7] {
+fn session_lines(session: &SessionStatus, sessions: u64) -> [(&'static str, String); 8] {
     let about = &session.connection;
     let why = match about.why_not_better.is_empty() {
         true => ", the best there is".to_owned(),
@@ -119,6 +214,7 @@ fn session_lines(session: &SessionStatus, sessions: u64) -> [(&'static str, Stri
         ("identity", escaped(&about.identity).to_string()),
         ("address", escaped(&about.address).to_string()),
         ("round trip", round_trip(session.round_trip_ns)),
+        ("flows", flows(&session.link)),
         ("credit", credit(&session.credit)),
         (
             "copies",
@@ -128,6 +224,21 @@ fn session_lines(session: &SessionStatus, sessions: u64) -> [(&'static str, Stri
             ),
         ),
     ]
+}
+
+/// Of tasks that send and receive themselves.
+fn flows(link: &LinkStatus) -> String {
+    if !link.why_no_flows.is_empty() {
+        return format!("none: {}", escaped(&link.why_no_flows));
+    }
+    let interface = link.interface.as_deref().unwrap_or("-");
+    format!(
+        "{} sending, {} receiving, {} pending, over {}",
+        link.sending,
+        link.receiving,
+        link.pending,
+        escaped(interface)
+    )
 }
 
 fn credit(credit: &Credit) -> String {
@@ -147,6 +258,7 @@ fn losses(losses: &Losses) -> String {
         ("dropped before sending", losses.not_sent),
         ("sent and not confirmed", losses.unconfirmed),
         ("without a free slot here", losses.no_slot),
+        ("beyond its share of the pool", losses.beyond_share),
         ("too long for the receiver", losses.too_long),
         ("not delivered here", losses.not_delivered),
         ("reconnections of channels", losses.reconnections),
@@ -161,17 +273,19 @@ fn losses(losses: &Losses) -> String {
     }
 }
 
-fn channels(channels: &[ChannelStatus]) -> String {
-    if channels.is_empty() {
+fn channels(session: &SessionStatus) -> String {
+    if session.channels.is_empty() {
         return "  no channel has ends on both hosts\n".to_owned();
     }
-    let rows: Vec<Vec<String>> = channels.iter().map(channel).collect();
+    let rows = session.channels.iter();
+    let rows: Vec<Vec<String>> = rows.map(|one| channel(one, &session.link)).collect();
     output::table(
         &[
             "  CHANNEL",
             "CARRIES",
             "DIRECTION",
             "STATE",
+            "CARRIER",
             ">MESSAGES",
             ">PAYLOAD",
             "CREDIT",
@@ -181,7 +295,7 @@ fn channels(channels: &[ChannelStatus]) -> String {
     )
 }
 
-fn channel(channel: &ChannelStatus) -> Vec<String> {
+fn channel(channel: &ChannelStatus, link: &LinkStatus) -> Vec<String> {
     let kind = match channel.kind {
         EndKind::Publish => "messages",
         EndKind::Request => "requests",
@@ -203,12 +317,29 @@ fn channel(channel: &ChannelStatus) -> Vec<String> {
         kind.to_owned(),
         direction.to_owned(),
         state.to_owned(),
+        match channel.flows {
+            0 => channel.carrier.clone(),
+            flows => format!(
+                "{}, {}",
+                channel.carrier,
+                units::counted(flows.into(), "flow")
+            ),
+        },
         channel.messages.to_string(),
         units::bytes(channel.payload_bytes),
         channel
             .credit
             .as_ref()
             .map_or_else(|| "-".to_owned(), credit),
-        channel.reason.clone(),
+        reason(channel, link),
     ]
+}
+
+/// Why it is as it is, else why no flow carries it where flows may.
+fn reason(channel: &ChannelStatus, link: &LinkStatus) -> String {
+    let why = &channel.why_not_better;
+    match channel.reason.is_empty() && !why.is_empty() && *why != link.why_no_flows {
+        true => format!("no flow: {why}"),
+        false => channel.reason.clone(),
+    }
 }

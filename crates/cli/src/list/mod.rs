@@ -105,6 +105,7 @@ fn participants(pool: &Pool, snapshot: &Snapshot) -> Vec<ParticipantDocument> {
                 MemberKind::CoreEndpoint => "core endpoint",
                 MemberKind::MessageStore => "messages",
                 MemberKind::Host => "host",
+                MemberKind::HostAgent => "agent of hosts",
             },
             pid: member.identity.pid,
             uid: member.identity.uid,

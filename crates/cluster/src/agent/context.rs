@@ -2,13 +2,22 @@
 //! changed.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use hythe_node::hop::HostAgent;
+
+use super::addresses::Addresses;
+use super::flows::Flows;
+pub(crate) use super::lock::lock;
 use super::options::AgentOptions;
+use super::random::random;
+use crate::error::ClusterError;
 use crate::{Carrier, HostName, Losses, Refusal, Right, Rights};
+
+/// Channels of a host of which it is known that a stream was interrupted.
+const INTERRUPTED_MAX: usize = 4096;
 
 /// What all threads of an agent share.
 #[derive(Debug)]
@@ -17,22 +26,37 @@ pub(crate) struct Context {
     pub(crate) carrier: Arc<dyn Carrier>,
     rights: RwLock<Rights>,
     stops: AtomicBool,
-    /// The ends or the wants of a session have changed.
-    pub(crate) changes: Signal,
+    pub(crate) flows: Flows,
+    /// Of this agent: the upper half of its sessions' numbers.
+    number: u32,
+    /// Rung when ends of this pool change.
+    pub(crate) pool_agent: HostAgent,
+    /// Raised when a session has changed.
+    changes: AtomicU32,
+    /// All sessions have.
+    all_changed: AtomicBool,
     /// Connections that were refused.
     pub(crate) refused: AtomicU64,
 }
 
 impl Context {
-    pub(crate) fn new(options: AgentOptions, carrier: Arc<dyn Carrier>) -> Self {
-        Self {
+    pub(crate) fn new(
+        options: AgentOptions,
+        carrier: Arc<dyn Carrier>,
+    ) -> Result<Self, ClusterError> {
+        Ok(Self {
+            // Half of a random number is as random.
+            number: random()? as u32,
+            pool_agent: HostAgent::join(&options.pool)?,
             rights: RwLock::new(options.rights.clone()),
             options,
             carrier,
             stops: AtomicBool::new(false),
-            changes: Signal::default(),
+            flows: Flows::default(),
+            changes: AtomicU32::new(0),
+            all_changed: AtomicBool::new(false),
             refused: AtomicU64::new(0),
-        }
+        })
     }
 
     /// May this host do that here?
@@ -46,14 +70,42 @@ impl Context {
         rights.judge(&self.options.host, host, channel, right)
     }
 
+    /// A number for a session, which nobody guesses.
+    pub(crate) fn new_session(&self) -> Result<u64, ClusterError> {
+        Ok(u64::from(self.number) << 32 | random()? >> 32)
+    }
+
     pub(crate) fn set_rights(&self, rights: Rights) {
         *self.rights.write().unwrap_or_else(PoisonError::into_inner) = rights;
-        self.changes.raise();
+        self.note_all_changed();
+    }
+
+    /// All sessions have changed.
+    pub(crate) fn note_all_changed(&self) {
+        self.all_changed.store(true, Ordering::Release);
+        self.note_change();
+    }
+
+    /// A session has changed, or all have: wakes the thread that looks at the pool. Call behind the
+    /// mark of what has.
+    pub(crate) fn note_change(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+        self.pool_agent.wake();
+    }
+
+    /// Moves with each change of a session.
+    pub(crate) fn changes(&self) -> u32 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Have all sessions changed since this was last asked?
+    pub(crate) fn take_all_changed(&self) -> bool {
+        self.all_changed.swap(false, Ordering::Acquire)
     }
 
     pub(crate) fn stop(&self) {
         self.stops.store(true, Ordering::Release);
-        self.changes.raise();
+        self.pool_agent.wake();
     }
 
     /// Is the agent to stop?
@@ -62,15 +114,25 @@ impl Context {
     }
 }
 
+/// The agent that gave a session its number.
+const fn agent_of(session: u64) -> u32 {
+    (session >> 32) as u32
+}
+/// Channels of which it is remembered how many messages are not confirmed: as many as a host may
+/// want. Of more, they are counted as lost, and no subscriber is told.
+const UNCONFIRMED_MAX: usize = 4096;
+
 /// What outlives the sessions with a host.
 #[derive(Debug)]
 pub(crate) struct HostRecord {
     pub(crate) name: HostName,
-    pub(crate) addresses: Mutex<Vec<SocketAddr>>,
+    pub(crate) addresses: Mutex<Addresses>,
     pub(crate) losses: LossCounts,
     /// Messages of channels that were sent in a session that ended before they were acknowledged:
     /// the next session tells their subscribers.
     unconfirmed: Mutex<BTreeMap<String, u32>>,
+    /// Channels whose messages came from there when a session ended, and its number there.
+    interrupted: Mutex<BTreeMap<String, u64>>,
 }
 
 impl HostRecord {
@@ -80,7 +142,24 @@ impl HostRecord {
             addresses: Mutex::default(),
             losses: LossCounts::default(),
             unconfirmed: Mutex::default(),
+            interrupted: Mutex::default(),
         }
+    }
+
+    /// The session with this number there ends, and with it streams of these channels.
+    pub(crate) fn note_interrupted(&self, channels: Vec<String>, session: u64) {
+        let mut interrupted = lock(&self.interrupted);
+        interrupted.extend(channels.into_iter().map(|channel| (channel, session)));
+        while interrupted.len() > INTERRUPTED_MAX {
+            interrupted.pop_first();
+        }
+    }
+
+    /// A stream of this channel comes in the session with this number there. Was another
+    /// interrupted, by the end of the agent that sent it? Then nobody knows what of it is missing.
+    pub(crate) fn take_interrupted(&self, channel: &str, session: u64) -> bool {
+        let before = lock(&self.interrupted).remove(channel);
+        before.is_some_and(|before| agent_of(before) != agent_of(session))
     }
 
     /// So many messages of a channel may or may not have arrived.
@@ -88,6 +167,9 @@ impl HostRecord {
         if messages > 0 {
             self.losses.unconfirmed.add(messages.into());
             let mut unconfirmed = lock(&self.unconfirmed);
+            if unconfirmed.len() >= UNCONFIRMED_MAX && !unconfirmed.contains_key(channel) {
+                return;
+            }
             let count = unconfirmed.entry(channel.to_owned()).or_default();
             *count = count.saturating_add(messages);
         }
@@ -118,17 +200,26 @@ pub(crate) struct LossCounts {
     pub(crate) not_sent: Count,
     pub(crate) unconfirmed: Count,
     pub(crate) no_slot: Count,
+    pub(crate) beyond_share: Count,
     pub(crate) too_long: Count,
     pub(crate) not_delivered: Count,
     pub(crate) reconnections: Count,
 }
 
 impl LossCounts {
+    /// Counts what was refused because the host has its share of the pool.
+    pub(crate) fn note_refusal(&self, error: &ClusterError) {
+        if let ClusterError::Share { .. } = error {
+            self.beyond_share.add(1);
+        }
+    }
+
     pub(crate) fn now(&self) -> Losses {
         Losses {
             not_sent: self.not_sent.now(),
             unconfirmed: self.unconfirmed.now(),
             no_slot: self.no_slot.now(),
+            beyond_share: self.beyond_share.now(),
             too_long: self.too_long.now(),
             not_delivered: self.not_delivered.now(),
             reconnections: self.reconnections.now(),
@@ -196,7 +287,21 @@ impl Drop for Member {
     }
 }
 
-/// A panic in between leaves what is in there whole: each change of it is one call.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_of_channels_that_went_is_bounded_and_all_is_counted() {
+        let record = HostRecord::new("b".parse().expect("a name"));
+        let names = UNCONFIRMED_MAX as u32 + 10;
+        for number in 0..names {
+            record.note_unconfirmed(&number.to_string(), 1);
+        }
+        record.note_unconfirmed("0", 2);
+        assert_eq!(lock(&record.unconfirmed).len(), UNCONFIRMED_MAX);
+        assert_eq!(record.losses.now().unconfirmed, u64::from(names) + 2);
+        assert_eq!(record.take_unconfirmed("0"), 3);
+        assert_eq!(record.take_unconfirmed("0"), 0);
+    }
 }

@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::rand::{GetRandomFlags, getrandom};
-
 use super::context::{Context, Group, HostRecord, Member, Signal, lock};
 use super::link::{MessageReader, send_first};
 use super::session::{Numbers, Session};
@@ -74,7 +72,7 @@ impl Host {
         addresses: Vec<std::net::SocketAddr>,
         carrying: &Arc<Group>,
     ) {
-        *lock(&self.record.addresses) = addresses;
+        lock(&self.record.addresses).show(addresses);
         self.is_seen.store(true, Ordering::Release);
         let dials = self.context.options.host < self.record.name;
         if dials && !self.is_dialled.swap(true, Ordering::AcqRel) {
@@ -137,6 +135,8 @@ impl Host {
                 Err(error) => {
                     lock(&self.current).reason = error.to_string();
                     tracing::debug!(host = %self.record.name, %error, "not connected");
+                    // Also where the directory shows something new without end.
+                    std::thread::sleep(PAUSE_MIN);
                 }
             }
             self.dial.wait(pause);
@@ -146,10 +146,11 @@ impl Host {
 
     fn dial_once(&self) -> Result<(Connection, Numbers), ClusterError> {
         let timeout = self.context.options.lease;
-        let addresses = lock(&self.record.addresses).clone();
+        let addresses = lock(&self.record.addresses).next_attempt();
         let carrier = &self.context.carrier;
         let mut connection = carrier.connect(&self.record.name, &addresses, timeout)?;
-        let ours = random()?;
+        lock(&self.record.addresses).prove(&connection.about.address);
+        let ours = self.context.new_session()?;
         let hello = Hello {
             host: self.context.options.host.clone(),
             purpose: Purpose::Control { session: ours },
@@ -180,7 +181,7 @@ impl Host {
                 self.context.options.host, self.record.name
             )));
         }
-        let ours = random()?;
+        let ours = self.context.new_session()?;
         self.end_earlier();
         drop(greeting);
         let answer = Answer::Session { session: ours };
@@ -203,8 +204,8 @@ impl Host {
     }
 
     fn run_session(&self, connection: Connection, numbers: Numbers) {
-        let about = connection.about.clone();
-        let session = Session::begin(&self.context, &self.record, numbers, about);
+        let address = connection.about.address.clone();
+        let session = Session::begin(&self.context, &self.record, numbers, &connection);
         let session = match session {
             Ok(session) => session,
             Err(error) => {
@@ -228,6 +229,7 @@ impl Host {
             session.end("the agent stops");
         }
         self.sessions.fetch_add(1, Ordering::Relaxed);
+        tracing::info!(host = %self.record.name, address, "a session begins");
         let reason = session.run(connection);
         tracing::info!(host = %self.record.name, reason, "the session has ended");
         let mut current = lock(&self.current);
@@ -248,7 +250,7 @@ impl Host {
             (None, true) => HostState::Connecting,
             (None, false) => HostState::Away,
         };
-        let addresses = lock(&self.record.addresses);
+        let addresses = lock(&self.record.addresses).all();
         HostStatus {
             host: self.record.name.clone(),
             state,
@@ -259,14 +261,4 @@ impl Host {
             losses: self.record.losses.now(),
         }
     }
-}
-
-/// A number that nobody guesses.
-fn random() -> Result<u64, ClusterError> {
-    let mut bytes = [0; 8];
-    let filled = getrandom(&mut bytes, GetRandomFlags::empty()).map_err(std::io::Error::from)?;
-    if filled < bytes.len() {
-        return Err(std::io::Error::other("the kernel gave too few random bytes").into());
-    }
-    Ok(u64::from_ne_bytes(bytes))
 }

@@ -7,8 +7,9 @@ use super::context::{Context, Group, lock};
 use super::host::Host;
 use crate::{DirectoryEvent, HostName};
 
-/// The most hosts: each has a few threads and a participant while it is connected.
-const HOSTS_MAX: usize = 240;
+/// The most other hosts of an agent: each has a few threads and a participant while it is
+/// connected.
+pub const HOSTS_MAX: usize = 240;
 
 /// Who says that there is a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

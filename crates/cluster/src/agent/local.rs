@@ -38,6 +38,12 @@ pub(crate) struct LocalWant {
     ends: Vec<End>,
 }
 
+impl LocalWant {
+    pub(crate) fn ends(&self) -> &[End] {
+        &self.ends
+    }
+}
+
 impl LocalEnds {
     /// Looks at the pool.
     pub(crate) fn scan(pool: &Pool) -> Self {
@@ -124,7 +130,7 @@ fn is_of_one_core(channel: &str) -> bool {
 }
 
 /// As queues are made: a power of two.
-fn queue_depth(depth: u32) -> u32 {
+pub(crate) fn queue_depth(depth: u32) -> u32 {
     depth.max(2).checked_next_power_of_two().unwrap_or(u32::MAX)
 }
 

@@ -3,16 +3,21 @@
 //! From outside in: [`Agent`] starts a thread that reads the directory, one that takes connections
 //! (`accept`) and one that looks at the pool (`watch`). For each other host there is a `host`, and
 //! within it one `session` after another. A message goes out by `session/sending/`, and comes in by
-//! `session/receiving/`.
+//! `session/receiving/`; `flows` lets tasks send and receive themselves.
 
 mod accept;
+mod addresses;
 mod context;
+mod flows;
 mod host;
 mod hosts;
 mod link;
 mod local;
+mod lock;
 mod options;
+mod random;
 mod session;
+mod tasks;
 mod watch;
 
 use std::sync::Arc;
@@ -20,10 +25,13 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hythe_flows::Listener;
+
 use self::context::{Context, Group};
+pub use self::hosts::HOSTS_MAX;
 use self::hosts::Hosts;
 pub use self::options::AgentOptions;
-use crate::{Carrier, ClusterError, Directory, Rights, Status};
+use crate::{Calls, Carrier, ClusterError, Directory, DirectoryStatus, Rights, Status};
 
 /// How often the thread of the directory looks whether it is to stop.
 const NAP: Duration = Duration::from_millis(200);
@@ -42,19 +50,25 @@ impl Agent {
     /// Starts an agent: it connects to the hosts that `directory` shows, by `carrier`.
     ///
     /// # Errors
-    /// A thread cannot be started.
+    /// The pool has no place for one more participant; a thread cannot be started; where a link is
+    /// trusted, the file `flows` of the pool cannot be made.
     pub fn start(
         options: AgentOptions,
         carrier: Arc<dyn Carrier>,
         directory: Arc<dyn Directory>,
     ) -> Result<Self, ClusterError> {
-        let context = Arc::new(Context::new(options, carrier));
+        let context = Arc::new(Context::new(options, carrier)?);
         let mut agent = Self {
             hosts: Arc::default(),
             threads: Vec::new(),
             carrying: Arc::default(),
             context,
         };
+        if !agent.context.options.trusted.is_empty() {
+            let listener = Listener::open(&agent.context.options.pool.path())?;
+            let context = Arc::clone(&agent.context);
+            agent.spawn("hythe-host-flows", move || tasks::run(&context, &listener))?;
+        }
         let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
         agent.spawn("hythe-host-watch", move || watch::run(&context, &hosts))?;
         let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
@@ -79,7 +93,7 @@ impl Agent {
         Ok(())
     }
 
-    /// How it is.
+    /// How it is; of calls and directory says whoever brings them.
     #[must_use]
     pub fn status(&self) -> Status {
         let options = &self.context.options;
@@ -88,8 +102,12 @@ impl Agent {
             host: options.host.clone(),
             pool: options.pool.path().display().to_string(),
             pid: std::process::id(),
+            trusted: options.trusted.clone(),
             refused_connections: self.context.refused.load(Ordering::Relaxed),
+            calls: Calls::default(),
+            directory: DirectoryStatus::default(),
             hosts: hosts.iter().map(|host| host.status()).collect(),
+            open: None,
         }
     }
 

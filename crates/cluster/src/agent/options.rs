@@ -22,6 +22,7 @@ pub struct AgentOptions {
     pub(crate) join: fn(&Pool, &str) -> Result<Node, NodeError>,
     pub(crate) rights: Rights,
     pub(crate) lease: Duration,
+    pub(crate) trusted: Vec<String>,
 }
 
 impl AgentOptions {
@@ -34,6 +35,7 @@ impl AgentOptions {
             join: |pool, host| hop::join_host(pool, host, &[]),
             rights: Rights::default(),
             lease: LEASE,
+            trusted: Vec::new(),
         }
     }
 
@@ -58,6 +60,15 @@ impl AgentOptions {
     #[must_use]
     pub const fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
+        self
+    }
+
+    /// Interfaces whose links the user trusts: whoever is on such a link may read and forge what
+    /// goes over it. Tasks send there by sockets of their own, without the agent and unencrypted,
+    /// where the other host trusts the link, too. Default: none.
+    #[must_use]
+    pub fn trusted(mut self, interfaces: Vec<String>) -> Self {
+        self.trusted = interfaces;
         self
     }
 

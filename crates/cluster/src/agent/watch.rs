@@ -1,7 +1,9 @@
-//! Looks at the ends that channels have on this host, and tells all sessions when they change.
+//! Looks at the ends that channels have on this host, and tells the sessions when they change.
+//!
+//! One thread, as a participant of its own: it sleeps until a port opens or closes, or a session
+//! changes. Never waits for another host.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe_node::hop;
 
@@ -9,33 +11,47 @@ use super::context::Context;
 use super::hosts::Hosts;
 use super::local::LocalEnds;
 
-/// How often the pool is asked whether its ports have changed: so much later at most a host hears
-/// of a new one.
-const LOOK: Duration = Duration::from_millis(25);
-/// So many looks later at most, what failed is tried again.
-const LOOKS_BETWEEN_UPDATES: u32 = 10;
+/// What failed is tried again after so long; by that time a bell that was lost is made up for.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Looks until the agent stops.
-pub(super) fn run(context: &Arc<Context>, hosts: &Hosts) {
-    let pool = &context.options.pool;
-    let (mut epoch, mut local) = (None, LocalEnds::default());
-    let mut looks = 0_u32;
-    let mut is_due = true;
+pub(super) fn run(context: &Context, hosts: &Hosts) {
     while !context.stops() {
-        let now = hop::epoch(pool);
-        if epoch != Some(now) {
-            local = LocalEnds::scan(pool);
-            epoch = Some(now);
-            is_due = true;
+        if let Err(error) = follow(context, hosts) {
+            tracing::error!(%error, "the pool is not looked at");
+            hythe_sys::wait::sleep(LOOK);
         }
-        if is_due || looks.is_multiple_of(LOOKS_BETWEEN_UPDATES) {
-            for host in hosts.all() {
-                if let Some(session) = host.session() {
-                    session.update(&local);
-                }
+    }
+    // No publisher waits for what is not looked at any more.
+    context.pool_agent.answer_always();
+}
+
+fn follow(context: &Context, hosts: &Hosts) -> Result<(), hythe_node::NodeError> {
+    let (pool, agent) = (&context.options.pool, &context.pool_agent);
+    let (mut seen, mut local) = (None, LocalEnds::default());
+    let mut next = Instant::now();
+    while !context.stops() {
+        // All three before the look: what comes meanwhile ends the wait.
+        let (asked, changes, epoch) = (agent.asked(), context.changes(), hop::epoch(pool));
+        if seen != Some(epoch) {
+            local = LocalEnds::scan(pool);
+        }
+        let now = Instant::now();
+        let is_for_all = context.take_all_changed() || seen != Some(epoch) || now >= next;
+        if is_for_all {
+            next = now + LOOK;
+        }
+        seen = Some(epoch);
+        for session in hosts.all().iter().filter_map(|host| host.session()) {
+            if session.take_changed() || is_for_all {
+                session.update(&local);
             }
         }
-        looks = looks.wrapping_add(1);
-        is_due = context.changes.wait(LOOK);
+        agent.answer(asked);
+        agent.wait(next.saturating_duration_since(now), || {
+            let is_same = agent.asked() == asked && context.changes() == changes;
+            !is_same || hop::epoch(pool) != epoch || context.stops()
+        })?;
     }
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! What two agents tell each other over their control connection.
 
+use std::net::IpAddr;
+
 use hythe_node::{ChannelKind, ChannelType, PortPolicy};
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +64,88 @@ pub enum Control {
     },
     /// How many ends the sender has on a channel now.
     Ends(Ends),
+    /// The user of the sender trusts the link of this connection: flows may go over it, if the
+    /// other side's does, too.
+    TrustedLink {
+        /// The sender's end of this connection, as the sender sees it.
+        address: IpAddr,
+    },
+    /// The sender has a publisher for a flow.
+    FlowOffer(FlowOffer),
+    /// The flow is not taken yet.
+    FlowWaits {
+        /// Its number.
+        flow: u32,
+        /// What is waited for.
+        #[serde(deserialize_with = "text::reason")]
+        reason: String,
+    },
+    /// The sender has a subscriber for the flow.
+    FlowTaken(FlowTaken),
+    /// The sender has other receivers, too: what is on its way is to arrive, and then the flow is
+    /// to end.
+    FlowFinish {
+        /// Its number.
+        flow: u32,
+    },
+    /// The flow is over at the sender, or is offered no more.
+    FlowEnded {
+        /// Its number.
+        flow: u32,
+        /// Which end the sender has.
+        side: FlowSide,
+        /// Why; empty: all that was sent has arrived.
+        #[serde(deserialize_with = "text::reason")]
+        reason: String,
+    },
+}
+
+/// A publisher of the sender has a socket for a flow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowOffer {
+    /// Number of the flow, chosen by its sender, unique in the session.
+    pub flow: u32,
+    /// Name of a channel of publish/subscribe.
+    #[serde(deserialize_with = "text::name")]
+    pub channel: String,
+    /// What it carries at the sender.
+    pub carries: CarriedType,
+    /// The socket's, at the sender's address of the control connection.
+    pub udp_port: u16,
+    /// Secret of the flow, random: packets without it are nobody's.
+    pub word: u64,
+    /// Largest IP packet that leaves the sender.
+    pub mtu_bytes: u16,
+}
+
+/// The only subscriber of the sender has one, too: packets may come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowTaken {
+    /// The flow.
+    pub flow: u32,
+    /// The socket's, at the sender's address of the control connection.
+    pub udp_port: u16,
+    /// Largest IP packet, of both ends the less.
+    pub mtu_bytes: u16,
+    /// Messages that may be on their way.
+    pub window_messages: u32,
+    /// Bytes of them.
+    pub window_bytes: u32,
+    /// Longest message.
+    pub message_bytes_max: u32,
+    /// What the socket keeps until it is read, as the kernel reckons it.
+    pub buffer_bytes: u32,
+    /// How long the publisher waits for a subscriber that takes too little; 0: not at all.
+    pub block_ms: u32,
+}
+
+/// An end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FlowSide {
+    /// The publisher's.
+    Sending,
+    /// The subscriber's.
+    Receiving,
 }
 
 /// The ends that a host has on a channel, as far as the other may know of them: those that send if

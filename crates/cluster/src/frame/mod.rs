@@ -11,7 +11,9 @@ mod hello;
 mod message;
 mod text;
 
-pub use control::{CarriedType, Control, EndKind, Ends, Policy, Want};
+pub use control::{
+    CarriedType, Control, EndKind, Ends, FlowOffer, FlowSide, FlowTaken, Policy, Want,
+};
 pub use header::{FrameKind, Header};
 pub use hello::{Answer, Hello, Opening, PREAMBLE_BYTES, Preamble, Purpose, VERSION, Window};
 pub use message::{Assembler, MESSAGE_BYTES_MAX, encode};

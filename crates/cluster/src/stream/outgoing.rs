@@ -192,6 +192,18 @@ impl<T> Outgoing<T> {
         }
     }
 
+    /// Number of the last frame begun.
+    #[must_use]
+    pub const fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Number of the last frame acknowledged.
+    #[must_use]
+    pub const fn acknowledged(&self) -> u64 {
+        self.acknowledged
+    }
+
     /// The receiver's window.
     #[must_use]
     pub const fn window(&self) -> Window {

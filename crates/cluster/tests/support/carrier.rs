@@ -1,20 +1,22 @@
 //! Plain TCP: who dials says its name, and is believed. Counts what is sent, and breaks on demand.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hythe_cluster::{
-    Carrier, CarrierError, Connection, ConnectionAbout, ConnectionReceiver, ConnectionSender,
-    HostName, Received,
+    Carrier, CarrierError, Connection, ConnectionAbout, ConnectionPath, ConnectionReceiver,
+    ConnectionSender, HostName, Received,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags};
 
 /// How long the two names may take.
 const NAMES: Duration = Duration::from_secs(10);
+/// The interface of all of them.
+pub(crate) const LOOPBACK: &str = "lo";
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Plain TCP on loopback.
@@ -73,6 +75,11 @@ impl TcpCarrier {
         let address = stream
             .peer_addr()
             .map_or_else(|error| error.to_string(), |it| it.to_string());
+        let ends = stream.local_addr().ok().zip(stream.peer_addr().ok());
+        let path = ends.map(|(local, peer)| ConnectionPath {
+            local: local.ip(),
+            peer: peer.ip(),
+        });
         let stream = Arc::new(stream);
         let mut connections = self.connections.lock().expect("sound");
         connections.push(Arc::clone(&stream));
@@ -84,6 +91,7 @@ impl TcpCarrier {
                 address,
                 ..ConnectionAbout::default()
             },
+            path,
             sender: Box::new(Sender {
                 stream: Arc::clone(&stream),
                 sent_bytes: Arc::clone(&self.sent_bytes),
@@ -150,6 +158,10 @@ impl Carrier for TcpCarrier {
         self.steps.step();
         let stream = dial(self.name.as_str(), *address).map_err(unreachable)?;
         Ok(self.made(stream, host.clone()))
+    }
+
+    fn interface_of(&self, address: IpAddr) -> Option<String> {
+        address.is_loopback().then(|| LOOPBACK.to_owned())
     }
 
     fn accept(&self, timeout: Duration) -> Result<Option<Connection>, CarrierError> {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_cluster::{Agent, AgentOptions, HostName, HostState, HostStatus, Rights};
-use hythe_node::{Node, Pool, PoolOptions};
+use hythe_node::{MemberKind, Node, Pool, PoolOptions, hop};
 
-use super::carrier::TcpCarrier;
+use super::carrier::{LOOPBACK, TcpCarrier};
 use super::directory::StaticDirectory;
 use super::{Root, eventually};
 
@@ -24,6 +24,8 @@ pub(crate) struct TestHost {
     pub(crate) pool: Pool,
     pub(crate) carrier: Arc<TcpCarrier>,
     pub(crate) directory: Arc<StaticDirectory>,
+    /// Interfaces whose links are trusted.
+    pub(crate) trusted: Vec<String>,
     root: Root,
 }
 
@@ -38,15 +40,27 @@ impl TestHost {
         host
     }
 
+    /// With the tables of a small device.
+    pub(crate) fn small(name: &str) -> Self {
+        let mut host = Self::without_agent_in(name, PoolOptions::small);
+        host.start(ALL, LEASE);
+        host
+    }
+
     pub(crate) fn without_agent(name: &str) -> Self {
+        Self::without_agent_in(name, |options| options.bytes(16 << 20))
+    }
+
+    fn without_agent_in(name: &str, options: fn(PoolOptions) -> PoolOptions) -> Self {
         let root = Root::new();
-        let options = PoolOptions::new("test").root(root.path()).bytes(16 << 20);
+        let options = options(PoolOptions::new("test").root(root.path()));
         let name: HostName = name.parse().expect("a name");
         Self {
             agent: None,
             pool: Pool::open_or_create(&options).expect("made"),
             carrier: TcpCarrier::new(&name),
             directory: StaticDirectory::new(),
+            trusted: Vec::new(),
             name,
             root,
         }
@@ -60,10 +74,19 @@ impl TestHost {
     pub(crate) fn start(&mut self, rights: &str, lease: Duration) {
         let options = AgentOptions::new(self.name.clone(), self.pool.clone())
             .rights(Rights::parse(rights).expect("rules"))
-            .lease(lease);
+            .lease(lease)
+            .trusted(self.trusted.clone());
         let (carrier, directory) = (self.carrier.clone(), self.directory.clone());
         let agent = Agent::start(options, carrier, directory);
         self.agent = Some(agent.expect("started"));
+    }
+
+    /// One that trusts its links.
+    pub(crate) fn trusting(name: &str) -> Self {
+        let mut host = Self::without_agent(name);
+        host.trusted = vec![LOOPBACK.to_owned()];
+        host.start(ALL, LEASE);
+        host
     }
 
     /// Both hear of each other.
@@ -74,6 +97,12 @@ impl TestHost {
 
     pub(crate) fn join(&self, name: &str) -> Node {
         Node::join(&self.pool, name).expect("joins")
+    }
+
+    /// A node whose ports know flows.
+    pub(crate) fn join_with_flows(&self, name: &str) -> Node {
+        let flows = Arc::new(hythe_flows::Flows::new());
+        hop::join(&self.pool, name, &[flows]).expect("joins")
     }
 
     pub(crate) fn status_of(&self, other: &str) -> Option<HostStatus> {
@@ -87,11 +116,13 @@ impl TestHost {
         status.is_some_and(|status| status.state == HostState::Connected)
     }
 
-    /// Every slot is free, nobody is left but `members`, and all adds up.
+    /// Every slot is free, nobody is left but `members` and the agent, and all adds up.
     pub(crate) fn is_settled(&self, members: usize) -> bool {
         let seen = self.pool.snapshot();
         let audit = &seen.audit;
-        seen.members.len() == members && audit.mismatches.is_empty() && audit.free == audit.slots
+        let others = seen.members.iter();
+        let others = others.filter(|member| member.kind != MemberKind::HostAgent);
+        others.count() == members && audit.mismatches.is_empty() && audit.free == audit.slots
     }
 
     pub(crate) fn assert_settled(&self, members: usize) {

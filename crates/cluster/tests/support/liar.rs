@@ -139,7 +139,11 @@ pub(crate) struct Honest {
 
 impl Honest {
     pub(crate) fn new() -> Self {
-        let (host, other) = (TestHost::new("b"), TestHost::new("c"));
+        Self::of(TestHost::new("b"), TestHost::new("c"))
+    }
+
+    /// With these two.
+    pub(crate) fn of(host: TestHost, other: TestHost) -> Self {
         host.meet(&other);
         let subscriber = host
             .join("local")

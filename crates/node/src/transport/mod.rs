@@ -27,12 +27,12 @@ use hythe_pool::{
 };
 
 use crate::NodeError;
-use crate::buffer::Reference;
+use crate::buffer::{Reference, Sample};
 use crate::participant::Participant;
 use crate::quota::{Parcel, Quota};
 use crate::wait::WaitPlan;
 
-pub(crate) use process_queues::{ProcessQueues, take_superseded};
+pub(crate) use process_queues::{ProcessQueues, leads_to, take_superseded};
 pub(crate) use queue_target::QueueTarget;
 pub(crate) use stored::{StoredSource, StoredTarget};
 
@@ -114,10 +114,40 @@ impl<'a> Message<'a> {
         occupied.take(limit as usize).count() < limit as usize
     }
 
+    /// Makes a sample of the reference that the target takes: it stays with this participant.
+    /// [`Sent::Delivered`] is the answer then.
+    #[must_use]
+    pub fn keep(&self) -> Sample {
+        let place = self.descriptor.place;
+        let geometry = self.shared.pool().regions().region(place.region);
+        let slot_offset = geometry.and_then(|geometry| geometry.slot_offset(place.slot));
+        #[allow(
+            clippy::expect_used,
+            reason = "proof: the message was made of a reference to this slot of a mapped region"
+        )]
+        let taken = Taken {
+            descriptor: self.descriptor,
+            slot: self.slot,
+            slot_offset: slot_offset.expect("a slot of the region"),
+        };
+        Sample::new(Reference::own(self.shared, taken))
+    }
+
     /// How long it may still be held up, for all its targets together.
     #[must_use]
     pub const fn send_timeout(&self) -> Duration {
         self.send_timeout
+    }
+
+    /// The error of a subscriber that has no free capacity and had the publisher wait.
+    #[must_use]
+    pub fn blocked(&self, subscriber: String, waited: Duration) -> NodeError {
+        NodeError::Blocked {
+            channel: self.channel.to_owned(),
+            waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+            subscriber,
+            delivered: self.delivered,
+        }
     }
 
     /// It was held up for so long.
@@ -216,6 +246,18 @@ pub trait Target: Any + Debug + Send + Sync {
 
     /// Bytes that a buffer sent to it must have space for, because the reply is written there.
     fn reply_bytes(&self) -> u32 {
+        0
+    }
+
+    /// The port of another host that need not be sent to, since this target leads to the same
+    /// receivers: it is left as soon as this one is there.
+    fn replaces(&self) -> Option<PortIndex> {
+        None
+    }
+
+    /// So many messages were sent, and nobody knows whether they arrived: asked once, when it has
+    /// closed. Whoever is sent to in its place is told that they are missing.
+    fn take_unconfirmed(&mut self) -> u32 {
         0
     }
 
@@ -394,6 +436,9 @@ impl Seeking<'_> {
 
 /// What a sending port gives a new receiver before anything else.
 pub(crate) trait FirstMessages: Debug {
+    /// Is there anything that it gives?
+    fn is_there(&self) -> bool;
+
     /// Gives it, as far as the receiver asks for it and its queue takes it.
     fn give(
         &self,
@@ -435,9 +480,20 @@ impl<'a> FindTargets<'a> {
         self.wanted == PortKind::Server
     }
 
+    /// Has the port something for a new receiver before anything else? It goes by queues alone.
+    #[must_use]
+    pub fn has_first_messages(&self) -> bool {
+        self.first.is_some_and(|first| first.is_there())
+    }
+
     /// The targets that the port has.
     pub fn known(&self) -> impl Iterator<Item = &dyn Target> {
         self.known.iter().copied()
+    }
+
+    /// Does another target of the port lead to where this port does?
+    pub(crate) fn is_replaced(&self, port: PortIndex) -> bool {
+        self.known().any(|target| target.replaces() == Some(port))
     }
 
     /// One more.

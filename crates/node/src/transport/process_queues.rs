@@ -41,7 +41,7 @@ impl Transport for ProcessQueues {
             .ports()
             .filter(|other| other.kind == find.wanted && other.channel == channel)
             .filter(|other| !known.contains(&other.index) && find.seeking.may_meet(other))
-            .filter(|other| !is_superseded(control, other))
+            .filter(|other| !is_superseded(control, other) && !find.is_replaced(other.index))
             .collect();
         if !receivers.is_empty() {
             // Whom this node may spin for now: before the watcher looks, which may take as long as
@@ -107,6 +107,11 @@ fn receiver_of(target: &dyn super::Target) -> Option<&PortInfo> {
     queue.map(|queue| &queue.receiver)
 }
 
+/// Is it the queue to this port?
+pub(crate) fn leads_to(target: &StoredTarget, port: PortIndex) -> bool {
+    port_of(&**target) == Some(port)
+}
+
 /// Has the host that owns this port a stronger one on the channel? A host takes a channel's
 /// messages by one port. Where a stronger one is wanted, it opens that beside the first, and takes
 /// what waits in that before: so nothing is lost, and nothing comes twice.
@@ -143,8 +148,8 @@ const fn strength(policy: PortPolicy) -> (u8, u32) {
     }
 }
 
-/// Of the targets of a publisher: does it send to a stronger port of the same host as well? Called
-/// when it has looked for new ones.
+/// Of the targets of a publisher: does it send to a stronger port of the same host as well, or to
+/// its receivers themselves? Called when it has looked for new ones.
 pub(crate) fn take_superseded(
     control: &Control<Mapped>,
     targets: &mut Vec<StoredTarget>,
@@ -155,11 +160,14 @@ pub(crate) fn take_superseded(
         .filter(|port| is_hosts(control, port))
         .copied()
         .collect();
-    if hosts.len() < 2 {
+    if hosts.is_empty() || targets.len() < 2 {
         return Vec::new();
     }
+    let replaced: Vec<PortIndex> = targets.iter().filter_map(|it| it.replaces()).collect();
     let superseded = |target: &mut StoredTarget| {
-        receiver_of(&**target).is_some_and(|port| hosts.iter().any(|other| supersedes(other, port)))
+        receiver_of(&**target).is_some_and(|port| {
+            replaced.contains(&port.index) || hosts.iter().any(|other| supersedes(other, port))
+        })
     };
     targets.extract_if(.., superseded).collect()
 }

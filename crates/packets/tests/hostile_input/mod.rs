@@ -16,6 +16,7 @@ pub(crate) const SETTINGS: Settings = Settings {
     unreachable_ns: 2_000_000_000,
     initial_rtt_ns: 1_000_000,
     burst_bytes: 0,
+    buffer_bytes: u32::MAX,
 };
 
 /// The session, the length and the checksum that the rest of the datagram asks for: what a peer

@@ -30,6 +30,7 @@ pub(crate) fn settings() -> Settings {
         unreachable_ns: 2_000 * MS,
         initial_rtt_ns: 10 * MS,
         burst_bytes: 0,
+        buffer_bytes: u32::MAX,
     }
 }
 

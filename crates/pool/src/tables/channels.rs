@@ -290,7 +290,8 @@ impl<'c, M: Memory> Tables<'c, M> {
         epochs.fold(0, u32::wrapping_add)
     }
 
-    pub(crate) fn note_ports_changed(self, index: ChannelIndex) {
+    /// Has all ports of a channel look anew for their other ends.
+    pub fn note_ports_changed(self, index: ChannelIndex) {
         let at = self.layout().channel(index.0 as usize) + channel::EPOCH;
         self.memory().add(at, 1, Ordering::Release);
     }

@@ -24,6 +24,9 @@ pub enum MemberKind {
     /// Two of these make no connection with each other: what came from a host is not sent on to
     /// another.
     Host,
+    /// The agent of all other hosts: it looks which ports open and close here, and says when it
+    /// has.
+    HostAgent,
 }
 
 impl MemberKind {
@@ -33,6 +36,7 @@ impl MemberKind {
             Self::CoreEndpoint => 1,
             Self::MessageStore => 2,
             Self::Host => 3,
+            Self::HostAgent => 4,
         }
     }
 
@@ -41,6 +45,7 @@ impl MemberKind {
             1 => Self::CoreEndpoint,
             2 => Self::MessageStore,
             3 => Self::Host,
+            4 => Self::HostAgent,
             _ => Self::Process,
         }
     }
@@ -48,7 +53,7 @@ impl MemberKind {
     /// Does a process act as it, which has a liveness socket and answers for its record?
     #[must_use]
     pub const fn is_process(self) -> bool {
-        matches!(self, Self::Process | Self::Host)
+        matches!(self, Self::Process | Self::Host | Self::HostAgent)
     }
 }
 
@@ -205,14 +210,16 @@ impl<'c, M: Memory> Tables<'c, M> {
         })
     }
 
-    /// The participants that stand for other hosts. Allocates nothing.
-    pub fn hosts(self) -> impl Iterator<Item = MemberIndex> {
+    /// The participants that stand for other hosts, and their agent. Allocates nothing.
+    pub fn hosts(self) -> impl Iterator<Item = (MemberIndex, MemberKind)> {
         let rows = (0..self.layout().limits().participants).map(|index| MemberIndex(index as u8));
-        rows.filter(move |&row| {
+        rows.filter_map(move |row| {
             let at = self.layout().participant(row.0.into()) + participant::STATE;
             let state = self.memory().load_cell(at, Ordering::Acquire);
-            MemberStatus::from_bits(state) == MemberStatus::Alive
-                && self.member_kind(row) == Some(MemberKind::Host)
+            let is_alive = MemberStatus::from_bits(state) == MemberStatus::Alive;
+            let kind = self.member_kind(row).filter(|_| is_alive)?;
+            let is_one = matches!(kind, MemberKind::Host | MemberKind::HostAgent);
+            is_one.then_some((row, kind))
         })
     }
 

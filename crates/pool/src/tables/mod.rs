@@ -11,6 +11,7 @@ pub(crate) mod core_counters;
 pub(crate) mod ends;
 pub(crate) mod members;
 pub(crate) mod ports;
+pub(crate) mod questions;
 pub(crate) mod queue_segments;
 
 use hythe_abi::pool::ControlLayout;

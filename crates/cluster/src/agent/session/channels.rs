@@ -23,6 +23,9 @@ use crate::{Refusal, Right};
 pub(super) const CHANNELS_MAX: usize = 4096;
 /// How soon a stream that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+/// A stream of requests outlives its last client by so long: one that comes next finds it, and none
+/// meets a port that is just closing, which would cost its request.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// What is known of the channels of a session.
 #[derive(Debug, Default)]
@@ -36,6 +39,8 @@ pub(super) struct Channels {
     /// Why this side does not get what it wants.
     refused_there: BTreeMap<ChannelKey, String>,
     sending: BTreeMap<ChannelKey, Sending>,
+    /// Wanted, and a stream has failed: no port is opened before the other side accepts another.
+    failed: BTreeSet<ChannelKey>,
     receiving: BTreeMap<ChannelKey, Arc<ReceivingStream>>,
     /// Channels whose events go to the other side.
     events: BTreeSet<String>,
@@ -49,6 +54,8 @@ struct Sending {
     carries: CarriedType,
     /// When it is tried again, if it failed.
     retry: Option<Instant>,
+    /// Since when nobody here sends.
+    idle_since: Option<Instant>,
 }
 
 /// Tells the other side what is wanted here, and opens and closes what is sent.
@@ -70,7 +77,7 @@ pub(super) fn update(session: &Arc<Session>, local: &LocalEnds) -> Result<(), Cl
 }
 
 /// May the other side have what is sent here? What is asked is answered: that takes both rights.
-fn may_send(session: &Session, key: &ChannelKey) -> Result<(), Refusal> {
+pub(super) fn may_send(session: &Session, key: &ChannelKey) -> Result<(), Refusal> {
     let (context, host) = (&session.context, &session.record.name);
     context.judge(host, &key.channel, Right::Read)?;
     match key.kind {
@@ -80,7 +87,7 @@ fn may_send(session: &Session, key: &ChannelKey) -> Result<(), Refusal> {
 }
 
 /// May the other side send what is wanted here?
-fn may_receive(session: &Session, key: &ChannelKey) -> Result<(), Refusal> {
+pub(super) fn may_receive(session: &Session, key: &ChannelKey) -> Result<(), Refusal> {
     let (context, host) = (&session.context, &session.record.name);
     context.judge(host, &key.channel, Right::Write)?;
     match key.kind {
@@ -142,20 +149,31 @@ impl Channels {
 
     /// Ends the streams that nobody there wants, or nobody here sends on.
     fn close_unwanted(&mut self, local: &LocalEnds) {
-        for (key, sending) in &self.sending {
+        for (key, sending) in &mut self.sending {
             match (self.theirs.get(key), local.sends.get(key)) {
                 (None, _) => sending.stream.stop(sending::Stop::Now),
-                (Some(_), None) => sending.stream.stop(sending::Stop::WhenEmpty),
-                (Some(_), Some(_)) => sending.stream.go_on(),
+                (Some(_), None) => {
+                    let idle_since = *sending.idle_since.get_or_insert_with(Instant::now);
+                    if key.kind != EndKind::Request || idle_since.elapsed() >= LINGER {
+                        sending.stream.stop(sending::Stop::WhenEmpty);
+                    }
+                }
+                (Some(_), Some(_)) => {
+                    sending.idle_since = None;
+                    sending.stream.go_on();
+                }
             }
         }
     }
 
     fn forget_ended(&mut self) {
-        self.sending.retain(|_, sending| {
+        self.sending.retain(|key, sending| {
             let failed = sending.stream.failure().is_some();
             if failed && sending.retry.is_none() {
                 sending.retry = Some(Instant::now() + RETRY);
+                if !sending.stream.is_without_port() {
+                    self.failed.insert(key.clone());
+                }
             }
             let is_due = sending.retry.is_none_or(|retry| Instant::now() >= retry);
             !(sending.stream.has_ended() && is_due)
@@ -172,7 +190,12 @@ impl Channels {
     ) -> Result<(), ClusterError> {
         let key = want.key();
         let judged = may_send(session, &key).map_err(|refusal| refusal.to_string());
-        let carries = local.sends.get(&key);
+        // A server that answered and left is owed the way of its answers.
+        let owed = key.kind == EndKind::Reply && session.requests.owes(&key.channel);
+        let carries = local
+            .sends
+            .get(&key)
+            .or_else(|| owed.then_some(&want.carries));
         let fits = judged.and_then(|()| match carries {
             Some(carries) if *carries != want.carries => Err(format!(
                 "channel {} carries {} on host {}, and {} on host {}",
@@ -207,11 +230,13 @@ impl Channels {
                 channel: want.channel.clone(),
                 carries: carries.clone(),
             };
-            let stream = SendingStream::start(session, opening, &want)?;
+            let is_early = want.kind == EndKind::Publish && !self.failed.contains(vacant.key());
+            let stream = SendingStream::start(session, opening, &want, is_early)?;
             vacant.insert(Sending {
                 stream,
                 carries: want.carries,
                 retry: None,
+                idle_since: None,
             });
         }
         Ok(())
@@ -235,6 +260,11 @@ impl Channels {
         })
     }
 
+    pub(super) fn sending_stream(&self, key: &ChannelKey) -> Option<Arc<SendingStream>> {
+        let sending = self.sending.get(key);
+        sending.map(|sending| Arc::clone(&sending.stream))
+    }
+
     /// Closes all connections: the session is over.
     pub(super) fn close_all(&self) {
         for sending in self.sending.values() {
@@ -243,6 +273,14 @@ impl Channels {
         for stream in self.receiving.values() {
             stream.close();
         }
+    }
+
+    /// Channels of messages that came to the end of the session, and no end of the stream.
+    pub(super) fn interrupted(&self) -> Vec<String> {
+        let streams = self.receiving.iter();
+        let messages = streams.filter(|(key, _)| key.kind == EndKind::Publish);
+        let interrupted = messages.filter(|(_, stream)| !stream.is_complete());
+        interrupted.map(|(key, _)| key.channel.clone()).collect()
     }
 
     pub(super) fn status(&self, events: &Events) -> Vec<ChannelStatus> {
@@ -291,6 +329,9 @@ fn without_stream(
         messages: 0,
         payload_bytes: 0,
         credit: None,
+        carrier: String::new(),
+        why_not_better: String::new(),
+        flows: 0,
     }
 }
 
@@ -314,8 +355,9 @@ pub(super) fn wanted(session: &Session, want: Want) -> Result<(), ClusterError> 
             (true, _) => {}
         }
     }
+    channels.failed.remove(&key);
     channels.theirs.insert(key, want);
-    session.context.changes.raise();
+    session.note_change();
     Ok(())
 }
 
@@ -342,8 +384,11 @@ pub(super) fn raised(
 /// The other side wants it no more.
 pub(super) fn unwanted(session: &Session, kind: EndKind, channel: String) {
     let key = ChannelKey { kind, channel };
-    lock(&session.channels).theirs.remove(&key);
-    session.context.changes.raise();
+    let mut channels = lock(&session.channels);
+    channels.theirs.remove(&key);
+    channels.failed.remove(&key);
+    drop(channels);
+    session.note_change();
 }
 
 /// This side does not get what it wants.

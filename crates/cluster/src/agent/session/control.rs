@@ -8,6 +8,7 @@ use hythe_node::monotonic_ns;
 
 use super::{Session, channels, ends};
 use crate::Connection;
+use crate::agent::flows::FlowSession;
 use crate::agent::link::MessageReader;
 use crate::carrier::ConnectionSender;
 use crate::error::ClusterError;
@@ -61,6 +62,17 @@ fn act(session: &Arc<Session>, message: Control) -> Result<(), ClusterError> {
         } => channels::refused(session, kind, channel, reason)?,
         Control::Raise { channel, events } => channels::raised(session, &channel, events)?,
         Control::Ends(told) => ends::came(session, told)?,
+        Control::TrustedLink { address } => session.link.trusted_there(address)?,
+        flow @ (Control::FlowOffer(_)
+        | Control::FlowWaits { .. }
+        | Control::FlowTaken(_)
+        | Control::FlowFinish { .. }
+        | Control::FlowEnded { .. }) => {
+            let of: Arc<dyn FlowSession> = session.clone();
+            session.context.flows.came(&of, flow)?;
+            // What is offered may be taken.
+            session.note_change();
+        }
         Control::Bye { reason } => return Err(ClusterError::Bye(reason)),
     }
     Ok(())

@@ -13,7 +13,7 @@ use std::time::Duration;
 use hythe_node::hop::HopNode as _;
 use hythe_node::{EventSet, Listener, Node, NodeError, Notifier};
 
-use super::{Session, lock};
+use super::{Session, lock, share};
 use crate::error::ClusterError;
 
 /// Waits end by bells; this only bounds one that was lost, and is when what failed is tried again.
@@ -140,14 +140,24 @@ impl Ports {
             let state = lock(&session.events.state);
             (state.sent.clone(), state.wanted.clone())
         };
-        self.listeners.retain(|channel, _| sent.contains(channel));
+        for (channel, mut listener) in self
+            .listeners
+            .extract_if(.., |channel, _| !sent.contains(channel))
+        {
+            // What its notifiers raised before they left.
+            if let Ok(heard) = listener.try_take() {
+                send(session, &channel, heard);
+            }
+        }
         self.notifiers.retain(|channel, _| wanted.contains(channel));
         self.tried.clone_from(&sent);
         for channel in sent {
             if let Entry::Vacant(vacant) = self.listeners.entry(channel) {
-                match node.listener(vacant.key()) {
+                let opened = share::check(node, 0).and_then(|()| Ok(node.listener(vacant.key())?));
+                match opened {
                     Ok(listener) => drop(vacant.insert(listener)),
                     Err(error) => {
+                        session.record.losses.note_refusal(&error);
                         tracing::warn!(channel = vacant.key(), %error, "its events are not heard");
                     }
                 }
@@ -159,12 +169,7 @@ impl Ports {
     fn look(&mut self, session: &Session) -> Result<bool, NodeError> {
         let mut found = false;
         for (channel, listener) in &mut self.listeners {
-            let heard = listener.try_take()?;
-            if !heard.is_empty() {
-                found = true;
-                session.outbox.raise(channel, heard.bits());
-                session.events.count(channel, |counts| counts.sent += 1);
-            }
+            found |= send(session, channel, listener.try_take()?);
         }
         let came = std::mem::take(&mut lock(&session.events.state).came);
         for (channel, events) in came {
@@ -179,9 +184,11 @@ impl Ports {
             let Some(node) = lock(&session.node).clone() else {
                 return Ok(());
             };
-            match node.notifier(channel) {
+            let opened = share::check(&node, 0).and_then(|()| Ok(node.notifier(channel)?));
+            match opened {
                 Ok(notifier) => drop(self.notifiers.insert(channel.to_owned(), notifier)),
                 Err(error) => {
+                    session.record.losses.note_refusal(&error);
                     tracing::warn!(channel, %error, "events from the other host are not raised");
                     return Ok(());
                 }
@@ -193,6 +200,16 @@ impl Ports {
         }
         Ok(())
     }
+}
+
+/// Sends what was heard. True: there was something.
+fn send(session: &Session, channel: &str, heard: EventSet) -> bool {
+    if heard.is_empty() {
+        return false;
+    }
+    session.outbox.raise(channel, heard.bits());
+    session.events.count(channel, |counts| counts.sent += 1);
+    true
 }
 
 impl Events {

@@ -8,17 +8,19 @@ mod channels;
 mod control;
 mod ends;
 mod events;
+mod flows;
 mod outbox;
 mod receiving;
 mod requests;
 mod sending;
+mod share;
 mod window;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hythe_node::{Node, NodeError, hop};
+use hythe_node::{MemberIndex, Node, NodeError, hop};
 
 use self::channels::Channels;
 use self::ends::HostEnds;
@@ -26,10 +28,11 @@ use self::events::Events;
 use self::outbox::Outbox;
 use self::requests::Requests;
 use super::context::{Context, Group, HostRecord, Member, lock};
+use super::flows::{FlowSession, Link, Pause};
 use super::link::send_first;
 use super::local::LocalEnds;
 use crate::error::ClusterError;
-use crate::frame::{Answer, Opening};
+use crate::frame::{Answer, Control, Opening};
 use crate::status::{Copies, Credit, SessionStatus};
 use crate::{Connection, ConnectionAbout};
 
@@ -50,10 +53,18 @@ pub(crate) struct Session {
     /// Chosen there.
     pub(crate) their_number: u64,
     about: ConnectionAbout,
+    /// The link of the control connection.
+    pub(crate) link: Link,
+    /// After flows that failed.
+    pause: Mutex<Pause>,
+    /// The participant of the host.
+    pub(crate) member: MemberIndex,
     began: Instant,
     /// `None` once the session is over.
     node: Mutex<Option<Node>>,
     is_over: AtomicBool,
+    /// What it wants or carries has changed since the pool was last looked at.
+    is_changed: AtomicBool,
     reason: Mutex<String>,
     outbox: Outbox,
     channels: Mutex<Channels>,
@@ -81,7 +92,7 @@ impl Session {
         context: &Arc<Context>,
         record: &Arc<HostRecord>,
         numbers: Numbers,
-        about: ConnectionAbout,
+        connection: &Connection,
     ) -> Result<Arc<Self>, NodeError> {
         let options = &context.options;
         let node = (options.join)(&options.pool, record.name.as_str())?;
@@ -90,10 +101,16 @@ impl Session {
             record: Arc::clone(record),
             number: numbers.ours,
             their_number: numbers.theirs,
-            about,
+            about: connection.about.clone(),
+            link: Link::of(&options.trusted, connection.path, |address| {
+                context.carrier.interface_of(address)
+            }),
+            pause: Mutex::default(),
+            member: node.index(),
             began: Instant::now(),
             node: Mutex::new(Some(node)),
             is_over: AtomicBool::new(false),
+            is_changed: AtomicBool::new(false),
             reason: Mutex::default(),
             outbox: Outbox::default(),
             channels: Mutex::default(),
@@ -108,10 +125,16 @@ impl Session {
     /// Carries the session until it ends, and cleans up behind it: when this returns, nobody in the
     /// pool stands for the host any more. Says why it ended.
     pub(crate) fn run(self: &Arc<Self>, connection: Connection) -> String {
-        self.context.changes.raise();
+        if let Some(address) = self.link.trusted_address() {
+            self.say(Control::TrustedLink { address });
+        }
+        self.note_change();
         let error = control::run(self, connection);
         self.end(&error.to_string());
+        self.context.flows.session_over(&**self);
         self.threads.wait_until_empty();
+        let interrupted = lock(&self.channels).interrupted();
+        self.record.note_interrupted(interrupted, self.their_number);
         drop(lock(&self.node).take());
         lock(&self.reason).clone()
     }
@@ -131,7 +154,6 @@ impl Session {
         self.outbox.close();
         lock(&self.channels).close_all();
         self.wake();
-        self.context.changes.raise();
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -146,10 +168,21 @@ impl Session {
     }
 
     /// Wakes the threads that wait in the pool as this participant.
-    fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if let Some(node) = &*lock(&self.node) {
             hop::wake(node.pool(), node.index());
         }
+    }
+
+    /// What is wanted or carried has changed: the thread that looks at the pool sees to it.
+    pub(crate) fn note_change(&self) {
+        self.is_changed.store(true, Ordering::Release);
+        self.context.note_change();
+    }
+
+    /// Has it changed since this was last asked?
+    pub(crate) fn take_changed(&self) -> bool {
+        self.is_changed.swap(false, Ordering::Acquire)
     }
 
     /// The ends on this host are these now: tells the other side, and opens and closes streams.
@@ -158,8 +191,13 @@ impl Session {
             return;
         }
         let updated = channels::update(self, local).and_then(|()| ends::update(self, local));
-        if let Err(error) = updated {
-            self.end(&error.to_string());
+        match updated {
+            Ok(()) if self.context.options.trusted.is_empty() => {}
+            Ok(()) => {
+                let session: Arc<dyn FlowSession> = self.clone();
+                self.context.flows.update(&session, local);
+            }
+            Err(error) => self.end(&error.to_string()),
         }
     }
 
@@ -186,13 +224,15 @@ impl Session {
 
     pub(crate) fn status(&self) -> SessionStatus {
         let round_trip = self.round_trip_ns.load(Ordering::Relaxed);
-        let channels = lock(&self.channels).status(&self.events);
+        let mut channels = lock(&self.channels).status(&self.events);
+        let link = self.context.flows.status(self, &mut channels);
         let credits = channels.iter().filter_map(|channel| channel.credit);
         SessionStatus {
             number: format!("{:016x}", self.number),
             // Fits: 64 bits of milliseconds.
             age_ms: self.began.elapsed().as_millis() as u64,
             connection: self.about.clone(),
+            link,
             round_trip_ns: (round_trip != NONE).then_some(round_trip),
             credit: credits.fold(Credit::default(), Credit::plus),
             copies: Copies {

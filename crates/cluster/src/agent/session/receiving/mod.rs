@@ -17,7 +17,7 @@ use super::window::window_of;
 use super::{Session, lock};
 use crate::carrier::ConnectionSender;
 use crate::error::ClusterError;
-use crate::frame::{Opening, Want};
+use crate::frame::{EndKind, Opening, Want};
 use crate::status::{ChannelState, ChannelStatus, Direction};
 use crate::stream::Incoming;
 
@@ -38,6 +38,11 @@ pub(super) struct ReceivingStream {
     /// The one on this channel before it, if its reader has to finish first.
     earlier: Mutex<Option<Arc<ReceivingStream>>>,
     has_ended: AtomicBool,
+    /// Its last frame has come.
+    is_complete: AtomicBool,
+    /// Of a stream before it, of an agent that has ended, nobody knows what is missing: to be told
+    /// with the first frame.
+    follows_interrupted: AtomicBool,
     /// The other side may not send it any more.
     is_barred: AtomicBool,
     messages: AtomicU64,
@@ -52,6 +57,10 @@ impl ReceivingStream {
         earlier: Option<Arc<Self>>,
     ) -> Result<Self, ClusterError> {
         let node = session.node()?;
+        let follows_interrupted = opening.kind == EndKind::Publish
+            && session
+                .record
+                .take_interrupted(&opening.channel, session.their_number);
         let (window, payload_bytes_max) = window_of(node.pool(), want.depth);
         Ok(Self {
             opening: opening.clone(),
@@ -61,6 +70,8 @@ impl ReceivingStream {
             closer: Mutex::default(),
             earlier: Mutex::new(earlier),
             has_ended: AtomicBool::new(false),
+            is_complete: AtomicBool::new(false),
+            follows_interrupted: AtomicBool::new(follows_interrupted),
             is_barred: AtomicBool::new(false),
             messages: AtomicU64::new(0),
             payload_bytes: AtomicU64::new(0),
@@ -88,6 +99,11 @@ impl ReceivingStream {
 
     pub(super) fn is_barred(&self) -> bool {
         self.is_barred.load(Ordering::Acquire)
+    }
+
+    /// Has its last frame come, so that nothing of it is missing?
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete.load(Ordering::Acquire)
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -130,6 +146,9 @@ impl ReceivingStream {
             messages: self.messages.load(Ordering::Relaxed),
             payload_bytes: self.payload_bytes.load(Ordering::Relaxed),
             credit: None,
+            carrier: String::new(),
+            why_not_better: String::new(),
+            flows: 0,
         }
     }
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hythe_node::hop;
-use hythe_node::{HISTORY_MAX, Lease, Node, NodeError, Publisher, PublisherOptions};
+use hythe_node::{HISTORY_MAX, Lease, Node, Publisher, PublisherOptions};
 
+use crate::agent::session::share;
+use crate::error::ClusterError;
 use crate::frame::Opening;
 
 /// How long a message may be held up by subscribers that block, or by a pool without a free slot.
@@ -36,22 +38,25 @@ impl Publishers {
     }
 
     /// The one with this number, opened when it is first needed.
-    fn get(&mut self, number: u32) -> Result<Option<&mut Publisher>, NodeError> {
+    fn get(&mut self, number: u32) -> Result<Option<&mut Publisher>, ClusterError> {
         use std::collections::btree_map::Entry;
         let Some(node) = &self.node else {
             return Ok(None);
         };
         Ok(Some(match self.by_number.entry(number) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(vacant) => vacant.insert(node.publisher(&self.channel, &self.options)?),
+            Entry::Vacant(vacant) => {
+                share::check(node, 0)?;
+                vacant.insert(node.publisher(&self.channel, &self.options)?)
+            }
         }))
     }
 
     /// A slot for the next message of a publisher. `None`: the stream has ended.
-    pub(super) fn lease(&mut self, number: u32, bytes: u32) -> Result<Option<Lease>, NodeError> {
+    pub(super) fn lease(&mut self, number: u32, bytes: u32) -> Result<Option<Lease>, ClusterError> {
         let publisher = self.get(number)?;
         publisher
-            .map(|publisher| publisher.lease(bytes as usize))
+            .map(|publisher| Ok(publisher.lease(bytes as usize)?))
             .transpose()
     }
 
@@ -61,7 +66,7 @@ impl Publishers {
         number: u32,
         lease: Lease,
         bytes: u32,
-    ) -> Result<u32, NodeError> {
+    ) -> Result<u32, ClusterError> {
         match self.get(number)? {
             Some(publisher) => {
                 let published = publisher.publish(lease, bytes as usize)?;
@@ -72,21 +77,25 @@ impl Publishers {
     }
 
     /// The subscribers count so many messages as missing.
-    pub(super) fn note_missed(&mut self, number: u32, messages: u32) -> Result<(), NodeError> {
+    pub(super) fn note_missed(&mut self, number: u32, messages: u32) -> Result<(), ClusterError> {
         match self.get(number)? {
             Some(publisher) => {
                 // Those who are not connected yet would not hear of it.
                 publisher.subscribers()?;
-                hop::note_missed(publisher, messages)
+                Ok(hop::note_missed(publisher, messages)?)
             }
             None => Ok(()),
         }
     }
 
-    /// Connects to subscribers that have come.
-    pub(super) fn show_new_subscribers(&mut self, _history: u32) {
+    /// Connects to subscribers that have come, who want so much history: those get what is kept,
+    /// and as much is kept from now on.
+    pub(super) fn show_new_subscribers(&mut self, history: u32) {
+        let history = history.min(HISTORY_MAX);
+        self.options = self.options.clone().history(history);
         for publisher in self.by_number.values_mut() {
-            if let Err(error) = publisher.subscribers() {
+            let shown = publisher.subscribers();
+            if let Err(error) = shown.and(hop::extend_history(publisher, history)) {
                 tracing::warn!(channel = self.channel, %error, "a subscriber gets no history");
             }
         }

@@ -12,11 +12,9 @@ mod remote_client;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
-use hythe_node::NodeError;
-
 pub(super) use self::open::{OpenRequests, REQUESTS_MAX};
 pub(super) use self::remote_client::{Answered, Asked, RemoteClient};
-use super::lock;
+use super::{lock, share};
 use crate::error::ClusterError;
 use crate::frame::Opening;
 
@@ -42,9 +40,16 @@ impl Requests {
         if let Some(known) = clients.get(&opening.channel).and_then(Weak::upgrade) {
             return Ok(known);
         }
-        let opened = RemoteClient::open(node()?, opening);
-        let opened = Arc::new(opened.map_err(|error: NodeError| ClusterError::from(error))?);
+        let node = node()?;
+        share::check(&node, 0)?;
+        let opened = Arc::new(RemoteClient::open(node, opening)?);
         clients.insert(opening.channel.clone(), Arc::downgrade(&opened));
         Ok(opened)
+    }
+
+    /// Is there something to tell clients there, whether or not a server is left here?
+    pub(super) fn owes(&self, channel: &str) -> bool {
+        let client = lock(&self.clients).get(channel).and_then(Weak::upgrade);
+        client.is_some_and(|client| !client.is_idle())
     }
 }

@@ -13,7 +13,14 @@ pub(in crate::agent::session) const REQUESTS_MAX: usize = 4096;
 /// All open requests of a session. A number begins with that of the stream that the request went
 /// over, so that none is used twice.
 #[derive(Debug, Default)]
-pub(in crate::agent::session) struct OpenRequests(Mutex<BTreeMap<u64, Open>>);
+pub(in crate::agent::session) struct OpenRequests(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    open: BTreeMap<u64, Open>,
+    /// How many each stream has; none of a stream that has none.
+    counts: BTreeMap<u32, usize>,
+}
 
 #[derive(Debug)]
 struct Open {
@@ -27,6 +34,10 @@ impl OpenRequests {
         (stream as u64) << 32 | count as u64
     }
 
+    const fn stream(number: u64) -> u32 {
+        (number >> 32) as u32
+    }
+
     /// A request is about to be sent.
     pub(in crate::agent::session) fn add(
         &self,
@@ -35,13 +46,16 @@ impl OpenRequests {
         responder: Responder,
     ) {
         let channel = Arc::clone(channel);
-        lock(&self.0).insert(number, Open { channel, responder });
+        let mut state = lock(&self.0);
+        let before = state.open.insert(number, Open { channel, responder });
+        if before.is_none() {
+            *state.counts.entry(Self::stream(number)).or_default() += 1;
+        }
     }
 
     /// How many a stream has.
     pub(in crate::agent::session) fn count_of(&self, stream: u32) -> usize {
-        let (first, last) = (Self::number(stream, 0), Self::number(stream, u32::MAX));
-        lock(&self.0).range(first..=last).count()
+        lock(&self.0).counts.get(&stream).copied().unwrap_or(0)
     }
 
     /// A slot for the reply to a request. `None`: nobody waits for it any more, or never did.
@@ -51,8 +65,11 @@ impl OpenRequests {
         channel: &str,
         bytes: u32,
     ) -> Result<Option<Lease>, NodeError> {
-        let open = lock(&self.0);
-        let found = open.get(&number).filter(|open| *open.channel == *channel);
+        let state = lock(&self.0);
+        let found = state
+            .open
+            .get(&number)
+            .filter(|open| *open.channel == *channel);
         found
             .map(|open| open.responder.lease(bytes as usize))
             .transpose()
@@ -60,19 +77,29 @@ impl OpenRequests {
 
     /// It has ended: whoever gets this tells the client how.
     pub(in crate::agent::session) fn take(&self, number: u64, channel: &str) -> Option<Responder> {
-        let mut open = lock(&self.0);
-        open.get(&number).filter(|open| *open.channel == *channel)?;
-        open.remove(&number).map(|open| open.responder)
+        let mut state = lock(&self.0);
+        let found = state.open.get(&number);
+        found.filter(|open| *open.channel == *channel)?;
+        let taken = state.open.remove(&number)?;
+        let stream = Self::stream(number);
+        if let Some(count) = state.counts.get_mut(&stream) {
+            *count -= 1;
+            if *count == 0 {
+                state.counts.remove(&stream);
+            }
+        }
+        Some(taken.responder)
     }
 
     /// All of a stream end: their server's port is closed.
     pub(in crate::agent::session) fn end_all_of(&self, stream: u32) {
         let (first, last) = (Self::number(stream, 0), Self::number(stream, u32::MAX));
         let ended: Vec<Open> = {
-            let mut open = lock(&self.0);
-            let mut of_stream = open.split_off(&first);
+            let mut state = lock(&self.0);
+            state.counts.remove(&stream);
+            let mut of_stream = state.open.split_off(&first);
             if let Some(behind) = last.checked_add(1) {
-                open.append(&mut of_stream.split_off(&behind));
+                state.open.append(&mut of_stream.split_off(&behind));
             }
             of_stream.into_values().collect()
         };

@@ -39,35 +39,53 @@ const PAUSES: [Duration; 4] = [
 struct Carrying<'a> {
     session: &'a Session,
     stream: &'a SendingStream,
-    /// Opened when the other side has accepted the stream for the first time.
+    /// Opened when the other side has accepted the stream for the first time, at the latest.
     source: Option<Box<dyn Source + 'a>>,
+    /// The other side has accepted the stream.
+    is_accepted: bool,
     /// The longest payload that fits a slot there.
     payload_bytes_max: u32,
     /// Messages lost on this side, to be told with the next frame.
     missed: u32,
 }
 
-/// Carries a stream until it ends, over as many connections as it takes.
-pub(super) fn run(session: &Arc<Session>, stream: &SendingStream) {
+/// Carries a stream until it ends, over as many connections as it takes. Where its port was opened
+/// beforehand, that is `early`.
+pub(super) fn run(
+    session: &Arc<Session>,
+    stream: &SendingStream,
+    early: Result<Option<Messages>, ClusterError>,
+) {
+    let (early, failed) = match early {
+        Ok(early) => (early, None),
+        Err(error) => (None, Some(error)),
+    };
     let mut carrying = Carrying {
         session,
         stream,
-        source: None,
+        source: early.map(|early| Box::new(early) as Box<dyn Source>),
+        is_accepted: false,
         payload_bytes_max: 0,
         missed: match stream.opening.kind {
             EndKind::Publish => session.record.take_unconfirmed(&stream.opening.channel),
             _ => 0,
         },
     };
-    let ended = carrying.carry();
+    let ended = failed.map_or_else(|| carrying.carry(), Err);
     stream.close();
     carrying.settle();
     drop(carrying);
+    // Before another stream can open a port: publishers would send there, too.
+    session
+        .context
+        .flows
+        .stream_ended(&**session, &stream.opening.channel);
     let mut state = lock(&stream.state);
     state.has_ended = true;
     if let Err(error) = ended {
         state.how = ChannelState::Refused;
         state.reason = error.to_string();
+        session.record.losses.note_refusal(&error);
     }
 }
 
@@ -86,6 +104,10 @@ impl Carrying<'_> {
             if self.stream.stopping() >= Stop::Reopen {
                 return Ok(());
             }
+            if !self.is_accepted {
+                // Nobody here is held up for a host that cannot be reached.
+                self.close_source();
+            }
             // Only the connection broke: the stream goes on over another, as long as the host
             // lives.
             self.stream
@@ -97,11 +119,11 @@ impl Carrying<'_> {
 
     /// Over one connection: until the stream ends, or the connection does.
     fn carry_once(&mut self, failures: &mut usize) -> Result<(), ClusterError> {
-        if self.source.is_some() {
+        if self.is_accepted {
             self.session.record.losses.reconnections.add(1);
         }
         let mut sender = self.connect()?;
-        *failures = 0;
+        (self.is_accepted, *failures) = (true, 0);
         self.stream.say(ChannelState::Open, "");
         loop {
             let again = lock(&self.stream.outgoing).begin_again();
@@ -131,13 +153,14 @@ impl Carrying<'_> {
     fn connect(&mut self) -> Result<Box<dyn ConnectionSender>, ClusterError> {
         let (session, stream) = (self.session, self.stream);
         let (host, carrier) = (&session.record.name, &session.context.carrier);
-        let addresses = lock(&session.record.addresses).clone();
+        let addresses = lock(&session.record.addresses).next_attempt();
         let timeout = CONNECTING.min(session.context.options.lease / 4);
         let connected = carrier.connect(host, &addresses, timeout);
         let mut connection = connected.map_err(|error| match error {
             crate::CarrierError::Unreachable { source, .. } => ClusterError::Broken(source),
             other => other.into(),
         })?;
+        lock(&session.record.addresses).prove(&connection.about.address);
         let hello = Hello {
             host: session.context.options.host.clone(),
             purpose: Purpose::Data {
@@ -173,6 +196,13 @@ impl Carrying<'_> {
         Ok(connection.sender)
     }
 
+    /// Closes the port. What waits there is not sent.
+    fn close_source(&mut self) {
+        if let Some(mut source) = self.source.take() {
+            self.note_not_sent(source.discard());
+        }
+    }
+
     /// Opens the port, the first time.
     fn open_source(&mut self) -> Result<(), ClusterError> {
         if self.source.is_none() {
@@ -202,13 +232,13 @@ impl Carrying<'_> {
                 source.look(stream)
             })?;
             stream.waits_for_credit.store(false, Ordering::Relaxed);
-            if session.is_over() {
-                return Err(ClusterError::Over);
+            match step {
+                // What was taken is sent, or counted.
+                Some(step @ (Step::Send(..) | Step::Frame(_))) => return Ok(step),
+                _ if session.is_over() => return Err(ClusterError::Over),
+                Some(step) => return Ok(step),
+                None => stream.check_connection()?,
             }
-            if let Some(step) = step {
-                return Ok(step);
-            }
-            stream.check_connection()?;
         }
     }
 
@@ -277,14 +307,15 @@ impl Carrying<'_> {
 
     /// What publishers dropped for this host since the last look.
     fn count_dropped(&mut self) {
-        if let Some(source) = &mut self.source {
-            let more = source.take_dropped();
-            if more > 0 {
-                self.session.record.losses.not_sent.add(more);
-                let more = u32::try_from(more).unwrap_or(u32::MAX);
-                self.missed = self.missed.saturating_add(more);
-            }
-        }
+        let source = self.source.as_mut();
+        let more = source.map_or(0, |source| source.take_dropped());
+        self.note_not_sent(more);
+    }
+
+    fn note_not_sent(&mut self, messages: u64) {
+        self.session.record.losses.not_sent.add(messages);
+        let messages = u32::try_from(messages).unwrap_or(u32::MAX);
+        self.missed = self.missed.saturating_add(messages);
     }
 
     /// Sends a new frame; it is held until it is acknowledged.
@@ -367,11 +398,11 @@ impl Carrying<'_> {
             let message = u32::from(held.sample.is_some());
             held.header.missed.saturating_add(message)
         });
-        let missed = missed.fold(self.missed, u32::saturating_add);
+        self.missed = missed.fold(self.missed, u32::saturating_add);
+        self.close_source();
         if self.stream.stopping() != Stop::Now {
             let channel = &self.stream.opening.channel;
-            self.session.record.note_unconfirmed(channel, missed);
+            self.session.record.note_unconfirmed(channel, self.missed);
         }
-        self.source = None;
     }
 }

@@ -10,7 +10,7 @@ use hythe_node::hop::{self, Origin};
 use hythe_node::{Node, NodeError, Sample, Subscriber, SubscriberOptions};
 
 use super::source::{Source, Step};
-use super::{SendingStream, Session, Stop, lock};
+use super::{SendingStream, Session, Stop, lock, share};
 use crate::error::ClusterError;
 use crate::frame::Want;
 use crate::status::ChannelState;
@@ -106,6 +106,24 @@ impl Messages {
         Ok(())
     }
 
+    /// Of publishers that send by flows now, is anything left here?
+    fn note_left(&mut self, stream: &SendingStream) -> Result<(), NodeError> {
+        for port in &mut self.ports {
+            port.subscriber.publishers()?;
+        }
+        let remains = |publisher| {
+            let is_its = |origin: Origin| origin.port == Some(publisher);
+            self.ports.iter().any(|port| {
+                let waiting = port.waiting.iter().map(|(_, origin)| *origin);
+                waiting.chain(hop::origins(&port.subscriber)).any(is_its)
+            })
+        };
+        let last = lock(&stream.outgoing).last();
+        stream.leaving.note_taken(last, remains);
+        stream.tell_arrived();
+        Ok(())
+    }
+
     fn has_publishers(&mut self) -> Result<bool, NodeError> {
         for port in &mut self.ports {
             if port.subscriber.publishers()? > 0 {
@@ -117,7 +135,8 @@ impl Messages {
 }
 
 impl MessagePort {
-    fn open(node: &Node, stream: &SendingStream, want: &Want) -> Result<Self, NodeError> {
+    fn open(node: &Node, stream: &SendingStream, want: &Want) -> Result<Self, ClusterError> {
+        share::check(node, want.depth)?;
         let options = SubscriberOptions::default()
             .carries(stream.opening.carries.clone().into())
             .depth(want.depth)
@@ -145,6 +164,9 @@ impl MessagePort {
 impl Source for Messages {
     fn look(&mut self, stream: &SendingStream) -> Result<Option<Step>, NodeError> {
         self.renew(stream)?;
+        if stream.leaving.is_some() {
+            self.note_left(stream)?;
+        }
         let stop = stream.stopping();
         if stop >= Stop::Reopen {
             return Ok(Some(Step::End));
@@ -173,6 +195,16 @@ impl Source for Messages {
             lock(&stream.publishers).follow(origin);
         }
         Ok(Some(Step::Send(sample, origin)))
+    }
+
+    fn discard(&mut self) -> u64 {
+        let mut discarded = 0;
+        for port in &mut self.ports {
+            discarded += u64::from(port.waiting.take().is_some());
+            // Of a pool that is lost nobody knows it.
+            discarded += hop::close(&mut port.subscriber).unwrap_or(0);
+        }
+        discarded + self.take_dropped()
     }
 
     fn take_dropped(&mut self) -> u64 {

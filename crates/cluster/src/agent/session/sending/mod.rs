@@ -5,6 +5,7 @@
 //! connection. Never copies payload, never holds more than the window.
 
 mod carry;
+mod leaving;
 mod messages;
 mod publishers;
 mod requests;
@@ -16,8 +17,12 @@ use std::time::Duration;
 
 use hythe_node::Sample;
 
+pub(crate) use self::leaving::Leaving;
+use self::leaving::LeavingPublishers;
+use self::messages::Messages;
 use self::publishers::PublisherNumbers;
-use super::{Session, lock};
+use super::{Session, lock, share};
+use crate::agent::context::Context;
 use crate::carrier::{ConnectionReceiver, Received};
 use crate::error::ClusterError;
 use crate::frame::{Header, Opening, Want, Window};
@@ -46,6 +51,9 @@ pub(super) enum Stop {
 /// A stream to the other host.
 #[derive(Debug)]
 pub(super) struct SendingStream {
+    context: Arc<Context>,
+    /// Number of its session.
+    session: u64,
     opening: Opening,
     /// Of its port; a stronger one is wanted where the second says so.
     want: Mutex<Want>,
@@ -57,6 +65,7 @@ pub(super) struct SendingStream {
     /// Dropped, it closes the connection.
     closer: Mutex<Option<Box<dyn ConnectionReceiver>>>,
     publishers: Mutex<PublisherNumbers>,
+    leaving: LeavingPublishers,
     state: Mutex<State>,
     messages: AtomicU64,
     payload_bytes: AtomicU64,
@@ -75,16 +84,22 @@ struct State {
     how: ChannelState,
     reason: String,
     has_ended: bool,
+    /// No port could be opened for it beforehand.
+    is_without_port: bool,
 }
 
 impl SendingStream {
-    /// Starts the thread of a stream.
+    /// Starts the thread of a stream. With `is_early` its port is open when this returns: what is
+    /// published from then on waits until the other side has accepted the stream.
     pub(super) fn start(
         session: &Arc<Session>,
         opening: Opening,
         want: &Want,
+        is_early: bool,
     ) -> Result<Arc<Self>, ClusterError> {
         let stream = Arc::new(Self {
+            context: Arc::clone(&session.context),
+            session: session.number,
             opening,
             want: Mutex::new(want.clone()),
             has_stronger: AtomicBool::new(false),
@@ -93,19 +108,24 @@ impl SendingStream {
             waits_for_credit: AtomicBool::new(false),
             closer: Mutex::default(),
             publishers: Mutex::default(),
+            leaving: LeavingPublishers::default(),
             state: Mutex::new(State {
                 how: ChannelState::Connecting,
                 reason: String::new(),
                 has_ended: false,
+                is_without_port: false,
             }),
             messages: AtomicU64::new(0),
             payload_bytes: AtomicU64::new(0),
         });
+        let early = is_early.then(|| Messages::new(session, &stream));
+        let early = early.transpose();
+        lock(&stream.state).is_without_port = early.is_err();
         let (carried, session) = (Arc::clone(&stream), Arc::clone(session));
         let member = session.threads.enter();
         hythe_sys::wait::spawn("hythe-host-send", move || {
-            carry::run(&session, &carried);
-            session.context.changes.raise();
+            carry::run(&session, &carried, early);
+            session.note_change();
             drop(member);
         })?;
         Ok(stream)
@@ -131,15 +151,42 @@ impl SendingStream {
         }
     }
 
-    /// What the next port is for, if one is to be opened.
+    /// What the next port is for, if one is to be opened. While publishers send by flows in the
+    /// place of the port that there is, none is: they would send to both.
     fn take_stronger(&self) -> Option<Want> {
+        let has_flows = || {
+            self.context
+                .flows
+                .are_on(self.session, &self.opening.channel)
+        };
+        if !self.has_stronger.load(Ordering::Acquire) || has_flows() {
+            return None;
+        }
         let is_to_be = self.has_stronger.swap(false, Ordering::Acquire);
         is_to_be.then(|| self.want())
+    }
+
+    /// A publisher has left its port, and sends by a flow as soon as what it sent has arrived.
+    /// False: the stream is over.
+    pub(super) fn leave(&self, leaving: Leaving) -> bool {
+        self.leaving.add(leaving);
+        !self.has_ended()
+    }
+
+    /// Has the flows begin for which everything has arrived.
+    fn tell_arrived(&self) {
+        if self.leaving.is_some() {
+            let acknowledged = lock(&self.outgoing).acknowledged();
+            for flow in self.leaving.take_arrived(acknowledged) {
+                self.context.flows.arrived(flow);
+            }
+        }
     }
 
     /// The other side has taken all frames up to this one.
     pub(super) fn acknowledged(&self, session: &Session, through: u64) -> Result<(), ClusterError> {
         lock(&self.outgoing).acknowledge(through, drop)?;
+        self.tell_arrived();
         // Relaxed suffices: its thread sets the flag before it looks under the same lock.
         if self.waits_for_credit.load(Ordering::Relaxed) {
             session.wake();
@@ -207,6 +254,11 @@ impl SendingStream {
         failed.then(|| state.reason.clone())
     }
 
+    /// Did it end because no port could be opened for it?
+    pub(super) fn is_without_port(&self) -> bool {
+        lock(&self.state).is_without_port
+    }
+
     pub(super) fn status(&self) -> ChannelStatus {
         let (how, reason) = {
             let state = lock(&self.state);
@@ -228,6 +280,9 @@ impl SendingStream {
             messages: self.messages.load(Ordering::Relaxed),
             payload_bytes: self.payload_bytes.load(Ordering::Relaxed),
             credit: Some(credit),
+            carrier: String::new(),
+            why_not_better: String::new(),
+            flows: 0,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use hythe_node::{NodeError, Responder, Sample, Server, ServerOptions};
 
 use super::source::{Frame, Source, Step};
-use super::{SendingStream, Session, Stop, lock};
+use super::{SendingStream, Session, Stop, lock, share};
 use crate::agent::session::requests::{Answered, OpenRequests, REQUESTS_MAX, RemoteClient};
 use crate::error::ClusterError;
 use crate::frame::FrameKind;
@@ -30,8 +30,10 @@ impl<'a> Requests<'a> {
         let options = ServerOptions::default()
             .carries(stream.opening.carries.clone().into())
             .depth(want.depth);
+        let node = session.node()?;
+        share::check(&node, want.depth)?;
         Ok(Self {
-            server: Some(session.node()?.server(&want.channel, &options)?),
+            server: Some(node.server(&want.channel, &options)?),
             open: &session.requests.open,
             channel: want.channel.as_str().into(),
             stream: stream.number(),

@@ -17,6 +17,12 @@ pub(super) trait Source {
         0
     }
 
+    /// Nothing more is sent: closes the port, and says how many messages waited there or were
+    /// dropped.
+    fn discard(&mut self) -> u64 {
+        0
+    }
+
     /// The frame with this number fits no slot there: what is sent in its place.
     fn too_long(&mut self, _number: u64) -> Option<Frame> {
         None

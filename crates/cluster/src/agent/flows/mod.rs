@@ -1,0 +1,269 @@
+//! Flows: what a publisher of this host sends to a subscriber of another by a socket of its own
+//! process, over a link that both users trust (ADR 0043).
+//!
+//! The agents set them up and take them down; no message passes here. [`Processes`] are the tasks
+//! of this host, over the file `flows` in the pool's directory; `sending` has the flows of their
+//! publishers, `receiving` those of their subscribers. What is asked for or offered waits until
+//! it can be: the watching thread looks, whatever changes.
+//!
+//! One lock for all, which nobody holds over a wait. Behind it only those of a session's streams,
+//! outbox and participant are taken. What neither host says again is bounded by a deadline.
+
+mod link;
+mod pause;
+mod processes;
+mod receiving;
+mod sending;
+mod session;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hythe_flows::Connection;
+use hythe_flows::message::FromProcess;
+use hythe_node::{MemberIndex, Pool};
+
+pub(crate) use self::link::Link;
+pub(crate) use self::pause::Pause;
+use self::processes::{Ask, ProcessId, Processes};
+use self::receiving::Receiving;
+use self::sending::Sending;
+pub(crate) use self::session::FlowSession;
+use super::local::LocalEnds;
+use super::lock::lock;
+use crate::error::ClusterError;
+use crate::frame::{Control, EndKind, FlowSide};
+use crate::status::{ChannelStatus, Direction, LinkStatus};
+
+/// The most flows of a session in either direction, with those that wait.
+const FLOWS_MAX: usize = 1024;
+/// How long what is to happen may take: what was sent by the agent is to arrive, a flow is to end.
+const SETTLING: Duration = Duration::from_secs(5);
+/// What carries a channel that has flows.
+const CARRIER: &str = "udp";
+
+/// The flows of an agent.
+#[derive(Debug, Default)]
+pub(crate) struct Flows(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    processes: Processes,
+    sending: Sending,
+    receiving: Receiving,
+    /// Number of the last flow, of either direction: a process may have both.
+    last: u32,
+}
+
+impl Flows {
+    /// A process has connected.
+    pub(crate) fn process_came(&self, connection: Connection) {
+        lock(&self.0).processes.add(connection);
+    }
+
+    /// The connections of processes, with their numbers.
+    pub(crate) fn processes(&self) -> Vec<(ProcessId, Arc<Connection>)> {
+        lock(&self.0).processes.connections()
+    }
+
+    /// A process says something.
+    ///
+    /// # Errors
+    /// What makes no sense of it.
+    pub(crate) fn process_said(
+        &self,
+        pool: &Pool,
+        id: ProcessId,
+        message: FromProcess,
+    ) -> Result<(), String> {
+        lock(&self.0).process_said(pool, id, message)
+    }
+
+    pub(crate) fn process_gone(&self, id: ProcessId) {
+        lock(&self.0).process_gone(id);
+    }
+
+    /// A message of the other side that is about flows.
+    pub(crate) fn came(
+        &self,
+        session: &Arc<dyn FlowSession>,
+        message: Control,
+    ) -> Result<(), ClusterError> {
+        let mut state = lock(&self.0);
+        let state = &mut *state;
+        match message {
+            Control::FlowOffer(offer) => {
+                state.receiving.offered(session, offer)?;
+            }
+            Control::FlowWaits { flow, reason } => state.sending.waits(&**session, flow, reason),
+            Control::FlowTaken(taken) => {
+                state
+                    .sending
+                    .taken(&mut state.processes, &**session, &taken)?
+            }
+            Control::FlowFinish { flow } => {
+                state
+                    .sending
+                    .finish(&mut state.processes, &**session, flow)?;
+            }
+            Control::FlowEnded { flow, side, reason } => match side {
+                FlowSide::Sending => {
+                    let key = (session.number(), flow);
+                    state.receiving.end(&state.processes, key, &reason);
+                }
+                FlowSide::Receiving => {
+                    let processes = &mut state.processes;
+                    state
+                        .sending
+                        .ended_there(processes, &**session, flow, &reason);
+                }
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The ends on this host are these now: begins and ends flows of a session.
+    pub(crate) fn update(&self, session: &Arc<dyn FlowSession>, local: &LocalEnds) {
+        let mut state = lock(&self.0);
+        if session.is_over() {
+            // Whoever ended it has said so here, or will.
+            return;
+        }
+        let State {
+            processes,
+            sending,
+            receiving,
+            last,
+        } = &mut *state;
+        sending.update(processes, session, last);
+        receiving.update(processes, &**session, local, last);
+    }
+
+    /// Everything that the publisher of a flow sent by its stream has arrived.
+    pub(crate) fn arrived(&self, flow: u32) {
+        let mut state = lock(&self.0);
+        let state = &mut *state;
+        state.sending.arrived(&mut state.processes, flow);
+    }
+
+    /// The stream of a channel is over, and with it the port that flows were in the place of.
+    pub(crate) fn stream_ended(&self, session: &dyn FlowSession, channel: &str) {
+        let mut state = lock(&self.0);
+        let state = &mut *state;
+        state
+            .sending
+            .end_all(&mut state.processes, "its stream is over", |flow| {
+                flow.is_of(session) && flow.channel == channel
+            });
+    }
+
+    /// Do publishers send by flows on a channel of the session with this number?
+    pub(crate) fn are_on(&self, session: u64, channel: &str) -> bool {
+        lock(&self.0).sending.are_on(session, channel)
+    }
+
+    pub(crate) fn session_over(&self, session: &dyn FlowSession) {
+        let mut state = lock(&self.0);
+        let state = &mut *state;
+        let reason = "the session of the hosts is over";
+        let is_its = |flow: &sending::Flow| flow.is_of(session);
+        state.sending.end_all(&mut state.processes, reason, is_its);
+        state.receiving.end_all(&state.processes, session, reason);
+    }
+
+    pub(crate) fn status(
+        &self,
+        session: &dyn FlowSession,
+        channels: &mut [ChannelStatus],
+    ) -> LinkStatus {
+        let state = lock(&self.0);
+        let why = session.why_no_flows();
+        for channel in channels {
+            session.carrier().clone_into(&mut channel.carrier);
+            if channel.kind != EndKind::Publish {
+                continue;
+            }
+            let name = channel.channel.as_str();
+            let (flows, reason) = match channel.direction {
+                Direction::Sending => state.sending.status(session, name),
+                Direction::Receiving => state.receiving.status(session, name),
+            };
+            channel.flows = flows;
+            if flows > 0 {
+                channel.carrier = CARRIER.to_owned();
+            } else {
+                channel.why_not_better = why.clone().unwrap_or(reason);
+            }
+        }
+        let (sending, offered) = state.sending.counts(session);
+        let (receiving, waiting) = state.receiving.counts(session);
+        LinkStatus {
+            interface: session.link().interface().map(str::to_owned),
+            why_no_flows: why.unwrap_or_default(),
+            sending,
+            receiving,
+            pending: offered + waiting,
+        }
+    }
+}
+
+impl State {
+    fn process_said(
+        &mut self,
+        pool: &Pool,
+        id: ProcessId,
+        message: FromProcess,
+    ) -> Result<(), String> {
+        let processes = &mut self.processes;
+        match message {
+            FromProcess::Hello {
+                version,
+                member,
+                session,
+            } => {
+                let who = (version, MemberIndex(member), session);
+                processes.hello(id, who, pool)?;
+            }
+            FromProcess::Ask { port, host_port } => {
+                processes.ask(id, Ask { port, host_port })?;
+            }
+            FromProcess::Offer { port } => {
+                processes.offer(id, port)?;
+            }
+            FromProcess::Ready {
+                flow,
+                udp_port,
+                buffer_bytes,
+            } => {
+                self.sending.ready(processes, (id, flow), udp_port);
+                let end = (udp_port, buffer_bytes);
+                self.receiving.ready(processes, (id, flow), end);
+            }
+            FromProcess::Left { flow } => self.sending.left(processes, (id, flow)),
+            FromProcess::Ended {
+                flow,
+                reason,
+                unconfirmed,
+            } => {
+                let what = (reason.as_str(), unconfirmed);
+                self.sending.ended_here(processes, (id, flow), what);
+                self.receiving.ended_here((id, flow), &reason);
+            }
+        }
+        Ok(())
+    }
+
+    fn process_gone(&mut self, id: ProcessId) {
+        self.processes.remove(id);
+        self.sending.process_gone(id);
+        self.receiving.process_gone(id);
+    }
+}
+
+/// The next number.
+fn next(last: &mut u32) -> u32 {
+    // As many as that are not begun while the agent runs.
+    *last = last.wrapping_add(1);
+    *last
+}

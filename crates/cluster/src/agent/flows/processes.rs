@@ -1,0 +1,180 @@
+//! The processes of this host that know flows: who they are, what they ask for and offer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use hythe_flows::Connection;
+use hythe_flows::message::{FromAgent, VERSION};
+use hythe_node::hop::HopPool as _;
+use hythe_node::{MemberIndex, Pool, PortIndex};
+use hythe_pool::{ChannelIndex, PortInfo, PortKind};
+
+/// The most connections: a pool has fewer participants, and one may come anew before it is known
+/// that it went.
+const PROCESSES_MAX: usize = 512;
+/// The most ports that a process may ask for, and offer.
+const PORTS_MAX: usize = 8192;
+
+/// Number of a connection.
+pub(super) type ProcessId = u64;
+
+/// The processes that are connected.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    by_id: BTreeMap<ProcessId, Process>,
+    last: ProcessId,
+}
+
+#[derive(Debug)]
+struct Process {
+    connection: Arc<Connection>,
+    /// The participant that it is, and its session, once it has said so.
+    owner: Option<(MemberIndex, u32)>,
+    asks: BTreeMap<Ask, Option<Instant>>,
+    offers: BTreeSet<u32>,
+}
+
+/// A publisher's port, and a host's that it would not send to any more. Kept for as long as the
+/// process: what it means is looked up each time, since ports come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ask {
+    pub(super) port: u32,
+    pub(super) host_port: u32,
+}
+
+impl Processes {
+    pub(super) fn add(&mut self, connection: Connection) {
+        if self.by_id.len() >= PROCESSES_MAX {
+            tracing::warn!(
+                most = PROCESSES_MAX,
+                "one process too many: it gets no flows"
+            );
+            return;
+        }
+        self.last += 1;
+        let process = Process {
+            connection: Arc::new(connection),
+            owner: None,
+            asks: BTreeMap::new(),
+            offers: BTreeSet::new(),
+        };
+        self.by_id.insert(self.last, process);
+    }
+
+    pub(super) fn connections(&self) -> Vec<(ProcessId, Arc<Connection>)> {
+        let all = self.by_id.iter();
+        all.map(|(id, process)| (*id, Arc::clone(&process.connection)))
+            .collect()
+    }
+
+    pub(super) fn remove(&mut self, id: ProcessId) {
+        self.by_id.remove(&id);
+    }
+
+    /// Who it is.
+    pub(super) fn hello(
+        &mut self,
+        id: ProcessId,
+        (version, member, session): (u32, MemberIndex, u32),
+        pool: &Pool,
+    ) -> Result<(), String> {
+        if version != VERSION {
+            return Err(format!("it speaks version {version}, this agent {VERSION}"));
+        }
+        let process = self.by_id.get_mut(&id).ok_or("it is gone")?;
+        if process.owner.is_some() {
+            return Err("a second hello".to_owned());
+        }
+        if !pool.control().tables().is_current(member, session) {
+            return Err(format!("participant {} has another session", member.0));
+        }
+        process.owner = Some((member, session));
+        Ok(())
+    }
+
+    pub(super) fn ask(&mut self, id: ProcessId, ask: Ask) -> Result<(), String> {
+        let asks = &mut self.known(id)?.asks;
+        asks.entry(ask).or_default();
+        check(asks.len(), "asks for")
+    }
+
+    pub(super) fn offer(&mut self, id: ProcessId, port: u32) -> Result<(), String> {
+        let offers = &mut self.known(id)?.offers;
+        offers.insert(port);
+        check(offers.len(), "offers")
+    }
+
+    fn known(&mut self, id: ProcessId) -> Result<&mut Process, String> {
+        let process = self.by_id.get_mut(&id);
+        let process = process.filter(|process| process.owner.is_some());
+        process.ok_or_else(|| "it has not said who it is".to_owned())
+    }
+
+    /// What is asked for and may be tried now.
+    pub(super) fn asks(&self, now: Instant) -> Vec<(ProcessId, Ask)> {
+        let of = |(id, process): (&ProcessId, &Process)| {
+            let id = *id;
+            let due = process.asks.iter();
+            let due = due.filter(|(_, retry)| retry.is_none_or(|retry| retry <= now));
+            due.map(|(ask, _)| (id, *ask)).collect::<Vec<_>>()
+        };
+        self.by_id.iter().flat_map(of).collect()
+    }
+
+    /// It did not come to a flow, or that has ended.
+    pub(super) fn retry(&mut self, id: ProcessId, ask: Ask, at: Instant) {
+        let process = self.by_id.get_mut(&id);
+        if let Some(retry) = process.and_then(|process| process.asks.get_mut(&ask)) {
+            *retry = Some(at);
+        }
+    }
+
+    /// The publisher's port, if it is one of that process.
+    pub(super) fn publisher(&self, id: ProcessId, port: u32, pool: &Pool) -> Option<PortInfo> {
+        self.port(id, port, pool)
+            .filter(|info| info.kind == PortKind::Publisher)
+    }
+
+    /// The process that is this participant and offers a subscriber on the channel.
+    pub(super) fn subscriber(
+        &self,
+        member: MemberIndex,
+        channel: ChannelIndex,
+        pool: &Pool,
+    ) -> Option<(ProcessId, PortInfo)> {
+        self.by_id.iter().find_map(|(id, process)| {
+            process.owner.filter(|(owner, _)| *owner == member)?;
+            let mut offers = process.offers.iter();
+            offers.find_map(|port| {
+                let info = self.port(*id, *port, pool)?;
+                let fits = info.kind == PortKind::Subscriber && info.channel == channel;
+                fits.then_some((*id, info))
+            })
+        })
+    }
+
+    fn port(&self, id: ProcessId, port: u32, pool: &Pool) -> Option<PortInfo> {
+        let (member, session) = self.by_id.get(&id)?.owner?;
+        let info = pool.control().tables().port(PortIndex(port))?;
+        (info.member == member && info.session == session).then_some(info)
+    }
+
+    /// A process that takes nothing in is no use.
+    pub(super) fn tell(&self, id: ProcessId, message: &FromAgent) {
+        let Some(process) = self.by_id.get(&id) else {
+            return;
+        };
+        if let Err(error) = process.connection.send(message) {
+            tracing::debug!(%error, "lost a process");
+            process.connection.close();
+        }
+    }
+}
+
+fn check(count: usize, what: &str) -> Result<(), String> {
+    match count <= PORTS_MAX {
+        true => Ok(()),
+        false => Err(format!("it {what} more than {PORTS_MAX} ports")),
+    }
+}

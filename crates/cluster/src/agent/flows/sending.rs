@@ -1,0 +1,467 @@
+//! Flows of publishers of this host.
+//!
+//! A process asks, opens a socket, and is offered to the other host; there a subscriber's process
+//! opens another. The publisher leaves the agent's port then, and waits with the first message of
+//! the flow until all that it sent before has arrived.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hythe_flows::message::{Agreed, FromAgent, Role};
+use hythe_node::hop::HopPool as _;
+use hythe_node::{PortIndex, PortKind};
+use hythe_pool::PortInfo;
+
+use super::link::mtu_of;
+use super::processes::{Ask, ProcessId, Processes};
+use super::{FLOWS_MAX, FlowSession, Pause, SETTLING, next};
+use crate::agent::random::random;
+use crate::error::ClusterError;
+use crate::frame::{CarriedType, Control, FlowOffer, FlowSide, FlowTaken};
+
+/// What came to nothing is tried again after so long.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// All of them, by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Sending {
+    flows: BTreeMap<u32, Flow>,
+    /// Over; what its process says last is waited for.
+    ending: BTreeMap<u32, (ProcessId, Arc<dyn FlowSession>)>,
+}
+
+/// One.
+#[derive(Debug)]
+pub(super) struct Flow {
+    session: Arc<dyn FlowSession>,
+    pub(super) channel: String,
+    process: ProcessId,
+    ask: Ask,
+    step: Step,
+    word: u64,
+    mtu_bytes: u16,
+    /// What it waits for.
+    reason: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The process opens a socket.
+    Opening,
+    /// The other host has been offered it.
+    Offered,
+    /// The process sends by the agent's port until it finds the flow.
+    Begun,
+    /// It has left that port, and waits until what went there has arrived.
+    Left(Instant),
+    /// It sends.
+    Going,
+}
+
+impl Step {
+    const fn has_begun(self) -> bool {
+        !matches!(self, Self::Opening | Self::Offered)
+    }
+}
+
+impl Flow {
+    pub(super) fn is_of(&self, session: &dyn FlowSession) -> bool {
+        self.session.number() == session.number()
+    }
+}
+
+impl Sending {
+    /// Begins what processes ask for and can be, and ends what may not be any more.
+    pub(super) fn update(
+        &mut self,
+        processes: &mut Processes,
+        session: &Arc<dyn FlowSession>,
+        last: &mut u32,
+    ) {
+        let now = Instant::now();
+        self.end_late(processes, &**session, now);
+        let is_refused =
+            |flow: &Flow| flow.is_of(&**session) && session.may_send(&flow.channel).is_err();
+        self.end_all(processes, "it is not permitted any more", is_refused);
+        if session.why_no_flows().is_some() {
+            return;
+        }
+        for (process, ask) in processes.asks(now) {
+            let is_known = |flow: &Flow| flow.process == process && flow.ask == ask;
+            if self.of_session(&**session).count() >= FLOWS_MAX {
+                return;
+            }
+            if !self.flows.values().any(is_known)
+                && let Some(publisher) = eligible(processes, &**session, process, ask)
+            {
+                self.begin(processes, session, (process, ask), &publisher, next(last));
+            }
+        }
+    }
+
+    /// Ends those whose publishers wait too long for what they sent before.
+    fn end_late(&mut self, processes: &mut Processes, session: &dyn FlowSession, now: Instant) {
+        const LATE: &str = "what its publisher sent before has not arrived";
+        let is_late = |flow: &Flow| {
+            let since = match flow.step {
+                Step::Left(since) => since,
+                _ => return false,
+            };
+            flow.is_of(session) && now.saturating_duration_since(since) > SETTLING
+        };
+        if self.flows.values().any(is_late) {
+            session.note_end_of_flow(&|pause| pause.failed(LATE));
+            self.end_all(processes, LATE, is_late);
+        }
+    }
+
+    fn of_session(&self, session: &dyn FlowSession) -> impl Iterator<Item = &Flow> {
+        let number = session.number();
+        let flows = self.flows.values();
+        flows.filter(move |flow| flow.session.number() == number)
+    }
+
+    fn begin(
+        &mut self,
+        processes: &mut Processes,
+        session: &Arc<dyn FlowSession>,
+        (process, ask): (ProcessId, Ask),
+        publisher: &Publisher,
+        number: u32,
+    ) {
+        let path = session.link().path();
+        let prepared = path.and_then(|path| {
+            let mtu_bytes = mtu_of(path).map_err(|error| error.to_string())?;
+            let word = random().map_err(|error| error.to_string())?;
+            Ok((path, mtu_bytes, word))
+        });
+        let (path, mtu_bytes, word) = match prepared {
+            Ok(prepared) => prepared,
+            Err(reason) => {
+                tracing::debug!(reason, "no flow");
+                return processes.retry(process, ask, Instant::now() + RETRY);
+            }
+        };
+        let flow = Flow {
+            session: Arc::clone(session),
+            channel: publisher.channel.clone(),
+            process,
+            ask,
+            step: Step::Opening,
+            word,
+            mtu_bytes,
+            reason: "its publisher opens a socket".to_owned(),
+        };
+        self.flows.insert(number, flow);
+        let open = FromAgent::Open {
+            flow: number,
+            role: Role::Send {
+                port: ask.port,
+                host_port: ask.host_port,
+            },
+            address: path.local,
+        };
+        processes.tell(process, &open);
+    }
+
+    /// A process has opened its socket: the other host is offered the flow.
+    pub(super) fn ready(
+        &mut self,
+        processes: &mut Processes,
+        (process, number): (ProcessId, u32),
+        udp_port: u16,
+    ) {
+        let Some(flow) = self.of_process(process, number) else {
+            return;
+        };
+        if flow.step != Step::Opening {
+            return;
+        }
+        let publisher = eligible(processes, &*flow.session, process, flow.ask);
+        let Some(publisher) = publisher.filter(|found| found.channel == flow.channel) else {
+            return self.end(processes, number, "its publisher has closed", false);
+        };
+        flow.step = Step::Offered;
+        "the other host has not answered".clone_into(&mut flow.reason);
+        flow.session.say(Control::FlowOffer(FlowOffer {
+            flow: number,
+            channel: publisher.channel,
+            carries: publisher.carries,
+            udp_port,
+            word: flow.word,
+            mtu_bytes: flow.mtu_bytes,
+        }));
+    }
+
+    /// The other host has no subscriber for it yet.
+    pub(super) fn waits(&mut self, session: &dyn FlowSession, number: u32, reason: String) {
+        let flow = self.flows.get_mut(&number);
+        if let Some(flow) = flow.filter(|flow| flow.is_of(session)) {
+            flow.reason = reason;
+        }
+    }
+
+    /// The other host has one.
+    pub(super) fn taken(
+        &mut self,
+        processes: &mut Processes,
+        session: &dyn FlowSession,
+        taken: &FlowTaken,
+    ) -> Result<(), ClusterError> {
+        let flow = self.flows.get_mut(&taken.flow);
+        let Some(flow) = flow.filter(|flow| flow.is_of(session)) else {
+            // It has ended here meanwhile.
+            return Ok(());
+        };
+        if flow.step != Step::Offered || taken.mtu_bytes > flow.mtu_bytes {
+            let what = format!("flow {} is taken as it was not offered", taken.flow);
+            return Err(ClusterError::Unexpected(what));
+        }
+        let Ok(path) = session.link().path() else {
+            return Ok(());
+        };
+        flow.step = Step::Begun;
+        flow.reason.clear();
+        let window = session.own_window();
+        let begin = FromAgent::Begin {
+            flow: taken.flow,
+            peer: (path.peer, taken.udp_port).into(),
+            agreed: Agreed {
+                session: flow.word,
+                number: taken.flow,
+                mtu_bytes: taken.mtu_bytes,
+                window_messages: taken.window_messages,
+                // Whatever is granted: no host holds more of this pool than it would grant.
+                window_bytes: taken.window_bytes.min(window).max(taken.message_bytes_max),
+                message_bytes_max: taken.message_bytes_max,
+                buffer_bytes: taken.buffer_bytes,
+                unreachable_ns: session.lease_ns(),
+                initial_rtt_ns: session.round_trip_or_default_ns(),
+                block_ms: taken.block_ms,
+            },
+        };
+        processes.tell(flow.process, &begin);
+        Ok(())
+    }
+
+    /// The publisher has left the agent's port.
+    pub(super) fn left(&mut self, processes: &mut Processes, (process, number): (ProcessId, u32)) {
+        let Some(flow) = self.of_process(process, number) else {
+            return;
+        };
+        if flow.step != Step::Begun {
+            return;
+        }
+        flow.step = Step::Left(Instant::now());
+        let port = PortIndex(flow.ask.port);
+        if !flow.session.has_left(&flow.channel, port, number) {
+            self.end(processes, number, "its stream is over", true);
+        }
+    }
+
+    /// What it sent by the agent's port has arrived.
+    pub(super) fn arrived(&mut self, processes: &mut Processes, number: u32) {
+        let flow = self.flows.get_mut(&number);
+        if let Some(flow) = flow.filter(|flow| matches!(flow.step, Step::Left(_))) {
+            flow.step = Step::Going;
+            processes.tell(flow.process, &FromAgent::Go { flow: number });
+        }
+    }
+
+    /// The other host has more receivers than the flow's.
+    pub(super) fn finish(
+        &mut self,
+        processes: &mut Processes,
+        session: &dyn FlowSession,
+        number: u32,
+    ) -> Result<(), ClusterError> {
+        let flow = self.flows.get(&number);
+        match flow.filter(|flow| flow.is_of(session)) {
+            Some(flow) if flow.step.has_begun() => {
+                processes.tell(flow.process, &FromAgent::Finish { flow: number });
+                Ok(())
+            }
+            Some(_) => {
+                let what = format!("flow {number} is to finish and was not taken");
+                Err(ClusterError::Unexpected(what))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// It is over at the other host.
+    pub(super) fn ended_there(
+        &mut self,
+        processes: &mut Processes,
+        session: &dyn FlowSession,
+        number: u32,
+        reason: &str,
+    ) {
+        let flow = self.flows.get(&number);
+        if flow.is_some_and(|flow| flow.is_of(session)) {
+            self.end(processes, number, reason, false);
+        }
+    }
+
+    /// It is over in its process.
+    pub(super) fn ended_here(
+        &mut self,
+        processes: &mut Processes,
+        (process, number): (ProcessId, u32),
+        (reason, unconfirmed): (&str, u32),
+    ) {
+        if let Some((owner, session)) = self.ending.get(&number) {
+            if *owner == process {
+                session.note_unconfirmed(unconfirmed);
+                self.ending.remove(&number);
+            }
+            return;
+        }
+        if self.of_process(process, number).is_none() {
+            return;
+        }
+        let Some(flow) = self.flows.remove(&number) else {
+            return;
+        };
+        processes.retry(process, flow.ask, Instant::now() + RETRY);
+        // A stronger port may be due.
+        flow.session.wake();
+        flow.session.note_unconfirmed(unconfirmed);
+        flow.session
+            .note_end_of_flow(&|pause| match reason.is_empty() {
+                true => *pause = Pause::default(),
+                false => pause.failed(reason),
+            });
+        if flow.step != Step::Opening {
+            flow.say_ended(number, reason);
+        }
+    }
+
+    pub(super) fn process_gone(&mut self, process: ProcessId) {
+        self.ending.retain(|_, (owner, _)| *owner != process);
+        self.flows.retain(|number, flow| {
+            let is_gone = flow.process == process;
+            if is_gone && flow.step != Step::Opening {
+                flow.say_ended(*number, "its publisher's process is gone");
+            }
+            !is_gone
+        });
+    }
+
+    /// Ends some of them, and tells the other host.
+    pub(super) fn end_all(
+        &mut self,
+        processes: &mut Processes,
+        reason: &str,
+        which: impl Fn(&Flow) -> bool,
+    ) {
+        let numbers = self.flows.iter().filter(|(_, flow)| which(flow));
+        let numbers: Vec<u32> = numbers.map(|(number, _)| *number).collect();
+        for number in numbers {
+            self.end(processes, number, reason, true);
+        }
+    }
+
+    /// Ends one, for this host's reason or the other's.
+    fn end(&mut self, processes: &mut Processes, number: u32, reason: &str, tells: bool) {
+        let Some(flow) = self.flows.remove(&number) else {
+            return;
+        };
+        let end = FromAgent::End {
+            flow: number,
+            reason: reason.to_owned(),
+        };
+        processes.tell(flow.process, &end);
+        processes.retry(flow.process, flow.ask, Instant::now() + RETRY);
+        if tells && flow.step != Step::Opening {
+            flow.say_ended(number, reason);
+        }
+        if flow.step.has_begun() {
+            let waited_for = (flow.process, Arc::clone(&flow.session));
+            self.ending.insert(number, waited_for);
+        }
+    }
+
+    fn of_process(&mut self, process: ProcessId, number: u32) -> Option<&mut Flow> {
+        let flow = self.flows.get_mut(&number);
+        flow.filter(|flow| flow.process == process)
+    }
+
+    /// Does one of the channel carry, in the session with this number?
+    pub(super) fn are_on(&self, session: u64, channel: &str) -> bool {
+        let mut flows = self.flows.values();
+        flows.any(|flow| {
+            let is_its = flow.session.number() == session && flow.channel == channel;
+            is_its && flow.step.has_begun()
+        })
+    }
+
+    /// Flows of a channel that carry, and why there is none.
+    pub(super) fn status(&self, session: &dyn FlowSession, channel: &str) -> (u32, String) {
+        let flows = self.of_session(session);
+        let flows: Vec<&Flow> = flows.filter(|flow| flow.channel == channel).collect();
+        let carrying = flows.iter().filter(|flow| flow.step.has_begun()).count();
+        let waiting = flows.first().map(|flow| flow.reason.clone());
+        let none = || "no publisher here asks for a flow".to_owned();
+        // Fits: at most FLOWS_MAX.
+        (carrying as u32, waiting.unwrap_or_else(none))
+    }
+
+    /// Flows that carry, and others.
+    pub(super) fn counts(&self, session: &dyn FlowSession) -> (u32, u32) {
+        let all = self.of_session(session).count() as u32;
+        let begun = self
+            .of_session(session)
+            .filter(|flow| flow.step.has_begun());
+        let begun = begun.count() as u32;
+        (begun, all - begun)
+    }
+}
+
+impl Flow {
+    fn say_ended(&self, number: u32, reason: &str) {
+        self.session.say(Control::FlowEnded {
+            flow: number,
+            side: FlowSide::Sending,
+            reason: reason.to_owned(),
+        });
+    }
+}
+
+/// A publisher that a flow could be for.
+struct Publisher {
+    channel: String,
+    carries: CarriedType,
+}
+
+/// The publisher of the process, if the other port is the one by which the session takes its
+/// messages.
+fn eligible(
+    processes: &Processes,
+    session: &dyn FlowSession,
+    process: ProcessId,
+    ask: Ask,
+) -> Option<Publisher> {
+    let pool = session.pool();
+    let tables = pool.control().tables();
+    let publisher = processes.publisher(process, ask.port, pool)?;
+    let is_its = |port: &PortInfo| {
+        port.kind == PortKind::Subscriber
+            && port.channel == publisher.channel
+            && port.member == session.member()
+    };
+    // While there are two, publishers go over from one to the other.
+    let mut ports = tables.ports().filter(is_its);
+    let host_port = ports.next().filter(|port| port.index.0 == ask.host_port)?;
+    if ports.next().is_some() || host_port.history > 0 {
+        return None;
+    }
+    let channel = tables.channel(publisher.channel)?;
+    let carries = channel.carries.clone().into();
+    let is_open = session.may_send(&channel.name).is_ok() && session.has_stream(&channel.name);
+    is_open.then_some(Publisher {
+        channel: channel.name,
+        carries,
+    })
+}

@@ -1,0 +1,115 @@
+//! What flows need of a session.
+
+use std::sync::atomic::Ordering;
+
+use hythe_node::{MemberIndex, Pool, PortIndex};
+
+use super::channels::{may_receive, may_send};
+use super::sending::Leaving;
+use super::window::window_of;
+use super::{NONE, Session, lock};
+use crate::agent::flows::{FlowSession, Link, Pause};
+use crate::agent::local::ChannelKey;
+use crate::frame::{Control, EndKind};
+
+/// Of a network whose round trip is not measured yet.
+const ROUND_TRIP_NS: u64 = 1_000_000;
+/// The longest that is believed, in nanoseconds.
+const ROUND_TRIP_MAX_NS: u64 = 1_000_000_000;
+
+impl FlowSession for Session {
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn member(&self) -> MemberIndex {
+        self.member
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.context.options.pool
+    }
+
+    fn link(&self) -> &Link {
+        &self.link
+    }
+
+    fn carrier(&self) -> &str {
+        &self.about.carrier
+    }
+
+    fn is_over(&self) -> bool {
+        Self::is_over(self)
+    }
+
+    fn say(&self, message: Control) {
+        if let Err(error) = self.outbox.put(message) {
+            self.end(&error.to_string());
+        }
+    }
+
+    fn why_no_flows(&self) -> Option<String> {
+        let path = self.link.path();
+        path.err().or_else(|| lock(&self.pause).why())
+    }
+
+    fn note_end_of_flow(&self, note: &dyn Fn(&mut Pause)) {
+        note(&mut lock(&self.pause));
+    }
+
+    fn note_unconfirmed(&self, messages: u32) {
+        self.record.losses.unconfirmed.add(messages.into());
+    }
+
+    fn may_send(&self, channel: &str) -> Result<(), String> {
+        may_send(self, &published(channel)).map_err(|refusal| refusal.to_string())
+    }
+
+    fn may_receive(&self, channel: &str) -> Result<(), String> {
+        may_receive(self, &published(channel)).map_err(|refusal| refusal.to_string())
+    }
+
+    fn has_stream(&self, channel: &str) -> bool {
+        let channels = lock(&self.channels);
+        channels.sending_stream(&published(channel)).is_some()
+    }
+
+    fn has_left(&self, channel: &str, port: PortIndex, flow: u32) -> bool {
+        let stream = lock(&self.channels).sending_stream(&published(channel));
+        let left = stream.is_some_and(|stream| stream.leave(Leaving::new(port, flow)));
+        Self::wake(self);
+        left
+    }
+
+    fn wake(&self) {
+        Self::wake(self);
+    }
+
+    fn own_window(&self) -> u32 {
+        let (window, _) = window_of(&self.context.options.pool, 0);
+        u32::try_from(window.bytes).unwrap_or(u32::MAX)
+    }
+
+    fn payload_bytes_max(&self) -> u32 {
+        window_of(&self.context.options.pool, 0).1
+    }
+
+    fn lease_ns(&self) -> u64 {
+        let lease = self.context.options.lease.as_nanos();
+        u64::try_from(lease).unwrap_or(u64::MAX)
+    }
+
+    fn round_trip_or_default_ns(&self) -> u64 {
+        match self.round_trip_ns.load(Ordering::Relaxed) {
+            NONE => ROUND_TRIP_NS,
+            measured => measured.clamp(1, ROUND_TRIP_MAX_NS),
+        }
+    }
+}
+
+fn published(channel: &str) -> ChannelKey {
+    ChannelKey {
+        kind: EndKind::Publish,
+        channel: channel.to_owned(),
+    }
+}

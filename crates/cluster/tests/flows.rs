@@ -1,0 +1,175 @@
+//! Flows between tasks of two hosts, set up by their agents, over loopback.
+
+mod support;
+
+use std::time::Duration;
+
+use hythe_cluster::{ChannelStatus, Direction};
+use hythe_node::{Node, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use support::host::{ALL, LEASE, TestHost};
+use support::{BOUND, eventually};
+
+const CHANNEL: &str = "numbers";
+
+/// Two hosts that are connected, and trust the link.
+fn pair() -> [TestHost; 2] {
+    let hosts = [TestHost::trusting("a"), TestHost::trusting("b")];
+    meet(&hosts);
+    hosts
+}
+
+fn meet([a, b]: &[TestHost; 2]) {
+    a.meet(b);
+    eventually("both are connected", || {
+        a.is_connected_to("b") && b.is_connected_to("a")
+    });
+}
+
+fn publisher(node: &Node) -> Publisher {
+    let options = PublisherOptions::default().send_timeout(BOUND);
+    node.publisher(CHANNEL, &options).expect("opened")
+}
+
+/// A subscriber that loses nothing.
+fn subscriber(node: &Node) -> Subscriber {
+    let timeout_ms = BOUND.as_millis() as u32;
+    let options = SubscriberOptions::default()
+        .policy(PortPolicy::Block { timeout_ms })
+        .depth(32);
+    node.subscriber(CHANNEL, &options).expect("opened")
+}
+
+/// What one host says of the channel in one direction.
+fn channel(host: &TestHost, other: &str, direction: Direction) -> Option<ChannelStatus> {
+    let session = host.status_of(other)?.session?;
+    let mut channels = session.channels.into_iter();
+    channels.find(|one| one.channel == CHANNEL && one.direction == direction)
+}
+
+fn flows([a, b]: &[TestHost; 2]) -> [u32; 2] {
+    let count = |found: Option<ChannelStatus>| found.map_or(0, |channel| channel.flows);
+    [
+        count(channel(a, "b", Direction::Sending)),
+        count(channel(b, "a", Direction::Receiving)),
+    ]
+}
+
+/// Message with that number, of a length that comes of it.
+fn message(number: u32) -> Vec<u8> {
+    const LENGTHS: [usize; 6] = [4, 64, 1_400, 9_000, 65_536, 300_000];
+    let length = LENGTHS[number as usize % LENGTHS.len()];
+    let pattern = (0..length).map(|at| (at as u32).wrapping_mul(number | 1) as u8);
+    let mut bytes: Vec<u8> = pattern.collect();
+    bytes[..4].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+fn send(publisher: &mut Publisher, number: u32) {
+    let bytes = message(number);
+    let mut lease = publisher.lease(bytes.len()).expect("a slot");
+    lease.write(0, &bytes);
+    let published = publisher.publish(lease, bytes.len()).expect("published");
+    assert_eq!(published.dropped, 0, "message {number}");
+}
+
+fn take(subscriber: &mut Subscriber) -> u32 {
+    let sample = subscriber.take(BOUND).expect("sound").expect("it comes");
+    let bytes = sample.to_vec();
+    let number = u32::from_le_bytes(*bytes.first_chunk().expect("a number"));
+    assert!(bytes == message(number), "message {number} is damaged");
+    number
+}
+
+/// Sends and takes numbers until the channel has as many flows on both hosts.
+fn exchange_until(
+    hosts: &[TestHost; 2],
+    (publisher, subscriber): (&mut Publisher, &mut Subscriber),
+    next: &mut u32,
+    wanted: u32,
+) {
+    eventually("the flow is as it should be", || {
+        send(publisher, *next);
+        assert_eq!(take(subscriber), *next);
+        *next += 1;
+        flows(hosts) == [wanted; 2]
+    });
+}
+
+#[test]
+fn a_publisher_goes_over_to_a_flow_and_back_without_loss() {
+    let hosts = pair();
+    let [a, b] = &hosts;
+    let mut subscriber_of_b = subscriber(&b.join_with_flows("subscriber"));
+    let mut publisher = publisher(&a.join_with_flows("publisher"));
+    assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+    let mut next = 0;
+    exchange_until(&hosts, (&mut publisher, &mut subscriber_of_b), &mut next, 1);
+    let sent = channel(a, "b", Direction::Sending).expect("there");
+    assert_eq!(
+        (sent.carrier.as_str(), sent.why_not_better.as_str()),
+        ("udp", "")
+    );
+    let by_agent = sent.messages;
+    // What follows goes by the flow, as soon as the publisher has found it.
+    let first = next;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in first..first + 300 {
+                assert_eq!(take(&mut subscriber_of_b), number);
+            }
+        });
+        (first..first + 300).for_each(|number| send(&mut publisher, number));
+    });
+    next += 300;
+    let sent = channel(a, "b", Direction::Sending).expect("there");
+    assert!(
+        sent.messages < by_agent + 100,
+        "{} by the agent",
+        sent.messages
+    );
+    // A second subscriber: the agent serves both.
+    let mut second = subscriber(&b.join_with_flows("second"));
+    exchange_until(&hosts, (&mut publisher, &mut subscriber_of_b), &mut next, 0);
+    let why = channel(b, "a", Direction::Receiving).expect("there");
+    assert_eq!(why.carrier, "tcp");
+    // The last of those may have gone by the flow.
+    send(&mut publisher, next);
+    assert_eq!(take(&mut subscriber_of_b), next);
+    while take(&mut second) < next {}
+    next += 1;
+    eventually("it says why", || {
+        let why = channel(a, "b", Direction::Sending).expect("there");
+        why.why_not_better == "it has 2 receivers"
+    });
+    drop(second);
+    exchange_until(&hosts, (&mut publisher, &mut subscriber_of_b), &mut next, 1);
+    assert_eq!(subscriber_of_b.statistics().dropped, 0);
+    drop((publisher, subscriber_of_b));
+    for host in hosts {
+        let mut host = host;
+        host.agent = None;
+        host.assert_settled(0);
+    }
+}
+
+#[test]
+fn a_link_that_one_side_does_not_trust_has_no_flows() {
+    let hosts = [TestHost::trusting("a"), TestHost::with("b", ALL, LEASE)];
+    meet(&hosts);
+    let [a, b] = &hosts;
+    let mut subscriber = subscriber(&b.join_with_flows("subscriber"));
+    let mut publisher = publisher(&a.join_with_flows("publisher"));
+    assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+    for number in 0..20 {
+        send(&mut publisher, number);
+        assert_eq!(take(&mut subscriber), number);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let there = channel(a, "b", Direction::Sending).expect("there");
+    assert_eq!((there.flows, there.carrier.as_str()), (0, "tcp"));
+    assert_eq!(there.why_not_better, "the link is not trusted there");
+    let here = channel(b, "a", Direction::Receiving).expect("there");
+    assert_eq!(here.why_not_better, "no link is trusted here");
+    let has_file = |host: &TestHost| host.pool.path().join("flows").exists();
+    assert_eq!([has_file(a), has_file(b)], [true, false]);
+}

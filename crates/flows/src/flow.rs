@@ -1,0 +1,387 @@
+//! One flow of this process, as its port and the thread of the session share it.
+//!
+//! Each has a lock of its own, which nobody holds over a wait: the port takes it for every message,
+//! the thread only where the port has not been there for a while.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hythe_node::Sample;
+use hythe_pool::{ChannelIndex, MemberIndex, PortIndex};
+
+use crate::receiving::{Entry, Receiving};
+use crate::sending::Sending;
+use crate::socket::Buffer;
+
+/// The thread acts in the place of a port that was not there for so long.
+const NEGLECT_NS: u64 = 5_000_000;
+/// Acknowledgements are looked for this often, where nothing else makes it.
+const TURN_NS: u64 = 1_000_000;
+
+/// Which flow, and of which port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlowId {
+    pub(crate) number: u32,
+    pub(crate) port: PortIndex,
+    pub(crate) channel: ChannelIndex,
+}
+
+/// The end of a publisher.
+#[derive(Debug)]
+pub(crate) struct SendingFlow {
+    pub(crate) id: FlowId,
+    /// The agent's port that is not sent to any more.
+    pub(crate) host_port: PortIndex,
+    pub(crate) block_ms: u32,
+    pub(crate) message_bytes_max: u32,
+    /// The same socket, for the thread to wait on.
+    pub(crate) socket: OwnedFd,
+    /// Something is to be sent when more has come back: the thread waits for that.
+    is_held_up: AtomicBool,
+    state: Mutex<Outbound>,
+}
+
+#[derive(Debug)]
+struct Outbound {
+    half: Sending,
+    buffer: Buffer,
+    turned_ns: u64,
+    /// When the port was last there.
+    touched_ns: u64,
+    /// What the publisher sent before by the agent's port has arrived.
+    may_go: bool,
+    /// It ends when nothing is under way and its port has left it: so what a port sends before it
+    /// knows is sent, too.
+    is_finishing: bool,
+    has_left: bool,
+    /// Its port was told to look.
+    is_announced: bool,
+    /// Why it is over; empty: it was finished.
+    over: Option<String>,
+    /// Messages of which nobody knows whether they arrived, until somebody asks.
+    unconfirmed: u32,
+}
+
+/// How a flow is behind a flush.
+pub(crate) enum Flushed {
+    Open,
+    /// It has just begun to wait for what comes back: the thread is to look after it.
+    HeldUp,
+    Over,
+}
+
+/// What came of a message.
+pub(crate) enum Pushed {
+    Taken,
+    Full(Sample),
+    Over(Sample),
+}
+
+impl SendingFlow {
+    pub(crate) fn new(
+        id: FlowId,
+        host_port: PortIndex,
+        (block_ms, message_bytes_max): (u32, u32),
+        half: Sending,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            id,
+            host_port,
+            block_ms,
+            message_bytes_max,
+            socket: half.socket().try_clone_to_owned()?,
+            is_held_up: AtomicBool::new(false),
+            state: Mutex::new(Outbound {
+                half,
+                buffer: Buffer::for_acknowledgements(),
+                turned_ns: 0,
+                touched_ns: 0,
+                may_go: false,
+                is_finishing: false,
+                has_left: false,
+                is_announced: false,
+                over: None,
+                unconfirmed: 0,
+            }),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Outbound> {
+        // What is in there is whole after each call.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a message, which leaves with the next [`flush`](Self::flush).
+    pub(crate) fn push(&self, now_ns: u64, sample: Sample) -> Pushed {
+        let mut state = self.lock();
+        state.touched_ns = now_ns;
+        if state.over.is_some() {
+            state.unconfirmed += 1;
+            return Pushed::Over(sample);
+        }
+        match state.half.push(now_ns, sample) {
+            Ok(()) => Pushed::Taken,
+            Err(sample) => {
+                state.turn(now_ns);
+                match state.half.push(now_ns, sample) {
+                    Ok(()) => Pushed::Taken,
+                    Err(sample) => Pushed::Full(sample),
+                }
+            }
+        }
+    }
+
+    /// Sends what may leave.
+    pub(crate) fn flush(&self, now_ns: u64) -> Flushed {
+        let mut state = self.lock();
+        let is_due = now_ns.saturating_sub(state.turned_ns) >= TURN_NS;
+        if is_due && state.may_go {
+            state.turn(now_ns);
+        } else if state.may_go && state.over.is_none() {
+            state.half.flush(now_ns);
+        }
+        if state.is_closed() {
+            return Flushed::Over;
+        }
+        let is_held_up = state.may_go && state.half.has_unsent();
+        match is_held_up && !self.is_held_up.swap(true, Ordering::Relaxed) {
+            true => Flushed::HeldUp,
+            false => Flushed::Open,
+        }
+    }
+
+    /// Is it to be turned when something has come back?
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.is_held_up.load(Ordering::Relaxed)
+    }
+
+    /// For so long the port was not there.
+    pub(crate) fn neglected_ns(&self, now_ns: u64) -> u64 {
+        let state = self.state.try_lock();
+        state.map_or(0, |state| now_ns.saturating_sub(state.touched_ns))
+    }
+
+    /// Takes what has come back. Says whether there is free capacity, or the flow is over.
+    pub(crate) fn has_place(&self, now_ns: u64) -> bool {
+        let mut state = self.lock();
+        state.touched_ns = now_ns;
+        state.turn(now_ns);
+        state.over.is_some() || !state.half.is_full()
+    }
+
+    /// Does in the port's place what is due. When to ask again; `None`: it is over.
+    pub(crate) fn help(&self, now_ns: u64) -> Option<u64> {
+        let Ok(mut state) = self.state.try_lock() else {
+            return Some(now_ns + NEGLECT_NS);
+        };
+        let alone_ns = state.touched_ns + NEGLECT_NS;
+        if self.is_held_up() || state.is_finishing || now_ns >= alone_ns {
+            state.turn(now_ns);
+            let is_held_up = state.may_go && state.half.has_unsent();
+            self.is_held_up.store(is_held_up, Ordering::Relaxed);
+        }
+        state.over.is_none().then_some(())?;
+        let wake_ns = state.half.next_wake().unwrap_or(u64::MAX);
+        Some(wake_ns.max(alone_ns))
+    }
+
+    pub(crate) fn go(&self, now_ns: u64) {
+        let mut state = self.lock();
+        state.may_go = true;
+        state.turn(now_ns);
+    }
+
+    pub(crate) fn finish(&self, now_ns: u64) {
+        let mut state = self.lock();
+        state.is_finishing = true;
+        state.turn(now_ns);
+    }
+
+    /// Its port sends nothing more.
+    pub(crate) fn leave(&self, now_ns: u64) {
+        let mut state = self.lock();
+        (state.is_finishing, state.has_left) = (true, true);
+        state.turn(now_ns);
+    }
+
+    pub(crate) fn is_finishing(&self) -> bool {
+        self.lock().is_finishing
+    }
+
+    /// Is its port to leave it? It takes what that sends before it does.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().is_closed()
+    }
+
+    /// As [`is_closed`](Self::is_closed), with a look at what has come back.
+    pub(crate) fn has_finished(&self, now_ns: u64) -> bool {
+        let mut state = self.lock();
+        state.turn(now_ns);
+        state.is_closed()
+    }
+
+    /// Is its port to be told to look? Once.
+    pub(crate) fn is_to_be_announced(&self) -> bool {
+        let mut state = self.lock();
+        let is_new = state.is_closed() && !state.is_announced;
+        state.is_announced |= is_new;
+        is_new
+    }
+
+    pub(crate) fn end(&self, reason: &str) {
+        self.lock().end(reason);
+    }
+
+    /// Why it is over, and how many messages are unconfirmed.
+    pub(crate) fn over(&self) -> Option<(String, u32)> {
+        let state = self.lock();
+        let reason = state.over.clone()?;
+        Some((reason, state.unconfirmed))
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.lock().over.is_some()
+    }
+
+    pub(crate) fn take_unconfirmed(&self) -> u32 {
+        std::mem::take(&mut self.lock().unconfirmed)
+    }
+}
+
+impl Outbound {
+    fn turn(&mut self, now_ns: u64) {
+        if self.over.is_some() {
+            return;
+        }
+        self.turned_ns = now_ns;
+        let Self { half, buffer, .. } = self;
+        let turned = match self.may_go {
+            true => half.turn(now_ns, buffer),
+            false => Ok(()),
+        };
+        if let Err(fault) = turned {
+            self.end(&fault.to_string());
+        } else if self.has_left && self.is_closed() {
+            self.end("");
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.over.is_some() || (self.is_finishing && self.half.unaccepted() == 0)
+    }
+
+    fn end(&mut self, reason: &str) {
+        if self.over.is_none() {
+            self.over = Some(reason.to_owned());
+            // Fits: within the window, which has 32 bits.
+            self.unconfirmed = self.half.unaccepted() as u32;
+            self.half.release();
+        }
+    }
+}
+
+/// The end of a subscriber.
+#[derive(Debug)]
+pub(crate) struct ReceivingFlow {
+    pub(crate) id: FlowId,
+    /// The participant that stands for the publisher's host.
+    pub(crate) host: MemberIndex,
+    state: Mutex<Inbound>,
+}
+
+#[derive(Debug)]
+struct Inbound {
+    half: Receiving,
+    buffer: Buffer,
+    touched_ns: u64,
+    over: Option<String>,
+}
+
+impl ReceivingFlow {
+    pub(crate) fn new(id: FlowId, host: MemberIndex, half: Receiving) -> Self {
+        Self {
+            id,
+            host,
+            state: Mutex::new(Inbound {
+                half,
+                buffer: Buffer::for_batches(),
+                touched_ns: 0,
+                over: None,
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inbound> {
+        // As above.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next message, or how many are missing before it.
+    pub(crate) fn take(&self, now_ns: u64) -> Option<Entry> {
+        let mut state = self.lock();
+        state.touched_ns = now_ns;
+        if let Some(entry) = state.half.take(now_ns) {
+            return Some(entry);
+        }
+        state.turn(now_ns);
+        state.half.take(now_ns)
+    }
+
+    /// Is there something to take?
+    pub(crate) fn is_ready(&self, now_ns: u64) -> bool {
+        let mut state = self.lock();
+        state.touched_ns = now_ns;
+        if state.half.is_empty() {
+            state.turn(now_ns);
+        }
+        !state.half.is_empty() || state.over.is_some()
+    }
+
+    /// As of [`SendingFlow::help`].
+    pub(crate) fn help(&self, now_ns: u64) -> Option<u64> {
+        let Ok(mut state) = self.state.try_lock() else {
+            return Some(now_ns + NEGLECT_NS);
+        };
+        let alone_ns = state.touched_ns + NEGLECT_NS;
+        if now_ns >= alone_ns {
+            state.turn(now_ns);
+        }
+        state.over.is_none().then_some(())?;
+        let wake_ns = state.half.next_wake().unwrap_or(u64::MAX);
+        Some(wake_ns.max(alone_ns))
+    }
+
+    pub(crate) fn next_wake(&self) -> Option<u64> {
+        self.lock().half.next_wake()
+    }
+
+    pub(crate) fn end(&self, reason: &str) {
+        self.lock().over.get_or_insert_with(|| reason.to_owned());
+    }
+
+    pub(crate) fn over(&self) -> Option<String> {
+        self.lock().over.clone()
+    }
+
+    /// Nothing more comes; and is everything taken?
+    pub(crate) fn has_ended(&self) -> (bool, bool) {
+        let state = self.lock();
+        (state.over.is_some(), state.half.is_empty())
+    }
+}
+
+impl Inbound {
+    fn turn(&mut self, now_ns: u64) {
+        if self.over.is_some() {
+            return;
+        }
+        let Self { half, buffer, .. } = self;
+        if let Err(fault) = half.turn(now_ns, buffer) {
+            self.over = Some(fault.to_string());
+        } else if half.has_ended() {
+            self.over = Some(String::new());
+        }
+    }
+}

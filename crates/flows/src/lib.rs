@@ -1,0 +1,27 @@
+//! Flows: what a publisher sends to a subscriber on another host leaves by a socket of the
+//! publisher's own process and comes in by one of the subscriber's, over a link that the user
+//! declared trusted. The agents of both hosts set flows up and are never in their path.
+//!
+//! [`Flows`] is a transport of a node: its targets and sources are a [`hythe_packets`] sender and
+//! receiver each, around a UDP socket. Where another host takes a channel's messages by a port of
+//! its agent, the process asks the agent of this host for a flow ([`message`]); that agrees with
+//! the other agent on addresses, a secret and limits. Once there is one, the publisher leaves the
+//! agent's port and sends by it; when it ends, whatever the reason, it goes back to that port, and
+//! what nobody confirmed counts as missing.
+//!
+//! What this crate never does: it encrypts nothing, it talks to no host that its agent has not
+//! named, and it copies no payload but from datagrams to slots.
+
+mod flow;
+pub mod message;
+mod receiving;
+mod sending;
+mod session;
+mod socket;
+mod source;
+mod target;
+mod transport;
+mod unix;
+
+pub use transport::Flows;
+pub use unix::{Connection, Listener};

@@ -1,0 +1,286 @@
+//! The receiving half of a flow: payload is copied from the datagrams straight to its place in a
+//! slot, one for each message.
+//!
+//! A subscriber's depth and policy hold here, where its messages wait. Never waits.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hythe_node::hop::{self, Participant};
+use hythe_node::{Lease, PortPolicy, Sample};
+use hythe_packets::{
+    ACKNOWLEDGEMENT_BYTES_MAX, Arrival, Checksum, Content, Fault, HEADER_BYTES, Receiver, Settings,
+};
+
+use crate::socket::{Buffer, FlowSocket};
+
+/// The receiving half of a flow.
+#[derive(Debug)]
+pub(crate) struct Receiving {
+    participant: Arc<Participant>,
+    socket: FlowSocket,
+    receiver: Receiver,
+    queue: Queue,
+    /// Messages that are not whole or not in turn, the first of this number.
+    filling: VecDeque<Option<Lease>>,
+    first: u64,
+    /// There was no slot for it.
+    stuck: Option<Whole>,
+    has_ended: bool,
+}
+
+/// Number and length of a message that is whole.
+#[derive(Clone, Copy, Debug)]
+struct Whole {
+    number: u64,
+    length: u32,
+}
+
+/// What waits for the subscriber.
+#[derive(Debug)]
+struct Queue<T = Sample> {
+    entries: VecDeque<Entry<T>>,
+    depth: usize,
+    policy: PortPolicy,
+    samples: usize,
+}
+
+#[derive(Debug)]
+pub(crate) enum Entry<T = Sample> {
+    Sample(u64, T),
+    Missed(u32),
+}
+
+impl<T> Queue<T> {
+    fn new(depth: u32, policy: PortPolicy) -> Self {
+        let depth = depth as usize;
+        Self {
+            entries: VecDeque::with_capacity(depth),
+            depth,
+            policy,
+            samples: 0,
+        }
+    }
+
+    fn push(&mut self, number: u64, sample: T) {
+        if self.samples < self.depth {
+            self.samples += 1;
+            self.entries.push_back(Entry::Sample(number, sample));
+            return;
+        }
+        match self.policy {
+            PortPolicy::EvictOldest => {
+                self.evict();
+                self.samples += 1;
+                self.entries.push_back(Entry::Sample(number, sample));
+            }
+            // A publisher that waits is not granted more than the depth.
+            PortPolicy::DropNewest | PortPolicy::Block { .. } => self.miss_last(),
+        }
+    }
+
+    fn miss_last(&mut self) {
+        match self.entries.back_mut() {
+            Some(Entry::Missed(missed)) => *missed += 1,
+            _ => self.entries.push_back(Entry::Missed(1)),
+        }
+    }
+
+    /// The oldest message becomes one that is missing.
+    fn evict(&mut self) {
+        let mut missed = 0;
+        while let Some(entry) = self.entries.pop_front() {
+            match entry {
+                Entry::Missed(more) => missed += more,
+                Entry::Sample(..) => {
+                    self.samples -= 1;
+                    missed += 1;
+                    break;
+                }
+            }
+        }
+        self.entries.push_front(Entry::Missed(missed));
+    }
+
+    fn pop(&mut self) -> Option<Entry<T>> {
+        let entry = self.entries.pop_front()?;
+        self.samples -= usize::from(matches!(entry, Entry::Sample(..)));
+        Some(entry)
+    }
+
+    /// The first message that is not dealt with.
+    fn oldest(&self) -> Option<u64> {
+        self.entries.iter().find_map(|entry| match entry {
+            Entry::Sample(number, _) => Some(*number),
+            Entry::Missed(_) => None,
+        })
+    }
+}
+
+impl Receiving {
+    pub(crate) fn new(
+        participant: &Arc<Participant>,
+        socket: FlowSocket,
+        settings: Settings,
+        (depth, policy): (u32, PortPolicy),
+    ) -> Result<Self, Fault> {
+        Ok(Self {
+            participant: Arc::clone(participant),
+            socket,
+            receiver: Receiver::new(settings)?,
+            queue: Queue::new(depth, policy),
+            filling: VecDeque::with_capacity(settings.window.messages as usize),
+            first: 0,
+            stuck: None,
+            has_ended: false,
+        })
+    }
+
+    /// The next message, or how many are missing before it.
+    pub(crate) fn take(&mut self, now_ns: u64) -> Option<Entry> {
+        let entry = self.queue.pop()?;
+        self.accept(now_ns);
+        Some(entry)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.entries.is_empty()
+    }
+
+    /// The sender has ended the flow, and everything has come.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Takes what has come, and acknowledges it.
+    pub(crate) fn turn(&mut self, now_ns: u64, buffer: &mut Buffer) -> Result<(), Fault> {
+        let Self {
+            participant,
+            socket,
+            receiver,
+            filling,
+            first,
+            ..
+        } = self;
+        // One call: what comes without end keeps nobody here.
+        socket.receive(buffer, |datagram| {
+            let Some((header, payload)) = datagram.split_first_chunk::<HEADER_BYTES>() else {
+                receiver.too_short();
+                return Ok(());
+            };
+            if let Arrival::Place(place) =
+                receiver.receive(now_ns, header, Checksum::of(payload))?
+            {
+                // Fits: within the window, which has 32 bits.
+                let index = (place.message() - *first) as usize;
+                if filling.len() <= index {
+                    filling.resize_with(index + 1, || None);
+                }
+                let slot = &mut filling[index];
+                if slot.is_none() {
+                    *slot = hop::lease(participant, place.length() as usize).ok();
+                }
+                // Without a slot it is as if lost, and comes again.
+                if let Some(lease) = slot {
+                    lease.write(place.range().start, payload);
+                    place.done();
+                }
+            }
+            Ok(())
+        })?;
+        self.collect();
+        self.accept(now_ns);
+        self.receiver.expire(now_ns)?;
+        let mut out = [0; ACKNOWLEDGEMENT_BYTES_MAX];
+        if let Some(bytes) = self.receiver.acknowledge(now_ns, &mut out) {
+            // One that is lost is made good by the next.
+            self.socket.send_one(&out[..bytes]);
+        }
+        Ok(())
+    }
+
+    /// When a turn is due at the latest.
+    pub(crate) fn next_wake(&self) -> Option<u64> {
+        self.receiver.next_wake()
+    }
+
+    /// Moves messages that are whole to the queue, in their order.
+    fn collect(&mut self) {
+        while let Some(whole) = self.stuck.take().or_else(|| self.next_whole()) {
+            let lease = match self.filling.pop_front().flatten() {
+                Some(lease) => Some(lease),
+                // It has no payload, and so no packet that a slot was leased for.
+                None => hop::lease(&self.participant, whole.length as usize).ok(),
+            };
+            let Some(lease) = lease else {
+                self.filling.push_front(None);
+                self.stuck = Some(whole);
+                return;
+            };
+            self.first = whole.number + 1;
+            let sample = lease.freeze(whole.length as usize);
+            self.queue.push(whole.number, sample);
+        }
+    }
+
+    fn next_whole(&mut self) -> Option<Whole> {
+        let message = self.receiver.next_message()?;
+        let number = message.number;
+        match message.content {
+            Content::Message { length, .. } => Some(Whole { number, length }),
+            Content::End => {
+                self.first = number + 1;
+                self.has_ended = true;
+                None
+            }
+        }
+    }
+
+    /// Messages that the subscriber has, or that its policy has dropped, are the sender's no more.
+    fn accept(&mut self, now_ns: u64) {
+        let through = self.queue.oldest().unwrap_or(self.first);
+        self.receiver.accept(now_ns, through);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of so many messages; `Err`: so many are missing.
+    fn left(policy: PortPolicy, messages: u64) -> (Option<u64>, Vec<Result<u64, u32>>) {
+        let mut queue = Queue::new(3, policy);
+        (0..messages).for_each(|number| queue.push(number, ()));
+        let oldest = queue.oldest();
+        let entries = std::iter::from_fn(|| queue.pop()).map(|entry| match entry {
+            Entry::Sample(number, ()) => Ok(number),
+            Entry::Missed(missed) => Err(missed),
+        });
+        (oldest, entries.collect())
+    }
+
+    #[test]
+    fn a_policy_keeps_the_first_or_the_last_and_counts_the_others_in_their_place() {
+        let (newest, oldest) = (PortPolicy::DropNewest, PortPolicy::EvictOldest);
+        for policy in [newest, oldest] {
+            assert_eq!(left(policy, 0), (None, vec![]));
+            assert_eq!(left(policy, 3), (Some(0), vec![Ok(0), Ok(1), Ok(2)]));
+        }
+        let kept = vec![Ok(0), Ok(1), Ok(2), Err(4)];
+        assert_eq!(left(newest, 7), (Some(0), kept));
+        let kept = vec![Err(4), Ok(4), Ok(5), Ok(6)];
+        assert_eq!(left(oldest, 7), (Some(4), kept));
+    }
+
+    #[test]
+    fn a_queue_takes_again_what_it_has_space_for() {
+        let mut queue = Queue::new(2, PortPolicy::DropNewest);
+        (0..4).for_each(|number| queue.push(number, ()));
+        assert!(matches!(queue.pop(), Some(Entry::Sample(0, ()))));
+        queue.push(4, ());
+        assert!(matches!(queue.pop(), Some(Entry::Sample(1, ()))));
+        assert!(matches!(queue.pop(), Some(Entry::Missed(2))));
+        assert!(matches!(queue.pop(), Some(Entry::Sample(4, ()))));
+        assert!(queue.pop().is_none());
+    }
+}

@@ -1,0 +1,224 @@
+//! The sending half of a flow: messages stay in the slots where they lie, and leave from there.
+//!
+//! A slot is held until the receiver's pool has taken the message over; the kernel has copied what
+//! it was given when its call returns. Never waits, never copies payload.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::ops::Range;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use hythe_node::{Sample, TrustPeers};
+use hythe_packets::{Acknowledged, Checksum, Fault, HEADER_BYTES, Sender, Settings};
+use hythe_sys::udp_send::{SEGMENTED_BYTES_MAX, SEGMENTS_MAX};
+
+use crate::socket::{Buffer, FlowSocket, Passed};
+
+/// Header and payload of each datagram of a run.
+const PIECES_MAX: usize = 2 * SEGMENTS_MAX;
+
+/// The sending half of a flow.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    socket: FlowSocket,
+    sender: Sender,
+    window: u64,
+    mtu_bytes: u16,
+    /// Datagrams of one call; 1 where the kernel does not cut them.
+    segments_max: usize,
+    /// Messages that are not accepted, the first of this number.
+    held: VecDeque<Sample>,
+    first: u64,
+    /// What the protocol has given out and the kernel has not taken: datagrams of one size, of
+    /// which the last may be shorter.
+    run: Vec<Datagram>,
+    /// Did not fit the run.
+    next: Option<Datagram>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Datagram {
+    message: u64,
+    offset: u32,
+    payload_bytes: u16,
+    header: [u8; HEADER_BYTES],
+}
+
+impl Datagram {
+    fn bytes(&self) -> usize {
+        HEADER_BYTES + usize::from(self.payload_bytes)
+    }
+
+    fn range(&self) -> Range<usize> {
+        let at = self.offset as usize;
+        at..at + usize::from(self.payload_bytes)
+    }
+}
+
+impl Sending {
+    pub(crate) fn new(socket: FlowSocket, settings: Settings) -> Result<Self, Fault> {
+        Ok(Self {
+            socket,
+            sender: Sender::new(settings)?,
+            window: settings.window.messages.into(),
+            mtu_bytes: settings.mtu_bytes,
+            segments_max: SEGMENTS_MAX,
+            held: VecDeque::with_capacity(settings.window.messages as usize),
+            first: 0,
+            run: Vec::with_capacity(SEGMENTS_MAX),
+            next: None,
+        })
+    }
+
+    /// Takes a message into the flow; [`flush`](Self::flush) sends it. It comes back if as many as
+    /// the window has are not accepted yet.
+    pub(crate) fn push(&mut self, now_ns: u64, sample: Sample) -> Result<(), Sample> {
+        if self.is_full() {
+            return Err(sample);
+        }
+        // Fits: a slot's size is 32 bits.
+        match self.sender.push(now_ns, sample.len() as u32, 0) {
+            Some(_) => {
+                self.held.push_back(sample);
+                Ok(())
+            }
+            None => Err(sample),
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.held.len() as u64 >= self.window
+    }
+
+    /// Messages that nobody has accepted.
+    pub(crate) fn unaccepted(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Gives all slots back: nothing is sent any more.
+    pub(crate) fn release(&mut self) {
+        self.held.clear();
+        self.run.clear();
+        self.next = None;
+    }
+
+    /// Sends what may leave now.
+    pub(crate) fn flush(&mut self, now_ns: u64) {
+        loop {
+            self.fill(now_ns);
+            if self.run.is_empty() || !self.send_run() {
+                return;
+            }
+        }
+    }
+
+    /// Takes what has come back, frees slots, runs timers, and sends what may leave then.
+    pub(crate) fn turn(&mut self, now_ns: u64, buffer: &mut Buffer) -> Result<(), Fault> {
+        let Self { socket, sender, .. } = self;
+        while socket.receive(buffer, |datagram| {
+            let taken = sender.acknowledged(now_ns, datagram)?;
+            if let Acknowledged::Dropped(reason) = taken {
+                tracing::debug!(?reason, "dropped an acknowledgement");
+            }
+            Ok(())
+        })? {}
+        self.sender.expire(now_ns)?;
+        while self.first < self.sender.accepted() {
+            self.first += 1;
+            drop(self.held.pop_front());
+        }
+        self.flush(now_ns);
+        Ok(())
+    }
+
+    /// Does something wait for the window, for the pace, or for the kernel? It goes on with what
+    /// comes back.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.run.is_empty() || self.next.is_some() || self.sender.has_unsent()
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// When a turn is due at the latest.
+    pub(crate) fn next_wake(&self) -> Option<u64> {
+        self.sender.next_wake()
+    }
+
+    /// Forms the next run.
+    fn fill(&mut self, now_ns: u64) {
+        if !self.run.is_empty() {
+            return;
+        }
+        let mut bytes = 0;
+        while self.run.len() < self.segments_max {
+            let Some(datagram) = self.next.take().or_else(|| self.transmit(now_ns)) else {
+                return;
+            };
+            let size = datagram.bytes();
+            let segment = self.run.first().map_or(size, Datagram::bytes);
+            if size > segment || bytes + size > SEGMENTED_BYTES_MAX {
+                self.next = Some(datagram);
+                return;
+            }
+            bytes += size;
+            self.run.push(datagram);
+            if size < segment {
+                return;
+            }
+        }
+    }
+
+    fn transmit(&mut self, now_ns: u64) -> Option<Datagram> {
+        let packet = self.sender.transmit(now_ns)?;
+        let payload = payload(&self.held, self.first, packet.message, packet.range());
+        Some(Datagram {
+            message: packet.message,
+            offset: packet.offset,
+            payload_bytes: packet.payload_bytes,
+            header: packet.seal(Checksum::of(payload)),
+        })
+    }
+
+    /// Gives the run to the kernel. False: it takes none now.
+    fn send_run(&mut self) -> bool {
+        let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+        for (datagram, pair) in self.run.iter().zip(pieces.as_chunks_mut::<2>().0) {
+            let payload = payload(&self.held, self.first, datagram.message, datagram.range());
+            *pair = [IoSlice::new(&datagram.header), IoSlice::new(payload)];
+        }
+        let count = self.run.len();
+        // Fits: a datagram has less than 64 KiB.
+        let segment_bytes = self.run[0].bytes() as u16;
+        let pieces = &pieces[..2 * count];
+        match self.socket.send(pieces, count, segment_bytes) {
+            Passed::Later => return false,
+            Passed::Taken | Passed::Lost => {}
+            Passed::TooLong => self.note_too_long(),
+        }
+        // What was not taken counts as lost on the way.
+        self.run.clear();
+        true
+    }
+
+    /// The path has become narrower, or the kernel cuts nothing for it.
+    fn note_too_long(&mut self) {
+        let mtu_bytes = self.socket.path_mtu().unwrap_or(self.mtu_bytes);
+        if mtu_bytes < self.mtu_bytes && self.sender.set_mtu(mtu_bytes).is_ok() {
+            self.mtu_bytes = mtu_bytes;
+        } else {
+            self.segments_max = 1;
+        }
+    }
+}
+
+/// Bytes of a message that is held. Of one that was accepted meanwhile none are sent any more.
+fn payload(held: &VecDeque<Sample>, first: u64, message: u64, range: Range<usize>) -> &[u8] {
+    // The writers of this pool are this host's own programs; what one of them changes meanwhile
+    // makes the packet's checksum wrong, and it is sent again.
+    let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+    let index = message.checked_sub(first).map(|index| index as usize);
+    let sample = index.and_then(|index| held.get(index));
+    sample.map_or(&[], |sample| &sample.as_slice(trust)[range])
+}

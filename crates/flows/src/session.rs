@@ -1,0 +1,447 @@
+//! The connection of a process to the agent of its host, its flows, and the thread that looks after
+//! them.
+//!
+//! The thread takes the agent's messages and helps flows whose ports are not there: one that
+//! computes for a second still acknowledges what comes. It ends with the connection, and so do all
+//! flows: the next port that looks for other hosts makes another session. Holds no lock of a flow
+//! and the list's at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hythe_node::hop::{self, Doorbell, HopPool as _, Participant};
+use hythe_node::monotonic_ns;
+use hythe_pool::{ChannelIndex, MemberIndex, PortIndex};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+
+use crate::flow::{FlowId, ReceivingFlow, SendingFlow};
+use crate::message::{Agreed, FromAgent, FromProcess, Role, VERSION};
+use crate::receiving::Receiving;
+use crate::sending::Sending;
+use crate::socket::FlowSocket;
+use crate::unix::Connection;
+
+/// The thread looks at least this often while there are flows.
+const LOOK: Duration = Duration::from_millis(10);
+/// And this often while there are none.
+const IDLE: Duration = Duration::from_secs(10);
+/// A flow that is held up is left to the process's own calls for so long.
+const GRACE: Duration = Duration::from_micros(200);
+/// What was sent by flows is waited for so long when the process leaves.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_LOOK: Duration = Duration::from_millis(1);
+
+/// A connection to the agent, with its flows.
+#[derive(Debug)]
+pub(crate) struct Session {
+    participant: Arc<Participant>,
+    connection: Connection,
+    woken: rustix::fd::OwnedFd,
+    state: Mutex<State>,
+    /// Flows may be held up.
+    has_held_up: AtomicBool,
+    is_over: AtomicBool,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    asked: BTreeSet<(u32, u32)>,
+    offered: BTreeSet<u32>,
+    /// Sockets of flows that have not begun.
+    opened: BTreeMap<u32, (Role, FlowSocket)>,
+    sending: Vec<Arc<SendingFlow>>,
+    receiving: Vec<(Arc<ReceivingFlow>, Arc<Doorbell>)>,
+}
+
+impl Session {
+    /// Connects to the agent of the participant's pool.
+    pub(crate) fn open(participant: &Arc<Participant>) -> io::Result<Arc<Self>> {
+        let connection = Connection::open(&participant.pool().path())?;
+        connection.send(&FromProcess::Hello {
+            version: VERSION,
+            member: participant.index().0,
+            session: participant.session(),
+        })?;
+        let session = Arc::new(Self {
+            participant: Arc::clone(participant),
+            connection,
+            woken: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            state: Mutex::default(),
+            has_held_up: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+            thread: Mutex::default(),
+        });
+        let run = Arc::clone(&session);
+        let thread = hythe_sys::wait::spawn("hythe-flows", move || run.run())?;
+        *session
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(session)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Each statement leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Who owns a port, for messages.
+    pub(crate) fn name_of(&self, port: PortIndex) -> String {
+        let tables = self.participant.pool().control().tables();
+        let owner = tables.port(port).map(|port| tables.named(port.member));
+        owner.unwrap_or_else(|| "another host".to_owned())
+    }
+
+    /// A publisher would send by a flow what it sends to this port of a host. Once is enough.
+    pub(crate) fn ask(&self, port: PortIndex, host_port: PortIndex) {
+        if self.lock().asked.insert((port.0, host_port.0)) {
+            self.tell(&FromProcess::Ask {
+                port: port.0,
+                host_port: host_port.0,
+            });
+        }
+    }
+
+    /// A subscriber would receive by flows.
+    pub(crate) fn offer(&self, port: PortIndex) {
+        if self.lock().offered.insert(port.0) {
+            self.tell(&FromProcess::Offer { port: port.0 });
+        }
+    }
+
+    /// The flows of a publisher.
+    pub(crate) fn sending(&self, port: PortIndex) -> Vec<Arc<SendingFlow>> {
+        let state = self.lock();
+        let flows = state.sending.iter().filter(|flow| flow.id.port == port);
+        flows.cloned().collect()
+    }
+
+    /// The flows of a subscriber.
+    pub(crate) fn receiving(&self, port: PortIndex) -> Vec<Arc<ReceivingFlow>> {
+        let state = self.lock();
+        let flows = state.receiving.iter().map(|(flow, _)| flow);
+        flows.filter(|flow| flow.id.port == port).cloned().collect()
+    }
+
+    /// All flows that come in on a channel.
+    pub(crate) fn receiving_on(&self, channel: ChannelIndex) -> Vec<Arc<ReceivingFlow>> {
+        let state = self.lock();
+        let flows = state.receiving.iter().map(|(flow, _)| flow);
+        flows
+            .filter(|flow| flow.id.channel == channel)
+            .cloned()
+            .collect()
+    }
+
+    /// The publisher sends nothing more by the agent's port.
+    pub(crate) fn left(&self, flow: &SendingFlow) {
+        self.tell(&FromProcess::Left {
+            flow: flow.id.number,
+        });
+    }
+
+    /// A flow is held up from now on.
+    pub(crate) fn note_held_up(&self) {
+        self.has_held_up.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Turns flows that are held up: for calls of the process that wait for something else.
+    #[inline]
+    pub(crate) fn help_held_up(&self) {
+        if self.has_held_up.load(Ordering::Relaxed) {
+            self.turn_held_up();
+        }
+    }
+
+    #[cold]
+    fn turn_held_up(&self) {
+        let flows = self.lock().sending.clone();
+        let mut held_up = flows.iter().filter(|flow| flow.is_held_up()).peekable();
+        if held_up.peek().is_none() {
+            self.has_held_up.store(false, Ordering::Relaxed);
+        }
+        let now_ns = monotonic_ns();
+        held_up.for_each(|flow| {
+            flow.help(now_ns);
+        });
+    }
+
+    /// Has the thread look.
+    pub(crate) fn wake(&self) {
+        let _ = rustix::io::write(&self.woken, &1_u64.to_ne_bytes());
+    }
+
+    fn tell(&self, message: &FromProcess) {
+        if let Err(error) = self.connection.send(message) {
+            tracing::debug!(%error, "lost the agent of this host");
+            self.connection.close();
+        }
+    }
+
+    /// Waits, for a bounded time, until what flows have sent has arrived, and ends.
+    pub(crate) fn close(&self) {
+        let start = std::time::Instant::now();
+        let sending: Vec<_> = self.lock().sending.clone();
+        sending.iter().for_each(|flow| flow.leave(monotonic_ns()));
+        self.wake();
+        let is_open = |flow: &Arc<SendingFlow>| !flow.is_over();
+        while sending.iter().any(is_open) && start.elapsed() < LINGER && !self.is_over() {
+            for flow in &sending {
+                flow.help(monotonic_ns());
+            }
+            std::thread::sleep(LINGER_LOOK);
+        }
+        self.is_over.store(true, Ordering::Release);
+        self.connection.close();
+        self.wake();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            hythe_sys::wait::for_end_of(thread);
+        }
+    }
+
+    /// The thread.
+    fn run(&self) {
+        let mut timeout = IDLE;
+        while !self.is_over() {
+            self.sleep(timeout);
+            let _ = rustix::io::read(&self.woken, &mut [0; 8]);
+            if let Err(error) = self.take_messages() {
+                tracing::debug!(%error, "lost the agent of this host");
+                break;
+            }
+            timeout = self.help();
+        }
+        self.is_over.store(true, Ordering::Release);
+        let (sending, receiving) = {
+            let mut state = self.lock();
+            let state = std::mem::take(&mut *state);
+            (state.sending, state.receiving)
+        };
+        for flow in sending {
+            flow.end("the agent of this host is gone");
+            self.announce(flow.id);
+        }
+        for (flow, _) in receiving {
+            flow.end("the agent of this host is gone");
+            self.announce(flow.id);
+        }
+    }
+
+    /// Sleeps until the agent says something, or a flow that is held up may go on.
+    fn sleep(&self, timeout: Duration) {
+        let now_ns = monotonic_ns();
+        let mut held_up = self.lock().sending.clone();
+        held_up.retain(|flow| flow.is_held_up());
+        let timeout = match held_up.is_empty() {
+            true => timeout,
+            false => timeout.min(GRACE),
+        };
+        held_up.retain(|flow| flow.neglected_ns(now_ns) >= GRACE.as_nanos() as u64);
+        let mut files = vec![
+            PollFd::new(&self.connection, PollFlags::IN),
+            PollFd::new(&self.woken, PollFlags::IN),
+        ];
+        files.extend(
+            held_up
+                .iter()
+                .map(|flow| PollFd::new(&flow.socket, PollFlags::IN)),
+        );
+        let _ = hythe_sys::wait::poll_or_sleep(&mut files, timeout);
+    }
+
+    fn take_messages(&self) -> io::Result<()> {
+        while let Some(message) = self.connection.receive::<FromAgent>()? {
+            match message {
+                FromAgent::Open {
+                    flow,
+                    role,
+                    address,
+                } => self.open_socket(flow, role, address),
+                FromAgent::Begin { flow, peer, agreed } => {
+                    let begun = self.begin(flow, peer, &agreed);
+                    if let Err(reason) = begun {
+                        self.say_ended(flow, reason, 0);
+                    }
+                }
+                FromAgent::Go { flow } => self.with_sending(flow, |flow| flow.go(monotonic_ns())),
+                FromAgent::Finish { flow } => {
+                    self.with_sending(flow, |flow| flow.finish(monotonic_ns()));
+                }
+                FromAgent::End { flow, reason } => {
+                    self.with_sending(flow, |flow| flow.end(&reason));
+                    self.with_receiving(flow, |flow| flow.end(&reason));
+                    self.lock().opened.remove(&flow);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn open_socket(&self, flow: u32, role: Role, address: IpAddr) {
+        let opened = FlowSocket::open(address)
+            .and_then(|socket| socket.address().map(|address| (socket, address.port())));
+        match opened {
+            Ok((socket, udp_port)) => {
+                let buffer_bytes = socket.buffer_bytes();
+                self.lock().opened.insert(flow, (role, socket));
+                self.tell(&FromProcess::Ready {
+                    flow,
+                    udp_port,
+                    buffer_bytes,
+                });
+            }
+            Err(error) => {
+                self.say_ended(flow, format!("no socket on {address}: {error}"), 0);
+            }
+        }
+    }
+
+    fn begin(
+        &self,
+        number: u32,
+        peer: std::net::SocketAddr,
+        agreed: &Agreed,
+    ) -> Result<(), String> {
+        let opened = self.lock().opened.remove(&number);
+        let (role, socket) = opened.ok_or("its socket is not open")?;
+        socket.connect(peer).map_err(|error| error.to_string())?;
+        let tables = self.participant.pool().control().tables();
+        let (Role::Send { port, .. } | Role::Receive { port, .. }) = role;
+        let info = tables.port(PortIndex(port));
+        let info = info.filter(|info| info.member == self.participant.index());
+        let info = info.ok_or("its port has closed")?;
+        let id = FlowId {
+            number,
+            port: info.index,
+            channel: info.channel,
+        };
+        let settings = agreed.settings();
+        match role {
+            Role::Send { host_port, .. } => {
+                let half = Sending::new(socket, settings).map_err(|fault| fault.to_string())?;
+                let limits = (agreed.block_ms, agreed.message_bytes_max);
+                let flow = SendingFlow::new(id, PortIndex(host_port), limits, half)
+                    .map_err(|error| error.to_string())?;
+                self.lock().sending.push(Arc::new(flow));
+            }
+            Role::Receive { host, .. } => {
+                socket.join_batches();
+                let doorbell = socket
+                    .descriptor()
+                    .and_then(|file| self.participant.doorbells().add_file(file))
+                    .map_err(|error| error.to_string())?;
+                let limits = (info.depth, info.policy);
+                let half = Receiving::new(&self.participant, socket, settings, limits)
+                    .map_err(|fault| fault.to_string())?;
+                let flow = ReceivingFlow::new(id, MemberIndex(host), half);
+                self.lock().receiving.push((Arc::new(flow), doorbell));
+            }
+        }
+        self.announce(id);
+        Ok(())
+    }
+
+    /// Has the port look for what has come or gone.
+    fn announce(&self, id: FlowId) {
+        let participant = &self.participant;
+        hop::announce_change(participant.pool(), id.channel, participant.index());
+    }
+
+    fn with_sending(&self, number: u32, act: impl FnOnce(&SendingFlow)) {
+        let flows = self.lock().sending.clone();
+        if let Some(flow) = flows.iter().find(|flow| flow.id.number == number) {
+            act(flow);
+        }
+    }
+
+    fn with_receiving(&self, number: u32, act: impl FnOnce(&ReceivingFlow)) {
+        let flow = {
+            let state = self.lock();
+            let mut flows = state.receiving.iter().map(|(flow, _)| flow);
+            flows.find(|flow| flow.id.number == number).cloned()
+        };
+        if let Some(flow) = flow {
+            act(&flow);
+        }
+    }
+
+    /// Helps all flows, and lets go of those that are over. How long it is until the next look.
+    fn help(&self) -> Duration {
+        let (sending, receiving) = {
+            let state = self.lock();
+            let receiving = state.receiving.iter().map(|(flow, _)| Arc::clone(flow));
+            (state.sending.clone(), receiving.collect::<Vec<_>>())
+        };
+        if sending.is_empty() && receiving.is_empty() {
+            return IDLE;
+        }
+        let now_ns = monotonic_ns();
+        let mut wake_ns = now_ns + LOOK.as_nanos() as u64;
+        for flow in &sending {
+            match flow.help(now_ns) {
+                Some(next_ns) => wake_ns = wake_ns.min(next_ns),
+                None => self.let_go_of_sending(flow),
+            }
+            if flow.is_to_be_announced() {
+                self.announce(flow.id);
+            }
+        }
+        for flow in &receiving {
+            match flow.help(now_ns) {
+                Some(next_ns) => wake_ns = wake_ns.min(next_ns),
+                None => self.let_go_of_receiving(flow),
+            }
+        }
+        // A millisecond is what the protocol's timers know.
+        Duration::from_nanos(wake_ns.saturating_sub(now_ns)).max(Duration::from_millis(1))
+    }
+
+    fn let_go_of_sending(&self, flow: &Arc<SendingFlow>) {
+        let mut state = self.lock();
+        state.sending.retain(|other| !Arc::ptr_eq(other, flow));
+        // It may be asked for again.
+        state.asked.remove(&(flow.id.port.0, flow.host_port.0));
+        drop(state);
+        if let Some((reason, unconfirmed)) = flow.over() {
+            self.say_ended(flow.id.number, reason, unconfirmed);
+        }
+        self.announce(flow.id);
+    }
+
+    fn let_go_of_receiving(&self, flow: &Arc<ReceivingFlow>) {
+        let mut state = self.lock();
+        state
+            .receiving
+            .retain(|(other, _)| !Arc::ptr_eq(other, flow));
+        drop(state);
+        if let Some(reason) = flow.over() {
+            self.say_ended(flow.id.number, reason, 0);
+        }
+        self.announce(flow.id);
+    }
+
+    fn say_ended(&self, flow: u32, reason: String, unconfirmed: u32) {
+        let reason: String = reason.chars().take(200).collect();
+        self.tell(&FromProcess::Ended {
+            flow,
+            reason,
+            unconfirmed,
+        });
+    }
+}

@@ -1,0 +1,292 @@
+//! Messages of a publisher reach a subscriber of another pool by a flow.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use hythe_flows::message::{FromAgent, FromProcess};
+use hythe_node::{NodeError, PortPolicy, SubscriberOptions};
+use support::relay::{Faults, Relay};
+use support::{BOUND, Flow, Pair, agreed, direct};
+
+/// So that bytes at a wrong place are seen.
+fn pattern(number: u32, bytes: usize) -> Vec<u8> {
+    let bytes = 0..bytes as u32;
+    bytes
+        .map(|at| (number.wrapping_mul(31).wrapping_add(at.wrapping_mul(7)) >> 3) as u8)
+        .collect()
+}
+
+fn blocking() -> SubscriberOptions {
+    SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 })
+}
+
+#[test]
+fn messages_of_all_sizes_arrive_once_and_in_their_order() {
+    let mut pair = Pair::new();
+    let mut flow = pair.flow(&blocking(), agreed(32), direct);
+    let sizes = [0, 1, 64, 1_403, 1_404, 1_405, 10_000, 65_536, 300_000];
+    let message = |number: u32| pattern(number, sizes[number as usize % sizes.len()]);
+    let node = pair.a.node.clone();
+    assert_eq!(flow.publish(&node, &message(0)).delivered, 1);
+    flow.go(&mut pair.a);
+    const AHEAD: u32 = 16;
+    for number in 1..300 + AHEAD {
+        if number < 300 {
+            assert_eq!(flow.publish(&node, &message(number)).delivered, 1);
+        }
+        if let Some(next) = number.checked_sub(AHEAD) {
+            assert!(flow.take() == message(next), "message {next}");
+        }
+    }
+    assert_eq!(flow.subscriber.statistics().dropped, 0);
+    assert_eq!(flow.subscriber.statistics().messages, 300);
+}
+
+/// A pair with a flow that carries messages.
+fn begun(options: &SubscriberOptions, agreed: hythe_flows::message::Agreed) -> (Pair, Flow) {
+    let mut pair = Pair::new();
+    let mut flow = pair.flow(options, agreed, direct);
+    let node = pair.a.node.clone();
+    flow.publish(&node, &[0]);
+    flow.go(&mut pair.a);
+    assert_eq!(flow.take(), [0]);
+    (pair, flow)
+}
+
+#[test]
+fn datagrams_may_be_lost_doubled_swapped_and_damaged() {
+    let faults = Faults {
+        lost: 5,
+        doubled: 5,
+        swapped: 5,
+        damaged: 2,
+    };
+    let (mut pair, mut relay) = (Pair::new(), None);
+    let mut flow = pair.flow(&blocking(), agreed(32), |sending, receiving| {
+        // The first port of the relay is the sender's end.
+        let (made, ports) = Relay::between(sending, receiving, faults);
+        relay = Some(made);
+        ports
+    });
+    let node = pair.a.node.clone();
+    let message = |number: u32| pattern(number, number as usize * 97 % 20_000);
+    flow.publish(&node, &message(0));
+    flow.go(&mut pair.a);
+    const AHEAD: u32 = 8;
+    for number in 1..200 + AHEAD {
+        if number < 200 {
+            assert_eq!(flow.publish(&node, &message(number)).delivered, 1);
+        }
+        if let Some(next) = number.checked_sub(AHEAD) {
+            assert!(flow.take() == message(next), "message {next}");
+        }
+    }
+    assert_eq!(flow.subscriber.try_take().expect("sound").map(drop), None);
+    let passed = relay
+        .expect("made")
+        .passed
+        .load(std::sync::atomic::Ordering::Relaxed);
+    assert!(passed > 1_000, "{passed} datagrams went by the relay");
+}
+
+#[test]
+fn a_subscriber_that_waits_is_woken_and_one_that_computes_is_no_loss() {
+    let mut agreed = agreed(32);
+    agreed.unreachable_ns = 1_500_000_000;
+    let (pair, mut flow) = begun(&blocking(), agreed);
+    let node = pair.a.node.clone();
+    std::thread::scope(|scope| {
+        let publisher = &mut flow.publisher;
+        let later = scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            publisher
+                .publish(node.lease(4).expect("a slot"), 4)
+                .expect("published");
+        });
+        assert!(flow.subscriber.take(BOUND).expect("sound").is_some());
+        later.join().expect("published");
+    });
+    // Longer than the sender waits for a sign.
+    let node = pair.a.node.clone();
+    flow.publish(&node, &[1; 100_000]);
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(flow.take(), [1; 100_000]);
+    assert_eq!(flow.publish(&node, &[2]).delivered, 1);
+    assert_eq!(flow.take(), [2]);
+}
+
+#[test]
+fn what_a_slow_subscriber_misses_is_counted() {
+    for policy in [PortPolicy::DropNewest, PortPolicy::EvictOldest] {
+        let options = SubscriberOptions::default().depth(4).policy(policy);
+        let mut agreed = agreed(64);
+        agreed.block_ms = 0;
+        let (pair, mut flow) = begun(&options, agreed);
+        let node = pair.a.node.clone();
+        for number in 1..=20 {
+            assert_eq!(flow.publish(&node, &[number]).delivered, 1, "{policy:?}");
+        }
+        let (start, mut kept) = (Instant::now(), Vec::new());
+        while kept.len() as u64 + flow.subscriber.statistics().dropped < 20 {
+            // The thread of the session takes them in meanwhile.
+            std::thread::sleep(Duration::from_millis(50));
+            if let Some(sample) = flow.subscriber.try_take().expect("sound") {
+                kept.push(sample.to_vec()[0]);
+            }
+            assert!(start.elapsed() < BOUND, "{policy:?}: {kept:?} came");
+        }
+        assert!(
+            kept.is_sorted_by(|one, next| one < next),
+            "{policy:?}: {kept:?}"
+        );
+        assert!(flow.subscriber.try_take().expect("sound").is_none());
+    }
+}
+
+#[test]
+fn a_publisher_waits_for_a_subscriber_that_blocks_and_no_longer_than_agreed() {
+    let options = blocking().depth(4);
+    let mut agreed = agreed(4);
+    agreed.block_ms = 50;
+    let (pair, mut flow) = begun(&options, agreed);
+    let node = pair.a.node.clone();
+    let mut blocked = None;
+    for number in 1..=20 {
+        let mut lease = node.lease(1).expect("a slot");
+        lease.write(0, &[number]);
+        match flow.publisher.publish(lease, 1) {
+            Ok(published) => assert_eq!(published.delivered, 1),
+            Err(error) => {
+                blocked = Some((number, error));
+                break;
+            }
+        }
+    }
+    let (number, error) = blocked.expect("nobody takes");
+    assert!(matches!(error, NodeError::Blocked { .. }), "{error}");
+    assert!(error.to_string().contains("host b"), "{error}");
+    for expected in 1..number {
+        assert_eq!(flow.take(), [expected]);
+    }
+    assert_eq!(flow.publish(&node, &[99]).delivered, 1);
+    assert_eq!(flow.take(), [99]);
+}
+
+#[test]
+fn a_flow_that_is_finished_loses_nothing_and_the_agents_port_goes_on() {
+    let (mut pair, mut flow) = begun(&blocking(), agreed(32));
+    let node = pair.a.node.clone();
+    for number in 1..=10 {
+        flow.publish(&node, &[number]);
+    }
+    pair.a.say(&FromAgent::Finish { flow: 1 });
+    for number in 1..=10 {
+        assert_eq!(flow.take(), [number]);
+    }
+    // It ends when its port has left it, by the next message at the latest.
+    let start = Instant::now();
+    while pair.a.queues() == 0 {
+        flow.publisher.subscribers().expect("sound");
+        assert!(start.elapsed() < BOUND, "the agent's port is not sent to");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let ended = FromProcess::Ended {
+        flow: 1,
+        reason: String::new(),
+        unconfirmed: 0,
+    };
+    // Its port leaves it with the next look for subscribers.
+    std::thread::scope(|scope| {
+        let heard = scope.spawn(|| pair.a.hear());
+        while !heard.is_finished() {
+            flow.publisher.subscribers().expect("sound");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(heard.join().expect("heard"), ended);
+    });
+    assert_eq!(flow.publish(&node, &[11]).delivered, 1);
+    let by_agent = flow.host_subscriber.take(BOUND).expect("sound");
+    assert_eq!(by_agent.expect("comes").to_vec(), [11]);
+    assert_eq!(flow.host_subscriber.statistics().dropped, 0);
+    assert_eq!(flow.publisher.statistics().dropped, 0);
+}
+
+#[test]
+fn what_a_broken_flow_leaves_unconfirmed_is_missing_on_the_other_way() {
+    let (mut pair, mut relay) = (Pair::new(), None);
+    let mut agreed = agreed(32);
+    agreed.unreachable_ns = 1_000_000_000;
+    let mut flow = pair.flow(&blocking(), agreed, |sending, receiving| {
+        let (made, ports) = Relay::between(sending, receiving, Faults::default());
+        relay = Some(made);
+        ports
+    });
+    let (node, relay) = (pair.a.node.clone(), relay.expect("made"));
+    flow.publish(&node, &[0]);
+    flow.go(&mut pair.a);
+    assert_eq!(flow.take(), [0]);
+    relay.cut(true);
+    for number in 1..=5 {
+        assert_eq!(flow.publish(&node, &[number]).delivered, 1);
+    }
+    let FromProcess::Ended {
+        flow: 1,
+        reason,
+        // The first may have been taken, and the word of that not have come.
+        unconfirmed: unconfirmed @ 5..=6,
+    } = pair.a.hear()
+    else {
+        panic!("it ends otherwise");
+    };
+    assert!(reason.contains("for"), "{reason}");
+    assert_eq!(flow.publish(&node, &[6]).delivered, 1);
+    let by_agent = flow.host_subscriber.take(BOUND).expect("sound");
+    assert_eq!(by_agent.expect("comes").to_vec(), [6]);
+    let dropped = u64::from(unconfirmed);
+    assert_eq!(flow.host_subscriber.statistics().dropped, dropped);
+    assert_eq!(flow.publisher.statistics().dropped, dropped);
+    // It may be asked for again.
+    flow.publisher.subscribers().expect("sound");
+    assert!(matches!(pair.a.hear(), FromProcess::Ask { .. }));
+}
+
+#[test]
+fn without_its_agent_a_process_goes_on_by_what_there_is() {
+    let (mut pair, mut flow) = begun(&blocking(), agreed(32));
+    let node = pair.a.node.clone();
+    pair.a.process.take().expect("connected").close();
+    let start = Instant::now();
+    // By the agent's port, as soon as the process has seen it.
+    while flow.host_subscriber.try_take().expect("sound").is_none() {
+        flow.publish(&node, &[1]);
+        assert!(start.elapsed() < BOUND, "the port is not sent to");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_process_that_leaves_has_sent_what_it_published() {
+    let (mut pair, mut flow) = begun(&blocking(), agreed(32));
+    let node = pair.a.node.clone();
+    for number in 1..=20 {
+        flow.publish(&node, &pattern(number, 50_000));
+    }
+    let Flow {
+        publisher,
+        mut subscriber,
+        ..
+    } = flow;
+    let taking = std::thread::spawn(move || {
+        for number in 1..=20 {
+            let sample = subscriber.take(BOUND).expect("sound").expect("comes");
+            assert!(
+                sample.to_vec() == pattern(number, 50_000),
+                "message {number}"
+            );
+        }
+    });
+    drop((publisher, node));
+    drop(std::mem::replace(&mut pair.a.node, pair.b.node.clone()));
+    taking.join().expect("all came");
+}

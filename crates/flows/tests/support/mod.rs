@@ -1,0 +1,235 @@
+//! Two pools of one machine, as if of two hosts, and a test in the place of both agents.
+
+pub(crate) mod relay;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hythe_flows::message::{Agreed, FromAgent, FromProcess, Role};
+use hythe_flows::{Connection, Flows, Listener};
+use hythe_node::hop::{self, HopNode as _, HopPool as _};
+use hythe_node::{
+    Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
+};
+use tempfile::TempDir;
+
+/// What is awaited comes within this, also on an overloaded machine.
+pub(crate) const BOUND: Duration = Duration::from_secs(60);
+
+/// One side: a pool with a process, and the participant that stands for the other host.
+pub(crate) struct Side {
+    pub(crate) pool: Pool,
+    pub(crate) node: Node,
+    pub(crate) host: Node,
+    listener: Listener,
+    pub(crate) process: Option<Connection>,
+}
+
+impl Side {
+    fn new(root: &TempDir, name: &str, other: &str) -> Self {
+        let options = PoolOptions::new(name).root(root.path()).bytes(64 << 20);
+        let pool = Pool::open_or_create(&options).expect("made");
+        Self {
+            listener: Listener::open(&pool.path()).expect("listens"),
+            host: hop::join_host(&pool, other, &[]).expect("joins"),
+            node: hop::join(&pool, "process", &[Arc::new(Flows::new())]).expect("joins"),
+            process: None,
+            pool,
+        }
+    }
+
+    /// The next message of the process.
+    pub(crate) fn hear(&mut self) -> FromProcess {
+        let start = Instant::now();
+        loop {
+            if self.process.is_none() {
+                self.process = self.listener.accept();
+            }
+            let message = self.process.as_ref().map(|process| process.receive());
+            match message {
+                Some(Ok(Some(message))) => return message,
+                Some(Err(error)) => panic!("lost the process: {error}"),
+                Some(Ok(None)) | None => std::thread::sleep(Duration::from_micros(200)),
+            }
+            assert!(start.elapsed() < BOUND, "the process says nothing");
+        }
+    }
+
+    /// The next that is not the first.
+    fn hear_next(&mut self) -> FromProcess {
+        match self.hear() {
+            FromProcess::Hello { .. } => self.hear(),
+            other => other,
+        }
+    }
+
+    /// Queues to the ports of the other host.
+    pub(crate) fn queues(&self) -> usize {
+        let host = self.host.participant().index();
+        let connections = self.pool.control().tables().connections();
+        let open = connections.filter(|info| info.consumer == host && !info.producer_left);
+        open.count()
+    }
+
+    pub(crate) fn say(&self, message: &FromAgent) {
+        let process = self.process.as_ref().expect("connected");
+        process.send(message).expect("sent");
+    }
+
+    /// Which socket the process has opened.
+    fn ready(&mut self) -> u16 {
+        match self.hear_next() {
+            FromProcess::Ready { udp_port, .. } => udp_port,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Both sides.
+pub(crate) struct Pair {
+    pub(crate) a: Side,
+    pub(crate) b: Side,
+    _root: TempDir,
+}
+
+/// A flow between them.
+pub(crate) struct Flow {
+    pub(crate) number: u32,
+    pub(crate) publisher: Publisher,
+    pub(crate) subscriber: Subscriber,
+    /// What the publisher sends by the agent's port comes here.
+    pub(crate) host_subscriber: Subscriber,
+    _host_publisher: Publisher,
+}
+
+pub(crate) fn agreed(window: u32) -> Agreed {
+    Agreed {
+        session: 0x1234_5678_9abc_def0,
+        number: 7,
+        mtu_bytes: 1500,
+        window_messages: window,
+        window_bytes: 8 << 20,
+        message_bytes_max: 1 << 20,
+        buffer_bytes: 425_984,
+        unreachable_ns: 30_000_000_000,
+        initial_rtt_ns: 1_000_000,
+        block_ms: 60_000,
+    }
+}
+
+impl Pair {
+    pub(crate) fn new() -> Self {
+        let root = TempDir::new().expect("made");
+        Self {
+            a: Side::new(&root, "a", "b"),
+            b: Side::new(&root, "b", "a"),
+            _root: root,
+        }
+    }
+
+    /// A publisher of `a`, a subscriber of `b`, and a flow that has begun; `relay` may stand
+    /// between their sockets: it is given both ports, and says what each is connected to.
+    pub(crate) fn flow(
+        &mut self,
+        options: &SubscriberOptions,
+        agreed: Agreed,
+        relay: impl FnOnce(u16, u16) -> (u16, u16),
+    ) -> Flow {
+        connect(&mut self.a, &mut self.b, 1, options, agreed, relay)
+    }
+}
+
+/// No relay.
+pub(crate) fn direct(sending: u16, receiving: u16) -> (u16, u16) {
+    (receiving, sending)
+}
+
+fn connect(
+    from: &mut Side,
+    to: &mut Side,
+    flow: u32,
+    options: &SubscriberOptions,
+    agreed: Agreed,
+    relay: impl FnOnce(u16, u16) -> (u16, u16),
+) -> Flow {
+    let channel = format!("data{flow}");
+    let blocking = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 });
+    let host_subscriber = from.host.subscriber(&channel, &blocking).expect("opens");
+    let host_publisher = to.host.publisher(&channel, &PublisherOptions::default());
+    let plan = PublisherOptions::default().send_timeout(BOUND);
+    let mut publisher = from.node.publisher(&channel, &plan).expect("opens");
+    let mut subscriber = to.node.subscriber(&channel, options).expect("opens");
+    publisher.subscribers().expect("sound");
+    subscriber.publishers().expect("sound");
+    let FromProcess::Ask { port, host_port } = from.hear_next() else {
+        panic!("it asks for no flow");
+    };
+    let FromProcess::Offer { port: offered } = to.hear_next() else {
+        panic!("it offers to take no flow");
+    };
+    let address = "127.0.0.1".parse().expect("an address");
+    let open = |role| FromAgent::Open {
+        flow,
+        role,
+        address,
+    };
+    from.say(&open(Role::Send { port, host_port }));
+    to.say(&open(Role::Receive {
+        port: offered,
+        host: to.host.index().0,
+    }));
+    let (sending, receiving) = (from.ready(), to.ready());
+    // Of the sender's socket and of the receiver's: what each is connected to.
+    let (way, back) = relay(sending, receiving);
+    let begin = |port: u16| FromAgent::Begin {
+        flow,
+        peer: (address, port).into(),
+        agreed,
+    };
+    to.say(&begin(back));
+    from.say(&begin(way));
+    let flow = Flow {
+        number: flow,
+        publisher,
+        subscriber,
+        host_subscriber,
+        _host_publisher: host_publisher.expect("opens"),
+    };
+    flow.until_begun(from)
+}
+
+impl Flow {
+    /// Both ports have found the flow.
+    fn until_begun(mut self, from: &Side) -> Self {
+        let start = Instant::now();
+        loop {
+            let sources = self.subscriber.publishers().expect("sound");
+            self.publisher.subscribers().expect("sound");
+            if sources == 1 && from.queues() == 0 {
+                return self;
+            }
+            assert!(start.elapsed() < BOUND, "no flow");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The publisher has told that it left the agent's port: what it sent is let go.
+    pub(crate) fn go(&self, from: &mut Side) {
+        let flow = self.number;
+        assert_eq!(from.hear(), FromProcess::Left { flow });
+        from.say(&FromAgent::Go { flow });
+    }
+
+    pub(crate) fn publish(&mut self, node: &Node, bytes: &[u8]) -> hythe_node::Published {
+        let mut lease = node.lease(bytes.len()).expect("a slot");
+        lease.write(0, bytes);
+        self.publisher
+            .publish(lease, bytes.len())
+            .expect("published")
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let taken = self.subscriber.take(BOUND).expect("sound");
+        taken.expect("comes").to_vec()
+    }
+}
