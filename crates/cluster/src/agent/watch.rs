@@ -42,12 +42,18 @@ fn follow(context: &Context, hosts: &Hosts) -> Result<(), hythe_node::NodeError>
             next = now + LOOK;
         }
         seen = Some(epoch);
+        let mut is_early = false;
         for session in hosts.all().iter().filter_map(|host| host.session()) {
             if session.take_changed() || is_for_all {
                 session.update(&local);
             }
+            is_early |= session.has_early_streams();
         }
-        agent.answer(asked);
+        // A publisher that has just opened goes on when its first message can go on, too. It waits
+        // for a bounded time: no host that does not answer holds it up for longer.
+        if !is_early {
+            agent.answer(asked);
+        }
         agent.wait(next.saturating_duration_since(now), || {
             let is_same = agent.asked() == asked && context.changes() == changes;
             !is_same || hop::epoch(pool) != epoch || context.stops()

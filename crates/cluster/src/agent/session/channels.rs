@@ -265,6 +265,12 @@ impl Channels {
         sending.map(|sending| Arc::clone(&sending.stream))
     }
 
+    /// Would a message that is published now wait for the other side to accept a stream?
+    pub(super) fn are_early(&self) -> bool {
+        let mut streams = self.sending.values();
+        streams.any(|sending| sending.stream.is_early())
+    }
+
     /// Closes all connections: the session is over.
     pub(super) fn close_all(&self) {
         for sending in self.sending.values() {

@@ -201,6 +201,12 @@ impl Session {
         }
     }
 
+    /// Has it streams whose ports are open, and that the other side has neither accepted nor
+    /// refused yet? Who publishes into one that blocks is held up until then.
+    pub(crate) fn has_early_streams(&self) -> bool {
+        !self.is_over() && lock(&self.channels).are_early()
+    }
+
     /// A data connection of the other side: carries it until it ends. `greeting` ends when it has
     /// begun.
     pub(crate) fn receive(

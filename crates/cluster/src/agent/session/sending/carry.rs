@@ -75,6 +75,7 @@ pub(super) fn run(
     stream.close();
     carrying.settle();
     drop(carrying);
+    stream.end_early(session);
     // Before another stream can open a port: publishers would send there, too.
     session
         .context
@@ -107,6 +108,7 @@ impl Carrying<'_> {
             if !self.is_accepted {
                 // Nobody here is held up for a host that cannot be reached.
                 self.close_source();
+                self.stream.end_early(self.session);
             }
             // Only the connection broke: the stream goes on over another, as long as the host
             // lives.
@@ -125,6 +127,7 @@ impl Carrying<'_> {
         let mut sender = self.connect()?;
         (self.is_accepted, *failures) = (true, 0);
         self.stream.say(ChannelState::Open, "");
+        self.stream.end_early(self.session);
         loop {
             let again = lock(&self.stream.outgoing).begin_again();
             match again {

@@ -60,6 +60,8 @@ pub(super) struct SendingStream {
     has_stronger: AtomicBool,
     outgoing: Mutex<Outgoing<Held>>,
     stop: AtomicU8,
+    /// Its port was opened beforehand, and the other side has not said yet whether it accepts it.
+    is_early: AtomicBool,
     /// Its thread waits until something is acknowledged.
     waits_for_credit: AtomicBool,
     /// Dropped, it closes the connection.
@@ -105,6 +107,7 @@ impl SendingStream {
             has_stronger: AtomicBool::new(false),
             outgoing: Mutex::new(Outgoing::new(NOTHING)),
             stop: AtomicU8::new(Stop::No as u8),
+            is_early: AtomicBool::new(is_early),
             waits_for_credit: AtomicBool::new(false),
             closer: Mutex::default(),
             publishers: Mutex::default(),
@@ -133,6 +136,18 @@ impl SendingStream {
 
     pub(super) const fn number(&self) -> u32 {
         self.opening.stream
+    }
+
+    /// Would a message that is published now wait for the other side to accept the stream?
+    pub(super) fn is_early(&self) -> bool {
+        self.is_early.load(Ordering::Acquire)
+    }
+
+    /// It has been accepted, or nothing waits for that any more.
+    fn end_early(&self, session: &Session) {
+        if self.is_early.swap(false, Ordering::AcqRel) {
+            session.note_change();
+        }
     }
 
     /// What its port is for, or the one that it is to have.
