@@ -12,7 +12,9 @@
 
 #include "exchange.h"
 
-enum { TAG = 1 };
+enum {
+    TAG = 1
+};
 
 static unsigned char *buffer;
 static int bytes;

@@ -15,7 +15,9 @@
 
 #include "exchange.h"
 
-enum { TAG = 1 };
+enum {
+    TAG = 1
+};
 
 static unsigned char *buffer;
 static int bytes, other;
@@ -73,9 +75,8 @@ static void answer(void)
 
 static void ping(char **argv)
 {
-    const struct plan plan = {
-        strtoul(argv[3], NULL, 10), strtoul(argv[4], NULL, 10), strtod(argv[5], NULL)
-    };
+    const struct plan plan = {strtoul(argv[3], NULL, 10), strtoul(argv[4], NULL, 10),
+                              strtod(argv[5], NULL)};
     char *words[] = {"echo", argv[3], argv[7], NULL};
 
     if (pvm_spawn(argv[0], words, PvmTaskHost, argv[2], 1, &other) != 1) {
