@@ -130,10 +130,9 @@ impl Host {
                 continue;
             }
             match self.dial_once() {
-                Ok(_) if self.is_forgotten.load(Ordering::Acquire) => return,
                 Ok((connection, numbers)) => {
                     pause = PAUSE_MIN;
-                    self.run_session(connection, numbers);
+                    self.run_session(connection, numbers, self.greeting.enter());
                 }
                 Err(error) => {
                     lock(&self.current).reason = error.to_string();
@@ -186,11 +185,10 @@ impl Host {
         }
         let ours = self.context.new_session()?;
         self.end_earlier();
-        drop(greeting);
         let answer = Answer::Session { session: ours };
         let timeout = self.context.options.lease;
         send_first(&mut *connection.sender, &answer, timeout)?;
-        self.run_session(connection, Numbers { ours, theirs });
+        self.run_session(connection, Numbers { ours, theirs }, greeting);
         Ok(())
     }
 
@@ -206,7 +204,9 @@ impl Host {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn run_session(&self, connection: Connection, numbers: Numbers) {
+    /// Until there is the session, `greeting` says that this host does something: none takes its
+    /// place.
+    fn run_session(&self, connection: Connection, numbers: Numbers, greeting: Member) {
         let address = connection.about.address.clone();
         let session = Session::begin(&self.context, &self.record, numbers, &connection);
         let session = match session {
@@ -227,9 +227,12 @@ impl Host {
             current.session = Some(Arc::clone(&session));
             current.reason.clear();
         }
+        drop(greeting);
+        // Whoever stops the agent, or forgets the host, may have looked before.
         if self.context.stops() {
-            // Whoever stops the agent may have looked before there was a session.
             session.end("the agent stops");
+        } else if self.is_forgotten.load(Ordering::Acquire) {
+            session.end("another host took its place in the table of hosts");
         }
         self.sessions.fetch_add(1, Ordering::Relaxed);
         tracing::info!(host = %self.record.name, address, "a session begins");
