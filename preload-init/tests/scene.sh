@@ -11,8 +11,9 @@ pack=$work/boot.pack
 failed=0
 
 # Pages that are gone because somebody emptied the whole page cache, as tests of somebody else do, or because the machine takes back what
-# nobody reads (DAMON does, every few seconds), spoil ours. Seen by a count, and by pages that nobody touches. DAMON
-# samples: it may take ours and not those, so where it runs every failure may be its.
+# nobody reads (DAMON does, every few seconds), spoil ours. Seen by a count, and by pages that
+# nobody touches. DAMON samples: it may take ours and not those, so where it runs every failure may
+# be its.
 witness=.witness
 call_witness() {
     "$tools/pages" make "$witness" 256
@@ -22,7 +23,8 @@ caches_dropped() {
     sed -n 's/^drop_pagecache //p' /proc/vmstat
 }
 is_spoiled() {
-    [[ $dropped != "$(caches_dropped)" ]] || ! "$tools/pages" expect "$witness" 0-255 >/dev/null || has_damon
+    [[ $dropped != "$(caches_dropped)" ]] || has_damon ||
+        ! "$tools/pages" expect "$witness" 0-255 >/dev/null
 }
 has_damon() {
     grep -qsx 'kdamond\.[0-9]*' /proc/[0-9]*/comm

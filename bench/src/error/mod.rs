@@ -43,7 +43,8 @@ pub(crate) enum BenchError {
     #[error("invalid: the peer is lost: {0}")]
     PeerLost(String),
     /// A port of an earlier run is still there.
-    #[error("invalid: after {timeout:?} there is still a {:?} of channel {} of participant {}", port.kind, port.channel.0, port.member.0)]
+    #[error("invalid: after {timeout:?} there is still a {:?} of channel {} of participant \
+         {}", port.kind, port.channel.0, port.member.0)]
     PortsLeft {
         /// What was waited for.
         timeout: std::time::Duration,

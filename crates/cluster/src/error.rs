@@ -40,7 +40,8 @@ pub enum ClusterError {
     },
     /// The other host, or all together, have what they may of a table of this pool.
     #[error(
-        "the other host has {own} of {of_one} {what} of this pool that one host may have, all hosts {all} of {of_all}"
+        "the other host has {own} of {of_one} {what} of this pool that one host may have, \
+         all hosts {all} of {of_all}"
     )]
     Share {
         /// Of what.

@@ -131,7 +131,8 @@ fn directory(directory: &DirectoryStatus) -> String {
     }
     if directory.refused_tokens > 0 {
         text.push_str(&format!(
-            "more addresses are shown for hosts than are kept ({} so far): they are tried in turn\n",
+            "more addresses are shown for hosts than are kept ({} so far): they are tried in \
+             turn\n",
             directory.refused_tokens
         ));
     }
