@@ -12,6 +12,7 @@ use hythe_hostd::agent::{self, RunOptions};
 use hythe_hostd::hosts_directory::HostsDirectory;
 use hythe_hostd::realm::DOCUMENT_BYTES_MAX;
 use hythe_hostd::{HostdError, log, membership, open_channels, zenoh_session};
+use sd_notify::NotifyState;
 use serde::Serialize;
 
 use crate::arguments::{AllowArguments, Allowed, Arguments, Command, StartArguments};
@@ -129,6 +130,10 @@ fn start(
     agent::run(directory, &options, |address| {
         // Whoever started it may have gone.
         let _ = print(false, &format!("ready at {address}"));
+        // Where systemd has not, nobody is told.
+        if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
+            tracing::warn!(%error, "the service manager is not told that the agent is ready");
+        }
     })
 }
 

@@ -3,7 +3,9 @@
 
 mod network;
 
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::process::Stdio;
 
 use hythe_node::{PublisherOptions, SubscriberOptions};
 use network::agent::{Host, LONG, eventually, first, pair, programs};
@@ -139,4 +141,29 @@ fn a_host_whose_agent_does_not_start_is_in_the_realm_and_that_is_said() {
     for part in ["host c is not in the realm", "this host is c of realm"] {
         assert!(said.contains(part), "{part}: {said}");
     }
+}
+
+/// Of one that systemd starts as a service of the type `notify`.
+#[test]
+fn who_started_it_is_told_when_it_can_be_reached() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(5);
+    let host = Host::on(&lan, 1);
+    host.said(&["init", "--name", "a"]);
+    let path = host.path("notify");
+    let manager = UnixDatagram::bind(&path).expect("a socket");
+    manager.set_read_timeout(Some(LONG)).expect("set");
+    let mut agent = host.command();
+    agent
+        .args(["start", "--foreground"])
+        .env("NOTIFY_SOCKET", &path);
+    let mut agent = agent.stdout(Stdio::null()).spawn().expect("started");
+    let mut said = [0; 64];
+    let length = manager.recv(&mut said).expect("it says something");
+    assert_eq!(String::from_utf8_lossy(&said[..length]).trim(), "READY=1");
+    assert!(host.status().is_some(), "it answers");
+    host.stop();
+    assert!(agent.wait().expect("its end").success());
 }

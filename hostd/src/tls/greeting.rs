@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use super::config::PROTOCOL;
 use super::halves::{TlsReceiver, TlsSender};
 use crate::error::HostdError;
-use crate::realm::{LiveRealm, SignedDocument};
+use crate::realm::{DOCUMENT_BYTES_MAX, LiveRealm, SignedDocument};
 
-/// A document of 30,000 hosts.
-const MESSAGE_BYTES_MAX: usize = 8 << 20;
+/// The longest list of hosts, and what stands around it.
+const MESSAGE_BYTES_MAX: usize = DOCUMENT_BYTES_MAX + 1024;
 
 /// Of the side that was called.
 #[derive(Debug, Serialize, Deserialize)]

@@ -118,9 +118,9 @@ impl Context {
 const fn agent_of(session: u64) -> u32 {
     (session >> 32) as u32
 }
-/// Channels of which it is remembered how many messages are not confirmed: as many as a host may
-/// want. Of more, they are counted as lost, and no subscriber is told.
-const UNCONFIRMED_MAX: usize = 4096;
+/// Channels of which it is remembered how many messages are missing: as many as a host may want. Of
+/// more, they are counted as lost, and no subscriber is told.
+const UNTOLD_MAX: usize = 4096;
 
 /// What outlives the sessions with a host.
 #[derive(Debug)]
@@ -128,9 +128,9 @@ pub(crate) struct HostRecord {
     pub(crate) name: HostName,
     pub(crate) addresses: Mutex<Addresses>,
     pub(crate) losses: LossCounts,
-    /// Messages of channels that were sent in a session that ended before they were acknowledged:
-    /// the next session tells their subscribers.
-    unconfirmed: Mutex<BTreeMap<String, u32>>,
+    /// Messages of channels that did not get across, or perhaps not, when a session ended: the next
+    /// session tells their subscribers.
+    untold: Mutex<BTreeMap<String, u32>>,
     /// Channels whose messages came from there when a session ended, and its number there.
     interrupted: Mutex<BTreeMap<String, u64>>,
 }
@@ -141,7 +141,7 @@ impl HostRecord {
             name,
             addresses: Mutex::default(),
             losses: LossCounts::default(),
-            unconfirmed: Mutex::default(),
+            untold: Mutex::default(),
             interrupted: Mutex::default(),
         }
     }
@@ -162,21 +162,18 @@ impl HostRecord {
         before.is_some_and(|before| agent_of(before) != agent_of(session))
     }
 
-    /// So many messages of a channel may or may not have arrived.
-    pub(crate) fn note_unconfirmed(&self, channel: &str, messages: u32) {
-        if messages > 0 {
-            self.losses.unconfirmed.add(messages.into());
-            let mut unconfirmed = lock(&self.unconfirmed);
-            if unconfirmed.len() >= UNCONFIRMED_MAX && !unconfirmed.contains_key(channel) {
-                return;
-            }
-            let count = unconfirmed.entry(channel.to_owned()).or_default();
+    /// Subscribers of a channel miss so many messages, which are counted already.
+    pub(crate) fn note_untold(&self, channel: &str, messages: u32) {
+        let mut untold = lock(&self.untold);
+        let has_room = untold.len() < UNTOLD_MAX || untold.contains_key(channel);
+        if messages > 0 && has_room {
+            let count = untold.entry(channel.to_owned()).or_default();
             *count = count.saturating_add(messages);
         }
     }
 
-    pub(crate) fn take_unconfirmed(&self, channel: &str) -> u32 {
-        lock(&self.unconfirmed).remove(channel).unwrap_or(0)
+    pub(crate) fn take_untold(&self, channel: &str) -> u32 {
+        lock(&self.untold).remove(channel).unwrap_or(0)
     }
 }
 
@@ -292,16 +289,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_of_channels_that_went_is_bounded_and_all_is_counted() {
+    fn what_is_remembered_of_channels_that_went_is_bounded() {
         let record = HostRecord::new("b".parse().expect("a name"));
-        let names = UNCONFIRMED_MAX as u32 + 10;
-        for number in 0..names {
-            record.note_unconfirmed(&number.to_string(), 1);
+        for number in 0..UNTOLD_MAX as u32 + 10 {
+            record.note_untold(&number.to_string(), 1);
         }
-        record.note_unconfirmed("0", 2);
-        assert_eq!(lock(&record.unconfirmed).len(), UNCONFIRMED_MAX);
-        assert_eq!(record.losses.now().unconfirmed, u64::from(names) + 2);
-        assert_eq!(record.take_unconfirmed("0"), 3);
-        assert_eq!(record.take_unconfirmed("0"), 0);
+        record.note_untold("0", 2);
+        assert_eq!(lock(&record.untold).len(), UNTOLD_MAX);
+        assert_eq!(record.take_untold("0"), 3);
+        assert_eq!(record.take_untold("0"), 0);
     }
 }

@@ -98,11 +98,14 @@ impl Host {
         self.is_seen.load(Ordering::Acquire)
     }
 
-    /// No session with it has ever been, and it does not try to begin one.
+    /// No session with it has ever been.
     pub(crate) fn never_connected(&self) -> bool {
         self.sessions.load(Ordering::Relaxed) == 0
-            && self.session().is_none()
-            && self.greeting.count() == 0
+    }
+
+    /// It is not connected, and does not try to be.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.session().is_none() && self.greeting.count() == 0
     }
 
     /// Another takes its place: ends the thread that dials it.

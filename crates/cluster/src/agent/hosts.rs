@@ -29,8 +29,7 @@ impl Hosts {
         lock(&self.0).values().cloned().collect()
     }
 
-    /// The host with this name, known or new. `None`: there are too many, or it is this one. Where
-    /// the table is full, one that never connected makes place: its name was never proven.
+    /// The host with this name, known or new. `None`: there are too many, or it is this one.
     pub(crate) fn get(
         &self,
         context: &Arc<Context>,
@@ -45,9 +44,7 @@ impl Hosts {
             return None;
         }
         if hosts.len() >= HOSTS_MAX {
-            let mut unproven = hosts.values().filter(|host| host.never_connected());
-            let victim = unproven.find(|host| source == Source::Connection || !host.is_seen());
-            let victim = victim.map(|host| host.record.name.clone())?;
+            let victim = dispensable(&hosts, source)?;
             if let Some(victim) = hosts.remove(&victim) {
                 victim.forget();
             }
@@ -82,4 +79,14 @@ impl Hosts {
             }
         }
     }
+}
+
+/// The host that makes place for another: one that never connected, whose name was never proven, or
+/// else one that has gone, with what was counted of it.
+fn dispensable(hosts: &BTreeMap<HostName, Arc<Host>>, source: Source) -> Option<HostName> {
+    let idle = || hosts.values().filter(|host| host.is_idle());
+    let is_proven = source == Source::Connection;
+    let unproven = idle().find(|host| host.never_connected() && (is_proven || !host.is_seen()));
+    let victim = unproven.or_else(|| idle().find(|host| !host.is_seen()));
+    victim.map(|host| host.record.name.clone())
 }

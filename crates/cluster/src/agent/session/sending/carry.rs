@@ -67,7 +67,7 @@ pub(super) fn run(
         is_accepted: false,
         payload_bytes_max: 0,
         missed: match stream.opening.kind {
-            EndKind::Publish => session.record.take_unconfirmed(&stream.opening.channel),
+            EndKind::Publish => session.record.take_untold(&stream.opening.channel),
             _ => 0,
         },
     };
@@ -393,19 +393,22 @@ impl Carrying<'_> {
             let window = outgoing.window();
             std::mem::replace(&mut *outgoing, crate::stream::Outgoing::new(window))
         };
-        let missed = outgoing.end().map(|held| {
+        let mut unconfirmed = 0;
+        for held in outgoing.end() {
             if let Some(source) = self.source.as_mut().filter(|_| held.header.number > 0) {
                 source.unconfirmed(held.header.number);
-                return 0;
+                continue;
             }
-            let message = u32::from(held.sample.is_some());
-            held.header.missed.saturating_add(message)
-        });
-        self.missed = missed.fold(self.missed, u32::saturating_add);
+            // What its header tells was counted when it was lost.
+            self.missed = self.missed.saturating_add(held.header.missed);
+            unconfirmed += u32::from(held.sample.is_some());
+        }
+        self.missed = self.missed.saturating_add(unconfirmed);
         self.close_source();
         if self.stream.stopping() != Stop::Now {
-            let channel = &self.stream.opening.channel;
-            self.session.record.note_unconfirmed(channel, self.missed);
+            let (record, channel) = (&self.session.record, &self.stream.opening.channel);
+            record.losses.unconfirmed.add(unconfirmed.into());
+            record.note_untold(channel, self.missed);
         }
     }
 }
