@@ -157,6 +157,8 @@
 //! This crate re-exports the crates of the hops under one name. It never adds behaviour of its own,
 //! with one exception: [`Node::join`] registers the hops with the node.
 
+#[cfg(feature = "core")]
+pub mod core;
 pub mod event;
 pub mod inspect;
 mod node;
@@ -185,8 +187,6 @@ pub use hythe_media as media;
 pub use hythe_preload as preload;
 #[cfg(feature = "recording")]
 pub use hythe_recording as recording;
-#[cfg(feature = "core")]
-pub use hythe_rtcore as core;
 #[cfg(feature = "core")]
 pub use hythe_rtcore::segment;
 #[cfg(feature = "rtp")]
