@@ -470,16 +470,16 @@ fn status_shows_each_host() {
 host desk: agent with pid 4242, pool default
 trusts the links at eth1, lo
 2 connections of other hosts came to nothing
-open to every Zenoh program that reaches tcp/127.0.0.1:7452, without keys and encryption
-  and through tcp/192.0.2.9:7447
-  CHANNEL      KEY                     SENT  TAKEN  LOST  REASON
-  temperature  hythe/open/temperature     7      5     3  too\\nlong
 others are told to reach it at 192.0.2.1:7450
 it cannot be found now: no\\nnetwork
 another agent says that it is this host, too (hythe/live/desk/1/-): two hosts with one identity, \
 or a false word of another host
 more addresses are shown for hosts than are kept (2 so far): they are tried in turn
 refused calls: not of an agent: 3, with a revoked certificate: 1
+open to every Zenoh program that reaches tcp/127.0.0.1:7452, without keys and encryption
+  and through tcp/192.0.2.9:7447
+  CHANNEL      KEY                     SENT  TAKEN  LOST  REASON
+  temperature  hythe/open/temperature     7      5     3  too\\nlong
 
 host camera is connected
   session     1f2e, for 3.2 s; 2 sessions so far
