@@ -92,6 +92,16 @@ pub enum HostdError {
         /// The hosts that it has.
         known: Vec<HostName>,
     },
+    /// The authority's own name.
+    #[error(
+        "host {name} is this one, which signs for the realm: without it nobody takes hosts in or \
+         puts them out; to end the realm, remove the other hosts and then the hosts directory of \
+         each"
+    )]
+    OwnHost {
+        /// Which.
+        name: HostName,
+    },
     /// A name that no host can have.
     #[error(transparent)]
     BadName(#[from] BadHostName),

@@ -53,6 +53,8 @@ fn what_is_wrong_with_a_host_is_named() {
     assert!(twice.contains("runs already"), "{twice}");
     let unknown = a.refusal(&["remove", "nobody"]);
     assert!(unknown.contains("no host nobody; it has: a"), "{unknown}");
+    let own = a.refusal(&["remove", "a"]);
+    assert!(own.contains("host a is this one"), "{own}");
     let option = a.refusal(&["add", "--name", "b", "--", "-oProxyCommand=true"]);
     assert!(option.contains("is no host"), "{option}");
     let rule = a.refusal(&["allow", "b", "frames", "look"]);

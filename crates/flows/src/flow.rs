@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hythe_node::Sample;
-use hythe_pool::{ChannelIndex, MemberIndex, PortIndex};
+use hythe_pool::{MemberIndex, PortIndex, PortInfo};
 
 use crate::receiving::{Entry, Receiving};
 use crate::sending::Sending;
@@ -24,8 +24,8 @@ const TURN_NS: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowId {
     pub(crate) number: u32,
-    pub(crate) port: PortIndex,
-    pub(crate) channel: ChannelIndex,
+    /// As it was when the flow was asked for: numbers of ports are used again.
+    pub(crate) port: PortInfo,
 }
 
 /// The end of a publisher.
@@ -125,6 +125,10 @@ impl SendingFlow {
             Ok(()) => Pushed::Taken,
             Err(sample) => {
                 state.turn(now_ns);
+                if state.over.is_some() {
+                    state.unconfirmed += 1;
+                    return Pushed::Over(sample);
+                }
                 match state.half.push(now_ns, sample) {
                     Ok(()) => Pushed::Taken,
                     Err(sample) => Pushed::Full(sample),

@@ -14,6 +14,8 @@ use hythe_sys::udp_send::{SEGMENTED_BYTES_MAX, SEGMENTS_MAX};
 
 use crate::socket::{Buffer, FlowSocket, Passed};
 
+/// Datagrams that one call looks at.
+const RECEIVE_MAX: usize = 256;
 /// Header and payload of each datagram of a run.
 const PIECES_MAX: usize = 2 * SEGMENTS_MAX;
 
@@ -115,13 +117,19 @@ impl Sending {
     /// Takes what has come back, frees slots, runs timers, and sends what may leave then.
     pub(crate) fn turn(&mut self, now_ns: u64, buffer: &mut Buffer) -> Result<(), Fault> {
         let Self { socket, sender, .. } = self;
-        while socket.receive(buffer, |datagram| {
-            let taken = sender.acknowledged(now_ns, datagram)?;
-            if let Acknowledged::Dropped(reason) = taken {
-                tracing::debug!(?reason, "dropped an acknowledgement");
+        // Bounded: whoever is on the link can send more than can be looked at.
+        for _ in 0..RECEIVE_MAX {
+            let has_come = socket.receive(buffer, |datagram| {
+                let taken = sender.acknowledged(now_ns, datagram)?;
+                if let Acknowledged::Dropped(reason) = taken {
+                    tracing::debug!(?reason, "dropped an acknowledgement");
+                }
+                Ok(())
+            })?;
+            if !has_come {
+                break;
             }
-            Ok(())
-        })? {}
+        }
         self.sender.expire(now_ns)?;
         while self.first < self.sender.accepted() {
             self.first += 1;

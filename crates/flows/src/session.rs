@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use hythe_node::hop::{self, Doorbell, HopPool as _, Participant};
 use hythe_node::monotonic_ns;
-use hythe_pool::{ChannelIndex, MemberIndex, PortIndex};
+use hythe_pool::{ChannelIndex, MemberIndex, PortIndex, PortInfo};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::flow::{FlowId, ReceivingFlow, SendingFlow};
@@ -54,7 +54,7 @@ struct State {
     asked: BTreeSet<(u32, u32)>,
     offered: BTreeSet<u32>,
     /// Sockets of flows that have not begun.
-    opened: BTreeMap<u32, (Role, FlowSocket)>,
+    opened: BTreeMap<u32, (Role, PortInfo, FlowSocket)>,
     sending: Vec<Arc<SendingFlow>>,
     receiving: Vec<(Arc<ReceivingFlow>, Arc<Doorbell>)>,
 }
@@ -122,15 +122,31 @@ impl Session {
     /// The flows of a publisher.
     pub(crate) fn sending(&self, port: PortIndex) -> Vec<Arc<SendingFlow>> {
         let state = self.lock();
-        let flows = state.sending.iter().filter(|flow| flow.id.port == port);
-        flows.cloned().collect()
+        let flows = state.sending.iter();
+        flows
+            .filter(|flow| self.is_of(flow.id, port))
+            .cloned()
+            .collect()
     }
 
     /// The flows of a subscriber.
     pub(crate) fn receiving(&self, port: PortIndex) -> Vec<Arc<ReceivingFlow>> {
         let state = self.lock();
         let flows = state.receiving.iter().map(|(flow, _)| flow);
-        flows.filter(|flow| flow.id.port == port).cloned().collect()
+        flows
+            .filter(|flow| self.is_of(flow.id, port))
+            .cloned()
+            .collect()
+    }
+
+    /// Is it this port's, and not one's that had its number before?
+    fn is_of(&self, id: FlowId, port: PortIndex) -> bool {
+        id.port.index == port && self.is_still_open(&id.port)
+    }
+
+    fn is_still_open(&self, port: &PortInfo) -> bool {
+        let tables = self.participant.pool().control().tables();
+        tables.is_still_open(port)
     }
 
     /// All flows that come in on a channel.
@@ -138,7 +154,7 @@ impl Session {
         let state = self.lock();
         let flows = state.receiving.iter().map(|(flow, _)| flow);
         flows
-            .filter(|flow| flow.id.channel == channel)
+            .filter(|flow| flow.id.port.channel == channel)
             .cloned()
             .collect()
     }
@@ -191,6 +207,13 @@ impl Session {
 
     /// Waits, for a bounded time, until what flows have sent has arrived, and ends.
     pub(crate) fn close(&self) {
+        if self.participant.is_a_copy() {
+            // Socket and connection are the parent's, and its thread is not here.
+            if let Ok(mut thread) = self.thread.try_lock() {
+                std::mem::forget(thread.take());
+            }
+            return;
+        }
         let start = std::time::Instant::now();
         let sending: Vec<_> = self.lock().sending.clone();
         sending.iter().for_each(|flow| flow.leave(monotonic_ns()));
@@ -294,12 +317,16 @@ impl Session {
     }
 
     fn open_socket(&self, flow: u32, role: Role, address: IpAddr) {
+        let Some(port) = self.own_port(role) else {
+            self.say_ended(flow, "its port has closed".to_owned(), 0);
+            return;
+        };
         let opened = FlowSocket::open(address)
             .and_then(|socket| socket.address().map(|address| (socket, address.port())));
         match opened {
             Ok((socket, udp_port)) => {
                 let buffer_bytes = socket.buffer_bytes();
-                self.lock().opened.insert(flow, (role, socket));
+                self.lock().opened.insert(flow, (role, port, socket));
                 self.tell(&FromProcess::Ready {
                     flow,
                     udp_port,
@@ -312,6 +339,14 @@ impl Session {
         }
     }
 
+    /// The port that is asked for, if it is one of this process.
+    fn own_port(&self, role: Role) -> Option<PortInfo> {
+        let (Role::Send { port, .. } | Role::Receive { port, .. }) = role;
+        let tables = self.participant.pool().control().tables();
+        let info = tables.port(PortIndex(port));
+        info.filter(|info| info.member == self.participant.index())
+    }
+
     fn begin(
         &self,
         number: u32,
@@ -319,18 +354,12 @@ impl Session {
         agreed: &Agreed,
     ) -> Result<(), String> {
         let opened = self.lock().opened.remove(&number);
-        let (role, socket) = opened.ok_or("its socket is not open")?;
+        let (role, port, socket) = opened.ok_or("its socket is not open")?;
         socket.connect(peer).map_err(|error| error.to_string())?;
-        let tables = self.participant.pool().control().tables();
-        let (Role::Send { port, .. } | Role::Receive { port, .. }) = role;
-        let info = tables.port(PortIndex(port));
-        let info = info.filter(|info| info.member == self.participant.index());
-        let info = info.ok_or("its port has closed")?;
-        let id = FlowId {
-            number,
-            port: info.index,
-            channel: info.channel,
-        };
+        if !self.is_still_open(&port) {
+            return Err("its port has closed".to_owned());
+        }
+        let id = FlowId { number, port };
         let settings = agreed.settings();
         match role {
             Role::Send { host_port, .. } => {
@@ -346,7 +375,7 @@ impl Session {
                     .descriptor()
                     .and_then(|file| self.participant.doorbells().add_file(file))
                     .map_err(|error| error.to_string())?;
-                let limits = (info.depth, info.policy);
+                let limits = (port.depth, port.policy);
                 let half = Receiving::new(&self.participant, socket, settings, limits)
                     .map_err(|fault| fault.to_string())?;
                 let flow = ReceivingFlow::new(id, MemberIndex(host), half);
@@ -360,7 +389,7 @@ impl Session {
     /// Has the port look for what has come or gone.
     fn announce(&self, id: FlowId) {
         let participant = &self.participant;
-        hop::announce_change(participant.pool(), id.channel, participant.index());
+        hop::announce_change(participant.pool(), id.port.channel, participant.index());
     }
 
     fn with_sending(&self, number: u32, act: impl FnOnce(&SendingFlow)) {
@@ -394,6 +423,10 @@ impl Session {
         let now_ns = monotonic_ns();
         let mut wake_ns = now_ns + LOOK.as_nanos() as u64;
         for flow in &sending {
+            if !self.is_still_open(&flow.id.port) {
+                // Its publisher closed without having sent by it.
+                flow.leave(now_ns);
+            }
             match flow.help(now_ns) {
                 Some(next_ns) => wake_ns = wake_ns.min(next_ns),
                 None => self.let_go_of_sending(flow),
@@ -416,7 +449,9 @@ impl Session {
         let mut state = self.lock();
         state.sending.retain(|other| !Arc::ptr_eq(other, flow));
         // It may be asked for again.
-        state.asked.remove(&(flow.id.port.0, flow.host_port.0));
+        state
+            .asked
+            .remove(&(flow.id.port.index.0, flow.host_port.0));
         drop(state);
         if let Some((reason, unconfirmed)) = flow.over() {
             self.say_ended(flow.id.number, reason, unconfirmed);

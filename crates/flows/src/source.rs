@@ -57,7 +57,11 @@ impl FlowSource {
     /// message is there: the sender waited with that until the agent had delivered those.
     fn is_next(&mut self) -> bool {
         let tables = self.participant.pool().control().tables();
-        let (me, port, host) = (self.participant.index(), self.flow.id.port, self.flow.host);
+        let (me, port, host) = (
+            self.participant.index(),
+            self.flow.id.port.index,
+            self.flow.host,
+        );
         let before = self.before.get_or_insert_with(|| {
             tables
                 .connections()

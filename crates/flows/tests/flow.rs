@@ -5,7 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use hythe_flows::message::{FromAgent, FromProcess};
-use hythe_node::{NodeError, PortPolicy, SubscriberOptions};
+use hythe_node::{NodeError, PortPolicy, PublisherOptions, SubscriberOptions};
 use support::relay::{Faults, Relay};
 use support::{BOUND, Flow, Pair, agreed, direct};
 
@@ -289,4 +289,31 @@ fn a_process_that_leaves_has_sent_what_it_published() {
     drop((publisher, node));
     drop(std::mem::replace(&mut pair.a.node, pair.b.node.clone()));
     taking.join().expect("all came");
+}
+
+#[test]
+fn a_port_with_the_number_of_one_that_closed_has_none_of_its_flows() {
+    let mut pair = Pair::new();
+    let flow = pair.unseen_flow(&blocking(), agreed(32), direct);
+    let Flow {
+        publisher,
+        mut subscriber,
+        ..
+    } = flow;
+    let mut other_host = pair.a.host.subscriber("other", &blocking()).expect("opens");
+    drop(publisher);
+    let other = pair.a.node.publisher("other", &PublisherOptions::default());
+    let mut other = other.expect("opens");
+    // Longer than its thread takes to begin the flow.
+    for number in 0..50 {
+        let mut lease = pair.a.node.lease(1).expect("a slot");
+        lease.write(0, &[number]);
+        other.publish(lease, 1).expect("published");
+        let sample = other_host.take(BOUND).expect("sound").expect("comes");
+        assert_eq!(sample.to_vec(), [number]);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(subscriber.try_take().expect("sound").is_none());
+    // Its agent hears of the end, behind the question for a flow of the other.
+    while !matches!(pair.a.hear(), FromProcess::Ended { .. }) {}
 }

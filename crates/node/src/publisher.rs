@@ -479,6 +479,8 @@ impl Publisher {
                 let unconfirmed = target.take_unconfirmed();
                 lost += unconfirmed;
                 self.missing.push((port, unconfirmed));
+                // The next message finds the port again.
+                self.epoch = None;
             }
             outcome = outcome.and(target.disconnect());
         }

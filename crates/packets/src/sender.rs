@@ -240,7 +240,8 @@ impl Sender {
     /// The flow has ended, now or before.
     pub fn expire(&mut self, now_ns: u64) -> Result<(), Fault> {
         self.fault.map_or(Ok(()), Err)?;
-        if !self.is_waiting() {
+        // Nobody can answer what was never sent.
+        if !self.is_waiting() || self.sent.next() == 0 {
             return Ok(());
         }
         let silent_ns = now_ns.saturating_sub(self.heard_ns);
@@ -268,6 +269,9 @@ impl Sender {
     pub fn next_wake(&self) -> Option<u64> {
         if self.fault.is_some() || !self.is_waiting() {
             return None;
+        }
+        if self.sent.next() == 0 {
+            return self.paced_until_ns;
         }
         let timer_ns = self.sent.loss_ns().unwrap_or_else(|| self.probe_ns());
         let unreachable_ns = self.heard_ns.saturating_add(self.settings.unreachable_ns);
@@ -428,6 +432,9 @@ impl Sender {
 
     fn note(&mut self, now_ns: u64, header: Header, piece: Option<Span>) -> Transmit {
         let datagram_bytes = header.bytes + HEADER_BYTES as u16;
+        if self.sent.next() == 0 {
+            self.heard_ns = now_ns;
+        }
         self.sent.push(now_ns, piece, datagram_bytes);
         self.congestion.on_packet_sent(u64::from(datagram_bytes));
         self.pacing.on_packet_sent(u64::from(datagram_bytes));

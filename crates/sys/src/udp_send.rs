@@ -18,7 +18,7 @@ pub const SEGMENTS_MAX: usize = 64;
 /// An IPv4 packet, less its headers.
 pub const SEGMENTED_BYTES_MAX: usize = 65_535 - 20 - 8;
 
-/// Header and value, aligned as `struct cmsghdr`.
+/// Header and value, aligned as `struct cmsghdr`, in words of 8 bytes.
 const CONTROL_WORDS: usize = 3;
 
 /// Sends `pieces` to where `socket` is connected to, cut into datagrams of `segment_bytes`; the
@@ -32,7 +32,7 @@ pub fn send_segmented(
     pieces: &[IoSlice<'_>],
     segment_bytes: u16,
 ) -> io::Result<()> {
-    let mut control = [0_usize; CONTROL_WORDS];
+    let mut control = [0_u64; CONTROL_WORDS];
     // SAFETY: all bytes zero are a valid value: null pointers and lengths of zero.
     let mut header: libc::msghdr = unsafe { mem::zeroed() };
     header.msg_iov = pieces.as_ptr().cast_mut().cast();
@@ -67,6 +67,14 @@ pub fn send_segmented(
 mod tests {
     use super::*;
     use std::net::UdpSocket;
+
+    #[test]
+    fn the_control_buffer_is_long_enough() {
+        // SAFETY: pure arithmetic.
+        let needed = unsafe { libc::CMSG_SPACE(size_of::<u16>() as u32) };
+        assert!(needed as usize <= CONTROL_WORDS * size_of::<u64>());
+        assert!(mem::align_of::<libc::cmsghdr>() <= mem::align_of::<u64>());
+    }
 
     #[test]
     fn pieces_arrive_as_datagrams_of_the_size_that_was_asked_for() {

@@ -14,7 +14,7 @@ pub use self::join::{Bundle, Joining, install, join};
 use self::remote::RemoteShell;
 use crate::HostdError;
 use crate::hosts_directory::HostsDirectory;
-use crate::realm::{Authority, Grant, NewHost, file};
+use crate::realm::{Authority, Grant, Identity, NewHost, file};
 use crate::tls::DEFAULT_PORT;
 
 /// A host to take in.
@@ -157,7 +157,11 @@ fn take_in(
 /// # Errors
 /// There is none of that name; the key of the realm is elsewhere.
 pub fn remove(directory: &HostsDirectory, name: &HostName) -> Result<String, HostdError> {
-    Authority::open(directory)?.remove(name)?;
+    let mut authority = Authority::open(directory)?;
+    if Identity::load(directory)?.name() == name {
+        return Err(HostdError::OwnHost { name: name.clone() });
+    }
+    authority.remove(name)?;
     Ok(format!(
         "the certificate of {name} is revoked: the hosts that are connected know it at once, the \
          others as soon as they connect"

@@ -135,6 +135,17 @@ impl Pair {
         agreed: Agreed,
         relay: impl FnOnce(u16, u16) -> (u16, u16),
     ) -> Flow {
+        self.unseen_flow(options, agreed, relay)
+            .until_begun(&self.a)
+    }
+
+    /// As [`flow`](Self::flow), but neither port has looked since.
+    pub(crate) fn unseen_flow(
+        &mut self,
+        options: &SubscriberOptions,
+        agreed: Agreed,
+        relay: impl FnOnce(u16, u16) -> (u16, u16),
+    ) -> Flow {
         connect(&mut self.a, &mut self.b, 1, options, agreed, relay)
     }
 }
@@ -188,14 +199,13 @@ fn connect(
     };
     to.say(&begin(back));
     from.say(&begin(way));
-    let flow = Flow {
+    Flow {
         number: flow,
         publisher,
         subscriber,
         host_subscriber,
         _host_publisher: host_publisher.expect("opens"),
-    };
-    flow.until_begun(from)
+    }
 }
 
 impl Flow {

@@ -236,6 +236,9 @@ impl State {
                 udp_port,
                 buffer_bytes,
             } => {
+                if udp_port == 0 {
+                    return Err("a socket without a port".to_owned());
+                }
                 self.sending.ready(processes, (id, flow), udp_port);
                 let end = (udp_port, buffer_bytes);
                 self.receiving.ready(processes, (id, flow), end);
