@@ -10,11 +10,10 @@ use std::time::Duration;
 use super::agents::{self, Agents};
 use super::args::HostEndArguments;
 use super::case::{Carrier, Case, Sides, System};
-use super::message::{Neighbour, Order, Outcome, Run};
+use super::message::{Order, Outcome, Run};
 use super::outside::Outside;
 use super::sockets;
-use super::starter::pvm::VirtualMachine;
-use super::starter::{self, Hosts};
+use super::starter;
 use crate::error::BenchError;
 use crate::ipc::end;
 use crate::ipc::hythe::HytheEnd;
@@ -22,6 +21,8 @@ use crate::ipc::side::Side;
 use crate::lookout::Lookout;
 use crate::network::{Answer, Link, answer, begin, next_order, put_up, ready};
 use crate::pool::{self, BenchPool};
+use crate::starter::pvm::VirtualMachine;
+use crate::starter::{Hosts, Neighbour};
 use crate::{ipc, statistics};
 
 /// How long agents may take to tell that a run has closed its ports.

@@ -7,7 +7,7 @@
 
 mod agents;
 pub(crate) mod args;
-mod case;
+pub(crate) mod case;
 mod datagrams;
 mod end;
 mod message;
