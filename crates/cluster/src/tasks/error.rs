@@ -52,6 +52,74 @@ pub enum TaskError {
         /// Which.
         task: TaskId,
     },
+    /// This process is no task.
+    #[error(
+        "this process is no task: {what}; start it by `hythe run`, or have it spawned by a task"
+    )]
+    NotATask {
+        /// What is missing.
+        what: String,
+    },
+    /// A task ended, and nothing more comes from it, or reaches it.
+    #[error("task {task} has ended")]
+    Ended {
+        /// Which.
+        task: TaskId,
+    },
+    /// Too much is kept in this process's memory.
+    #[error(
+        "{bytes} bytes for task {task} would be kept until it receives, beside {kept}: at most {most} are kept; have it receive, or raise the limit"
+    )]
+    KeptTooMuch {
+        /// For whom.
+        task: TaskId,
+        /// What was to be sent.
+        bytes: usize,
+        /// What is kept for all tasks.
+        kept: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// There is no such place for a task.
+    #[error(
+        "there is no {what} `{}` for tasks: this is host {host}, of {}",
+        escaped(wanted),
+        std::env::consts::ARCH
+    )]
+    NoSuchPlace {
+        /// Host or architecture.
+        what: &'static str,
+        /// As it was named.
+        wanted: String,
+        /// The host that there is.
+        host: String,
+    },
+    /// Not a member.
+    #[error("task {task} is not in group `{}`", escaped(group))]
+    NotInGroup {
+        /// Which.
+        task: TaskId,
+        /// Its name.
+        group: String,
+    },
+    /// The members of a group did not come together.
+    #[error("group `{}`: nothing came from {} for {waited_ms} ms", escaped(group), .task.map_or_else(|| "enough members".to_owned(), |task| format!("task {task}")))]
+    Late {
+        /// Its name.
+        group: String,
+        /// Who was waited for, if it was one.
+        task: Option<TaskId>,
+        /// For how long.
+        waited_ms: u64,
+    },
+    /// What members give to a group does not fit together.
+    #[error("group `{}`: {reason}", escaped(group))]
+    Group {
+        /// Its name.
+        group: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The runner of a job does not say what was expected.
     #[error("the runner of job {job}: {reason}")]
     Runner {

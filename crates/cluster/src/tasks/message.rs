@@ -1,6 +1,9 @@
 //! What is said to a runner and by it: JSON, a line each way.
 //!
-//! A connection may carry several requests; each is answered, in order.
+//! A connection may carry several requests; each is answered, in order. Between the answers come
+//! the ends of tasks that were asked for.
+
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +25,49 @@ pub(super) enum Request {
         /// The signal's number.
         signal: i32,
     },
+    /// To start tasks.
+    Spawn(Box<Spawn>),
+    /// To tell the end of a task, over this connection.
+    Watch {
+        /// Which.
+        task: TaskId,
+    },
+    /// To take a task into a group.
+    Join {
+        /// The group's name.
+        group: String,
+        /// Which.
+        task: TaskId,
+    },
+    /// To take it out.
+    Leave {
+        /// The group's name.
+        group: String,
+        /// Which.
+        task: TaskId,
+    },
+    /// Who is in a group.
+    Members {
+        /// Its name.
+        group: String,
+    },
+}
+
+/// What tasks are to be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Spawn {
+    /// Who wants it.
+    pub(super) parent: TaskId,
+    /// Found by the `PATH` of the runner, if it has no slash.
+    pub(super) program: String,
+    /// What it gets.
+    pub(super) arguments: Vec<String>,
+    /// How many.
+    pub(super) count: u32,
+    /// Set beside what the job has.
+    pub(super) environment: Vec<(String, String)>,
+    /// Where they begin; else where the runner is.
+    pub(super) directory: Option<PathBuf>,
 }
 
 /// What it answers.
@@ -32,6 +78,23 @@ pub(super) enum Reply {
     Tasks {
         /// A row each.
         tasks: Vec<TaskInfo>,
+    },
+    /// They were started; their numbers follow each other.
+    Spawned {
+        /// That of the first.
+        first: TaskId,
+        /// How many.
+        count: u32,
+    },
+    /// The end of a task that was asked for: one that ended before, or never was, too.
+    Ended {
+        /// Which.
+        task: TaskId,
+    },
+    /// Those that are in the group, with their numbers in it.
+    Members {
+        /// In the order of these.
+        members: Vec<(u32, TaskId)>,
     },
     /// It is done.
     Done,
@@ -53,6 +116,9 @@ pub struct TaskInfo {
     pub rank: u32,
     /// How many were started with it.
     pub size: u32,
+    /// Who had it spawned; none: the job began with it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent: Option<TaskId>,
     /// Process id.
     pub pid: u32,
     /// Process id of its runner, its parent.

@@ -6,18 +6,20 @@
 //! [`Runner::run`] that they are bound to. It supervises the `hythe run` that started it, and ends
 //! all tasks when that is gone; and `hythe run` supervises it ([`Supervised`]).
 
+mod answers;
 mod clients;
 mod descendants;
+mod groups;
+mod lines;
 mod output;
 mod program;
 mod supervised;
-
-mod lines;
 
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use hythe_node::{Node, Pool};
@@ -26,12 +28,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_
 
 use super::error::TaskError;
 use super::id::{TASKS_MAX, TaskId};
-use super::message::{Reply, Request, TaskEnd};
+use super::message::TaskEnd;
 use super::place::Place;
 use clients::Clients;
+use groups::Groups;
 use output::Writer;
 pub use output::{Output, Stream};
-use program::Running;
+use program::{Program, Role, Running};
 pub use supervised::Supervised;
 
 /// How long tasks that were asked to end may take, before they are killed.
@@ -64,7 +67,7 @@ pub struct JobOptions {
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobEnd {
-    /// Its tasks, in the order in which they ended.
+    /// The tasks that it began with, in the order in which they ended.
     pub tasks: Vec<TaskEnd>,
     /// Processes that could not be ended.
     pub left_running: usize,
@@ -150,11 +153,12 @@ impl Runner {
             tasks: Vec::new(),
             ends: Vec::new(),
             clients: Clients::default(),
+            groups: Groups::default(),
             signals,
             asked_to_end: None,
             is_front_gone: false,
         };
-        let started = job.start(&path);
+        let started = job.start(path);
         let ran = started.and_then(|()| job.run(writer));
         let left_running = descendants::kill_all();
         ran.map(|()| JobEnd {
@@ -170,6 +174,7 @@ struct Job {
     tasks: Vec<Running>,
     ends: Vec<TaskEnd>,
     clients: Clients,
+    groups: Groups,
     signals: UnixStream,
     /// Since when tasks have been asked to end.
     asked_to_end: Option<Instant>,
@@ -177,17 +182,64 @@ struct Job {
 }
 
 impl Job {
-    fn start(&mut self, path: &std::path::Path) -> Result<(), TaskError> {
-        let Runner { options, place, .. } = &self.runner;
-        for rank in 0..options.count {
-            // Both were checked.
-            let Some(id) = TaskId::new(place.job, rank) else {
-                break;
+    fn start(&mut self, path: PathBuf) -> Result<(), TaskError> {
+        let JobOptions {
+            program,
+            arguments,
+            environment,
+            count,
+            ..
+        } = self.runner.options.clone();
+        let mut words = vec![program];
+        words.extend(arguments);
+        let program = Program {
+            path,
+            words,
+            environment,
+            directory: None,
+        };
+        self.start_all(&program, count, None)
+    }
+
+    /// Starts so many with numbers one behind the other, or none.
+    fn start_all(
+        &mut self,
+        program: &Program,
+        size: u32,
+        parent: Option<TaskId>,
+    ) -> Result<(), TaskError> {
+        let before = self.tasks.len();
+        // Fits: there are at most `TASKS_MAX`.
+        let first = before as u32;
+        let too_many = TaskError::TooManyTasks {
+            asked: first.saturating_add(size),
+        };
+        for rank in 0..size {
+            let Some(id) = TaskId::new(self.runner.place.job, first.saturating_add(rank)) else {
+                self.abandon(before);
+                return Err(too_many);
             };
-            let started = Running::start(options, path, (id, rank))?;
-            self.tasks.push(started);
+            let role = Role {
+                id,
+                rank,
+                size,
+                parent,
+            };
+            match Running::start(program, role, &self.runner.options.host) {
+                Ok(started) => self.tasks.push(started),
+                Err(error) => {
+                    self.abandon(before);
+                    return Err(error);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Kills those that were started before one could not be. They keep their numbers.
+    fn abandon(&mut self, first: usize) {
+        let abandoned = self.tasks.iter().skip(first);
+        abandoned.for_each(|task| task.signal(Signal::KILL));
     }
 
     /// Until all tasks have ended, and all that they printed is written.
@@ -201,9 +253,7 @@ impl Job {
             self.look_at_front();
             self.pass_on_signals();
             self.clients.accept(&self.runner.place.listener);
-            let tasks = &self.tasks;
-            let size = self.runner.options.count;
-            self.clients.serve(|request| answer(tasks, size, &request));
+            self.answer_clients();
             let is_read = !is_ready || self.read_output(&mut writer);
             self.take_ends()?;
             self.kill_late_ones();
@@ -308,7 +358,7 @@ impl Job {
                     Err(_) => continue,
                 };
                 let output = Output {
-                    rank: task.rank,
+                    rank: task.role.rank,
                     stream,
                     bytes: lines,
                 };
@@ -329,8 +379,12 @@ impl Job {
             })?;
             if let Some(end) = taken {
                 tracing::debug!(task = %end.task, code = end.exit_code(), "a task has ended");
-                has_failed |= end.exit_code() != 0;
-                self.ends.push(end);
+                self.clients.tell_end(end.task);
+                self.groups.forget(end.task);
+                if task.role.parent.is_none() {
+                    has_failed |= end.exit_code() != 0;
+                    self.ends.push(end);
+                }
             }
         }
         if has_failed && !self.runner.options.keeps_going && self.asked_to_end.is_none() {
@@ -348,29 +402,6 @@ impl Job {
             .is_some_and(|since| since.elapsed() >= GRACE)
         {
             self.tasks.iter().for_each(|task| task.signal(Signal::KILL));
-        }
-    }
-}
-
-fn answer(tasks: &[Running], size: u32, request: &Request) -> Reply {
-    let mut running = tasks.iter().filter(|task| task.end.is_none());
-    match *request {
-        Request::List => Reply::Tasks {
-            tasks: running.map(|task| task.info(size)).collect(),
-        },
-        Request::Kill { task, signal } => {
-            let Some(found) = running.find(|running| running.id == task) else {
-                return Reply::NoSuchTask;
-            };
-            match Signal::from_named_raw(signal) {
-                Some(signal) => {
-                    found.signal(signal);
-                    Reply::Done
-                }
-                None => Reply::Failed {
-                    reason: format!("{signal} is no signal"),
-                },
-            }
         }
     }
 }

@@ -5,14 +5,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use rustix::fs::{Access, access};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
-use super::JobOptions;
 use super::lines::Lines;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
@@ -34,6 +33,26 @@ pub(super) fn find(program: &OsString, host: &str) -> Result<PathBuf, TaskError>
     })
 }
 
+/// What is started.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// As it was named, and its arguments.
+    pub(super) words: Vec<OsString>,
+    pub(super) environment: Vec<(OsString, OsString)>,
+    pub(super) directory: Option<PathBuf>,
+}
+
+/// As which task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Role {
+    pub(super) id: TaskId,
+    pub(super) rank: u32,
+    pub(super) size: u32,
+    pub(super) parent: Option<TaskId>,
+}
+
 /// One of the two streams of a task that are passed on.
 #[derive(Debug)]
 pub(super) struct Printed {
@@ -45,47 +64,45 @@ pub(super) struct Printed {
 /// A task that was started, and is this process's child until its end was taken.
 #[derive(Debug)]
 pub(super) struct Running {
-    pub(super) id: TaskId,
-    pub(super) rank: u32,
+    pub(super) role: Role,
     pub(super) pidfd: OwnedFd,
     /// Standard output and standard error.
     pub(super) printed: [Printed; 2],
     pub(super) end: Option<TaskEnd>,
     child: Child,
-    program: String,
+    path: PathBuf,
     begun: Instant,
 }
 
 impl Running {
-    /// Starts one task of `options`. Its standard input is that of the runner for rank 0, else
+    /// Starts one task. Its standard input is that of the runner for the first of the job, else
     /// empty.
-    pub(super) fn start(
-        options: &JobOptions,
-        path: &Path,
-        (id, rank): (TaskId, u32),
-    ) -> Result<Self, TaskError> {
-        let mut command = Command::new(path);
-        command.args(&options.arguments).process_group(0);
-        command.arg0(&options.program);
-        command.stdin(if rank == 0 {
-            Stdio::inherit()
-        } else {
-            Stdio::null()
+    pub(super) fn start(program: &Program, role: Role, host: &str) -> Result<Self, TaskError> {
+        let mut command = Command::new(&program.path);
+        let (name, arguments) = program.words.split_first().unzip();
+        command.args(arguments.unwrap_or_default()).process_group(0);
+        command.arg0(name.map_or(program.path.as_os_str(), OsString::as_os_str));
+        command.stdin(match (role.rank, role.parent) {
+            (0, None) => Stdio::inherit(),
+            _ => Stdio::null(),
         });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.envs(
-            options
-                .environment
-                .iter()
-                .map(|(name, value)| (name, value)),
-        );
-        command.env("HYTHE_TASK", id.to_string());
-        command.env("HYTHE_RANK", rank.to_string());
-        command.env("HYTHE_SIZE", options.count.to_string());
+        let environment = program.environment.iter();
+        command.envs(environment.map(|(name, value)| (name, value)));
+        command.env("HYTHE_TASK", role.id.to_string());
+        command.env("HYTHE_RANK", role.rank.to_string());
+        command.env("HYTHE_SIZE", role.size.to_string());
+        match role.parent {
+            Some(parent) => command.env("HYTHE_PARENT", parent.to_string()),
+            None => command.env_remove("HYTHE_PARENT"),
+        };
+        if let Some(directory) = &program.directory {
+            command.current_dir(directory);
+        }
         hythe_sys::spawn::die_with_parent(&mut command);
         let failed = |source| TaskError::Program {
-            host: options.host.clone(),
-            path: path.to_owned(),
+            host: host.to_owned(),
+            path: program.path.clone(),
             source,
         };
         let mut child = command.spawn().map_err(failed)?;
@@ -111,13 +128,12 @@ impl Running {
             lines: Lines::default(),
         };
         Ok(Self {
-            id,
-            rank,
+            role,
             pidfd,
             printed: [printed(out), printed(error)],
             end: None,
             child,
-            program: path.to_string_lossy().into_owned(),
+            path: program.path.clone(),
             begun: Instant::now(),
         })
     }
@@ -131,8 +147,8 @@ impl Running {
             return Ok(None);
         };
         let end = TaskEnd {
-            task: self.id,
-            rank: self.rank,
+            task: self.role.id,
+            rank: self.role.rank,
             code: status.code(),
             signal: std::os::unix::process::ExitStatusExt::signal(&status),
         };
@@ -148,14 +164,15 @@ impl Running {
         }
     }
 
-    pub(super) fn info(&self, size: u32) -> TaskInfo {
+    pub(super) fn info(&self) -> TaskInfo {
         TaskInfo {
-            task: self.id,
-            rank: self.rank,
-            size,
+            task: self.role.id,
+            rank: self.role.rank,
+            size: self.role.size,
+            parent: self.role.parent,
             pid: self.child.id(),
             runner_pid: std::process::id(),
-            program: self.program.clone(),
+            program: self.path.to_string_lossy().into_owned(),
             running_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         }
     }
