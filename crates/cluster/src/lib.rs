@@ -18,6 +18,7 @@ mod rights;
 mod status;
 #[doc(hidden)]
 pub mod stream;
+pub mod tasks;
 
 pub use agent::{Agent, AgentOptions, HOSTS_MAX};
 pub use carrier::{

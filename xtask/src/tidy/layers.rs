@@ -84,6 +84,7 @@ const FACADE: &[&str] = &[
     "hythe-node",
     "hythe-rtcore",
     "hythe-flows",
+    "hythe-cluster",
     "hythe-rtp",
     "hythe-media",
     "hythe-recording",
