@@ -6,7 +6,8 @@
 //! - the node: [`fork`], [`identity`], [`peer`], [`control_group`] (files of the kernel);
 //! - threads that wait: [`wait`];
 //! - the media hop: [`packet`], [`socket_option`], [`error_queue`], [`udp_receive`];
-//! - flows between hosts: [`udp_receive`], [`udp_send`], [`socket_option`], [`peer`], [`wait`];
+//! - flows between hosts: [`udp_receive`], [`udp_send`], [`socket_option`], [`peer`], [`wait`],
+//!   [`bpf`];
 //! - the storage hop: [`control_group`], [`fanotify`], [`file_pages`], [`io_priority`],
 //!   [`namespaces`], [`read_ahead`], [`residency`];
 //! - the doctor and the latency of this machine: [`probe`], [`scheduling`];
@@ -19,6 +20,7 @@
 //! This crate may use `unsafe`. It never interprets results, never retries (except [`wait`], which
 //! has a second method), never logs, and never handles payload.
 
+pub mod bpf;
 pub mod control_group;
 pub mod error_queue;
 pub mod fanotify;

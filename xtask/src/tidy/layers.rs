@@ -20,6 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-node", NODE),
     ("hythe-rtcore", HOP),
     ("hythe-packets", &[]),
+    ("hythe-xdp", &["hythe-abi", "hythe-memory", "hythe-sys"]),
     ("hythe-flows", FLOWS),
     ("hythe-rtp", &["hythe-terminal"]),
     ("hythe-media", MEDIA),
@@ -58,7 +59,13 @@ const HOP: &[&str] = &[
     "hythe-node",
 ];
 /// A flow is the part of the host hop that runs in tasks.
-const FLOWS: &[&str] = &["hythe-pool", "hythe-sys", "hythe-node", "hythe-packets"];
+const FLOWS: &[&str] = &[
+    "hythe-pool",
+    "hythe-sys",
+    "hythe-node",
+    "hythe-packets",
+    "hythe-xdp",
+];
 const CLUSTER: &[&str] = &[
     "hythe-abi",
     "hythe-memory",
