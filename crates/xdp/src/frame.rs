@@ -102,7 +102,12 @@ pub fn headers(stations: Stations, ends: Ends, payload_bytes: usize) -> [u8; HEA
 /// Finds a whole datagram, not a fragment of one, in a frame.
 #[must_use]
 pub fn parse(frame: &[u8]) -> Option<Datagram> {
-    let (bytes, _) = frame.split_first_chunk::<HEADERS_BYTES>()?;
+    parse_headers(frame.first_chunk()?, frame.len())
+}
+
+/// As [`parse`], of a frame of so many bytes that begins so.
+#[must_use]
+pub fn parse_headers(bytes: &[u8; HEADERS_BYTES], frame_bytes: usize) -> Option<Datagram> {
     let half = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
     let is_ours = bytes[12..14] == IPV4
         && bytes[14] == VERSION_LENGTH
@@ -110,7 +115,7 @@ pub fn parse(frame: &[u8]) -> Option<Datagram> {
         && bytes[23] == UDP;
     let (packet, datagram) = (usize::from(half(16)), usize::from(half(38)));
     let payload = HEADERS_BYTES..14 + packet;
-    let is_whole = packet == 20 + datagram && datagram >= 8 && payload.end <= frame.len();
+    let is_whole = packet == 20 + datagram && datagram >= 8 && payload.end <= frame_bytes;
     let address = |at: usize| Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]);
     let mut stations = [0; 12];
     stations.copy_from_slice(&bytes[..12]);

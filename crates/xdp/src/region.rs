@@ -63,7 +63,10 @@ impl AsFd for Region {
 }
 
 /// Makes a file without a name, with memory for each page, whose size does not change any more.
-pub(crate) fn sealed(name: &str, bytes: usize) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// No memory.
+pub fn sealed(name: &str, bytes: usize) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = rustix::fs::memfd_create(name, flags)?;
     rustix::fs::ftruncate(&file, bytes as u64)?;

@@ -20,7 +20,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-node", NODE),
     ("hythe-rtcore", HOP),
     ("hythe-packets", &[]),
-    ("hythe-xdp", &["hythe-abi", "hythe-memory", "hythe-sys"]),
+    ("hythe-xdp", &["hythe-memory", "hythe-sys"]),
+    ("hythe-wire", &["hythe-memory", "hythe-sys", "hythe-xdp"]),
     ("hythe-flows", FLOWS),
     ("hythe-rtp", &["hythe-terminal"]),
     ("hythe-media", MEDIA),
@@ -64,7 +65,7 @@ const FLOWS: &[&str] = &[
     "hythe-sys",
     "hythe-node",
     "hythe-packets",
-    "hythe-xdp",
+    "hythe-wire",
 ];
 const CLUSTER: &[&str] = &[
     "hythe-abi",
@@ -112,6 +113,7 @@ const PLAY: &[&str] = &[
 const COMMAND: &[&str] = &[
     "hythe",
     "hythe-cluster",
+    "hythe-wire",
     "hythe-demo",
     "hythe-play",
     "hythe-preload",
