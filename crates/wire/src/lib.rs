@@ -15,6 +15,8 @@ mod message;
 mod queue;
 mod service;
 
+pub use hythe_xdp::Attachment;
+
 pub use client::{Sent, Wire, WireStatistics};
 pub use layout::{PATH, path_of};
 pub use service::{Options, Service};

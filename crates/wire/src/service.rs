@@ -92,7 +92,14 @@ impl Service {
     /// What could not be had, and what for.
     pub fn open(options: Options) -> io::Result<Self> {
         let interface = interface_index(&options.interface)?;
-        let queues = take_queues(interface).map_err(|error| named("its queues", &error))?;
+        let queues =
+            take_queues(interface).map_err(|error| match Errno::from_io_error(&error) {
+                Some(Errno::NOBUFS) => io::Error::other(
+                    "more memory would be locked than this process may (`ulimit -l`, or \
+                     LimitMEMLOCK= of its unit)",
+                ),
+                _ => named("its queues", &error),
+            })?;
         let sizes = (FLOWS_MAX, queues.len() as u32);
         let program = Program::attach(interface, sizes, &options.attachments)
             .map_err(|error| named("a program on it", &error))?;
@@ -128,11 +135,11 @@ impl Service {
             true => "without a copy",
             false => "with a copy by the kernel each way",
         };
-        format!(
-            "{} queues of {}, {how}, {copies}",
-            self.queues.len(),
-            self.options.interface
-        )
+        let queues = match self.queues.len() {
+            1 => "its queue".to_owned(),
+            many => format!("{many} queues"),
+        };
+        format!("{} by {queues}, {how}, {copies}", self.options.interface)
     }
 
     /// How many flows there are, those that are about to end included.
