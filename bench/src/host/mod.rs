@@ -10,6 +10,7 @@ pub(crate) mod args;
 mod case;
 mod datagrams;
 mod end;
+mod frames;
 mod message;
 mod outside;
 mod ratios;
