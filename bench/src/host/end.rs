@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::agents::{self, Agents};
 use super::args::HostEndArguments;
 use super::case::{Carrier, Case, Sides, System};
+use super::frames::FramesEnd;
 use super::message::{Order, Outcome, Run};
 use super::outside::Outside;
 use super::sockets;
@@ -139,6 +140,11 @@ impl Host {
     ) -> Result<Option<Outside>, BenchError> {
         match run.case.system.sides() {
             Sides::Sockets => sockets::echo(run, self.own()?, listening)?,
+            Sides::Frames => {
+                let mut end = self.frames(run)?;
+                listening(0)?;
+                end::echo(&mut end)?;
+            }
             Sides::Pools(carrier) => {
                 listening(0)?;
                 end::echo(&mut self.hythe(carrier, Side::Far, run)?)?;
@@ -158,6 +164,7 @@ impl Host {
         let other = SocketAddr::new(self.other()?, port);
         match run.case.system.sides() {
             Sides::Sockets => sockets::measure(run, self.own()?, other),
+            Sides::Frames => sockets::measured(self.frames(run)?, run),
             Sides::Programs => Outside::measure(run, other, &self.folder),
             Sides::Pools(carrier) => sockets::measured(self.hythe(carrier, Side::Near, run)?, run),
             Sides::Memory | Sides::Starter => Err(not_here(run.case)),
@@ -198,6 +205,10 @@ impl Host {
         let pool = pool.ok_or_else(|| BenchError::WrongUse("there is no pool yet".to_owned()))?;
         let (case, lookout) = (run.case.of_ipc(), Lookout::default());
         HytheEnd::join_across(pool.pool(), side, (case, run.size), lookout)
+    }
+
+    fn frames(&self, run: &Run) -> Result<FramesEnd, BenchError> {
+        FramesEnd::open(self.link()?, (run.case, run.size), Lookout::default())
     }
 
     fn link(&self) -> Result<&Link, BenchError> {

@@ -10,6 +10,7 @@ pub(crate) mod args;
 pub(crate) mod case;
 mod datagrams;
 mod end;
+mod frames;
 mod message;
 mod outside;
 mod ratios;

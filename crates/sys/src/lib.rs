@@ -7,7 +7,8 @@
 //!   [`biased_lock`] (a lock by `membarrier`);
 //! - threads that wait: [`wait`];
 //! - the media hop: [`packet`], [`socket_option`], [`error_queue`], [`udp_receive`];
-//! - flows between hosts: [`udp_receive`], [`udp_send`], [`socket_option`], [`peer`], [`wait`];
+//! - flows between hosts: [`udp_receive`], [`udp_send`], [`socket_option`], [`peer`], [`wait`],
+//!   [`bpf`];
 //! - the storage hop: [`control_group`], [`fanotify`], [`file_pages`], [`io_priority`],
 //!   [`namespaces`], [`read_ahead`], [`residency`];
 //! - the doctor and the latency of this machine: [`probe`], [`scheduling`];
@@ -22,6 +23,7 @@
 //! handles payload.
 
 pub mod biased_lock;
+pub mod bpf;
 pub mod control_group;
 pub mod error_queue;
 pub mod fanotify;

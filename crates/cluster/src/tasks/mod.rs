@@ -3,7 +3,7 @@
 //! `hythe run` starts a *runner* for each job ([`Runner`]): the parent of its tasks, which knows
 //! their ends from the kernel, passes on their output and leaves nothing running. It answers over a
 //! socket in the pool's directory; [`list`] and [`kill`] ask all runners of a pool. Their table is
-//! the only one, so a runner that was killed leaves no row behind (ADR 0044).
+//! the only one, so a runner that was killed leaves no row behind (ADR 0045).
 //!
 //! A process that `hythe run` or a task has started is a [`Task`] once it joins: it sends messages
 //! to others by their numbers, receives by sender and tag, spawns tasks, hears of the end of
