@@ -75,7 +75,7 @@ distribute() {
     rm "$all"/usr/share/doc/hythe/{LICENSE-APACHE,LICENSE-MIT,CHANGELOG.md}
     rm "$all/usr/share/hythe/installed"
     if [[ $agent ]]; then
-        take hythe-hostd usr/bin/hythe-hostd
+        take hythe-hostd usr/bin/hythe-hostd usr/lib/systemd/system
         take_as hythe-hostd usr/share/systemd/user usr/lib/systemd/user
         rmdir "$all/usr/share/systemd"
     fi

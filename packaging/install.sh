@@ -102,6 +102,8 @@ stage_documents() {
 stage_agent() {
     install -D -m 755 "$1" "$2/bin/hythe-hostd"
     install -D -m 644 -t "$2/share/systemd/user" "$root/packaging/systemd/user/hythe-hostd.service"
+    # Those of the system it looks for here.
+    install -D -m 644 -t "$2/lib/systemd/system" "$root/packaging/systemd/hythe-wire@.service"
 }
 
 strip_programs() {

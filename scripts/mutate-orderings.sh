@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Weakens every ordering of the lock-free code, one at a time, in a scratch copy, and checks that a loom model fails.
 #
-# Called by `make mutants`. Works on a copy of the four crates, with a target directory of its own (first argument): cargo
+# Called by `make mutants`. Works on a copy of the five crates, with a target directory of its own (first argument): cargo
 # does not tell a copy's artefacts from the original's. Prints one line per mutant; fails if one survives, if
 # the models fail without any mutation, or if a mutant does not compile.
 #
@@ -29,6 +29,7 @@ files=(
     crates/pool/src/tables/connections.rs
     crates/pool/src/tables/ends.rs
     crates/memory/src/model.rs
+    crates/sys/src/biased_lock/mod.rs
 )
 
 # Steps that are not orderings, and that the models must miss as well: file|from|to.
@@ -42,6 +43,10 @@ steps=(
     'crates/pool/src/member/connections.rs|found.left \& ATTENDED != 0|found.left < 8'
     'crates/pool/src/journal.rs|Some(layout.oldest(row as usize))|None'
     'crates/pool/src/member/oldest.rs|found == seen|found.by != 255'
+    'crates/sys/src/biased_lock/mod.rs|facade::order_this_thread();|'
+    'crates/sys/src/biased_lock/mod.rs|facade::order_all_threads();|'
+    'crates/sys/src/biased_lock/mod.rs|self.owner.store(NOBODY, Ordering::Relaxed);|'
+    'crates/sys/src/biased_lock/mod.rs|if self.owner.load(Ordering::Relaxed) == owner {|if true {'
     'crates/pool/src/member/recovery.rs|== Operation::Release \&\& was_leased_since(control, step)|== Operation::Give'
 )
 
@@ -50,15 +55,16 @@ trap 'rm -rf "$scratch"' EXIT
 
 copy() {
     mkdir "$scratch/crates"
-    cp -r crates/{abi,memory,queue,pool} "$scratch/crates/"
+    cp -r crates/{abi,memory,queue,pool,sys} "$scratch/crates/"
     cp Cargo.lock rust-toolchain.toml "$scratch/"
     sed 's|^members = .*|members = ["crates/*"]|' Cargo.toml >"$scratch/Cargo.toml"
 }
 
-# The models that can see a change of this file: only queue and bell are used without the pool.
+# The models that can see a change of this file: only queue, bell and the lock are used without the pool.
 models() {
     case $1 in
     crates/queue/*) cargo_models -p hythe-queue --test 'loom_*' ;;
+    crates/sys/*) cargo_models -p hythe-sys --lib ;;
     *) cargo_models -p hythe-pool --lib ;;
     esac
 }
@@ -91,7 +97,7 @@ copy
 echo "without mutation:"
 bound_s=1200
 longest_s=0
-for package in crates/queue crates/pool; do
+for package in crates/queue crates/pool crates/sys; do
     start_s=$SECONDS
     if ! models "$package/"; then
         cat "$scratch"/build.log "$scratch"/test.log >&2 2>/dev/null

@@ -1,6 +1,6 @@
 /*
- * What the peers of `hythe bench host` have in common: messages of a content of their own, there
- * and back, and their times. As in bench/src/payload.rs and bench/src/ipc/end.rs.
+ * What the peers of `hythe bench host` and `pvm` have in common: messages of a content of their
+ * own, there and back, and their times. As in bench/src/payload.rs and bench/src/ipc/end.rs.
  *
  * Included by one program each. A program defines there_and_back(), calls measure() on the side
  * that measures, and prints nothing else on its standard output.
@@ -79,7 +79,7 @@ static void pin(int cpu)
         return;
     }
     CPU_ZERO(&cpus);
-    CPU_SET(cpu, &cpus);
+    CPU_SET((size_t)cpu, &cpus);
     if (sched_setaffinity(0, sizeof cpus, &cpus) != 0) {
         fail("this CPU cannot be used");
     }
@@ -93,8 +93,17 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Prints the nanoseconds of each round trip, a line each. Returns how many messages were sent. */
-static uint64_t measure(const struct plan *plan)
+/* The nanoseconds of a round trip. */
+static uint64_t round_trip_ns(uint64_t number)
+{
+    const uint64_t sent = now_ns();
+
+    there_and_back(number);
+    return now_ns() - sent;
+}
+
+/* Prints the nanoseconds of each sample, a line each. Returns how many were taken in all. */
+static uint64_t measure(const struct plan *plan, uint64_t (*sample_ns)(uint64_t number))
 {
     const uint64_t bound_ns = (uint64_t)(plan->seconds * 1e9);
     unsigned long warm_up = plan->count / 10, samples = 0;
@@ -110,20 +119,12 @@ static uint64_t measure(const struct plan *plan)
         warm_up = WARM_UP_MAX;
     }
     while (number < warm_up && (number == 0 || now_ns() - start < bound_ns)) {
-        there_and_back(number++);
+        sample_ns(number++);
     }
     start = now_ns();
-    for (;;) {
-        const uint64_t sent = now_ns();
-        uint64_t back;
-
-        there_and_back(number++);
-        back = now_ns();
-        times[samples++] = back - sent;
-        if (samples >= plan->count || (back - start >= bound_ns && samples >= SAMPLES_MIN)) {
-            break;
-        }
-    }
+    do {
+        times[samples++] = sample_ns(number++);
+    } while (samples < plan->count && (now_ns() - start < bound_ns || samples < SAMPLES_MIN));
     for (unsigned long sample = 0; sample < samples; sample++) {
         printf("%llu\n", (unsigned long long)times[sample]);
     }

@@ -81,7 +81,7 @@ int main(int argc, char **argv)
         fail("not so many bytes");
     }
     if (rank == 0) {
-        measure(&plan);
+        measure(&plan, round_trip_ns);
         MPI_Send(buffer, 0, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
     } else {
         answer();

@@ -10,6 +10,7 @@ use crate::host::args::{HostArguments, HostEndArguments};
 use crate::ipc::args::{EchoArguments, IpcArguments};
 use crate::media::args::{MediaArguments, MediaEndArguments};
 use crate::preload::args::PreloadArguments;
+use crate::pvm::args::{PvmArguments, PvmEndArguments};
 use crate::soak::args::{SoakArguments, WorkerArguments};
 use crate::wait_set::args::WaitSetArguments;
 
@@ -90,6 +91,20 @@ pub(crate) enum Command {
     /// One of the hosts of scenario host.
     #[command(hide = true)]
     HostEnd(HostEndArguments),
+    /// PVM programs: PVM 3.4 and Hythe, beside MPI; as root.
+    #[command(
+        after_help = concat!(
+            "Example:\n",
+            "  hythe-bench pvm --parts messages,programs --json > pvm.json\n\n",
+            "Defaults: --count 5000 --sizes 64,1048576 --seconds 120 --rounds 5;\n",
+            "  --quick: 50 of 64,65536 in 4 s, small programs, one round\n\n",
+            "Exit codes: 0 done, 1 failed or not valid, 2 wrong use.",
+        )
+    )]
+    Pvm(PvmArguments),
+    /// One of the hosts of scenario pvm.
+    #[command(hide = true)]
+    PvmEnd(PvmEndArguments),
     /// The other process of a run.
     #[command(hide = true)]
     Echo(EchoArguments),

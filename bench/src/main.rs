@@ -24,8 +24,10 @@ mod pool;
 mod posix_queue;
 mod preload;
 mod product;
+mod pvm;
 mod scale;
 mod soak;
+mod starter;
 mod statistics;
 mod system_v;
 mod table;
@@ -45,6 +47,7 @@ use crate::error::BenchError;
 use crate::host::args::HostArguments;
 use crate::media::args::MediaArguments;
 use crate::preload::args::PreloadArguments;
+use crate::pvm::args::PvmArguments;
 use crate::soak::args::SoakArguments;
 
 fn main() -> ExitCode {
@@ -61,6 +64,8 @@ fn main() -> ExitCode {
         Command::MediaEnd(arguments) => media::run_end(&arguments),
         Command::Host(arguments) => run_host(&arguments),
         Command::HostEnd(arguments) => host::run_end(&arguments),
+        Command::Pvm(arguments) => run_pvm(&arguments),
+        Command::PvmEnd(arguments) => pvm::run_end(&arguments),
         Command::Echo(arguments) => ipc::echo(&arguments),
         Command::PairWriter(arguments) => core::pair::write(&arguments),
         Command::ServicePeer(arguments) => core::services::answer(&arguments),
@@ -113,6 +118,12 @@ fn run_media(arguments: &MediaArguments) -> Result<(), BenchError> {
 fn run_host(arguments: &HostArguments) -> Result<(), BenchError> {
     let report = host::run(arguments)?;
     print(&report, arguments.scale.json, times::render)?;
+    verdict(report.conditions.invalid)
+}
+
+fn run_pvm(arguments: &PvmArguments) -> Result<(), BenchError> {
+    let report = pvm::run(arguments)?;
+    print(&report, arguments.scale.json, times::render_with_metrics)?;
     verdict(report.conditions.invalid)
 }
 

@@ -187,17 +187,32 @@ impl RunConditions {
 
 /// For people.
 pub(crate) fn render(report: &TimesReport) -> String {
+    rendered(report, |row| row.case.clone())
+}
+
+/// The same where a case has several metrics.
+pub(crate) fn render_with_metrics(report: &TimesReport) -> String {
+    rendered(report, |row| format!("{} {}", row.case, row.metric))
+}
+
+fn rendered(report: &TimesReport, name: fn(&Measurement<Place>) -> String) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
-    let _ = write_all(&mut out, report);
+    let _ = write_all(&mut out, report, name);
     out
 }
 
-fn write_all(out: &mut String, report: &TimesReport) -> std::fmt::Result {
+fn write_all(
+    out: &mut String,
+    report: &TimesReport,
+    name: fn(&Measurement<Place>) -> String,
+) -> std::fmt::Result {
     write_head(out, report)?;
+    let names = report.results.iter().map(name);
+    let width = names.map(|name| name.len() + 1).max().unwrap_or(0).max(29);
     writeln!(
         out,
-        "\n{:<29}{:>9}{:>12}{:>12}{:>12}{:>9}",
+        "\n{:<width$}{:>9}{:>12}{:>12}{:>12}{:>9}",
         report.labels.cases, "bytes", "min", "p50", "p99", "count"
     )?;
     for row in &report.results {
@@ -205,10 +220,10 @@ fn write_all(out: &mut String, report: &TimesReport) -> std::fmt::Result {
             continue;
         };
         let Percentiles { min, p50, p99, .. } = percentiles;
-        let (case, bytes, count) = (&row.case, row.size_bytes, row.count);
+        let (case, bytes, count) = (name(row), row.size_bytes, row.count);
         writeln!(
             out,
-            "{case:<29}{bytes:>9}{min:>12}{p50:>12}{p99:>12}{count:>9}"
+            "{case:<width$}{bytes:>9}{min:>12}{p50:>12}{p99:>12}{count:>9}"
         )?;
     }
     write_ratios(out, report)

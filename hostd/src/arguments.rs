@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
-use hythe_cluster::HostName;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use hythe_cluster::{FlowCarrier, HostName};
 use hythe_hostd::HostdError;
 use hythe_hostd::membership::Addition;
 use hythe_hostd::realm::Grant;
@@ -149,6 +149,9 @@ pub(crate) struct StartArguments {
     /// themselves, without the agent and unencrypted
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) trusted: Vec<String>,
+    /// What carries flows over trusted links
+    #[arg(long, value_enum, default_value = "udp")]
+    pub(crate) carrier: CarrierArgument,
     /// Where programs outside the realm reach open channels [default: 127.0.0.1:7452]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) open_listen: Option<SocketAddr>,
@@ -158,6 +161,25 @@ pub(crate) struct StartArguments {
     /// Pool whose channels reach other hosts
     #[arg(long, env = "HYTHE_POOL", default_value = "default")]
     pub(crate) pool: String,
+}
+
+/// What carries flows over trusted links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CarrierArgument {
+    /// Sockets of UDP
+    #[default]
+    Udp,
+    /// `AF_XDP` sockets beside those, where `hythe host wire` serves the interface
+    Xdp,
+}
+
+impl CarrierArgument {
+    pub(crate) const fn carrier(self) -> FlowCarrier {
+        match self {
+            Self::Udp => FlowCarrier::Udp,
+            Self::Xdp => FlowCarrier::Xdp,
+        }
+    }
 }
 
 impl AddArguments {
@@ -226,6 +248,9 @@ impl StartArguments {
         }
         for interface in &self.trusted {
             add("--trusted", Some(interface.clone()));
+        }
+        if self.carrier == CarrierArgument::Xdp {
+            add("--carrier", Some("xdp".to_owned()));
         }
         let flags = [
             ("--no-scouting", self.no_scouting),

@@ -124,6 +124,7 @@ fn start(
         lease: Some(arguments.lease),
         pool: arguments.pool.clone(),
         trusted: arguments.trusted.clone(),
+        carrier: arguments.carrier.carrier(),
         open_listen: arguments.open_listen,
         open_peers: arguments.open_peer.clone(),
     };

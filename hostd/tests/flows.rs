@@ -4,14 +4,18 @@
 mod network;
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::AsFd as _;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hythe_cluster::{ChannelStatus, Direction};
+use hythe_wire::{Attachment, Options, Service};
 use network::agent::{Host, eventually, pair, programs};
 use network::{Lan, is_skipped};
 use rustix::process::Signal;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 const CHANNEL: &str = "numbers";
 /// As `examples/task` has them.
@@ -150,12 +154,22 @@ fn trusting(lan: &Lan) -> [Host; 2] {
 }
 
 fn start(host: &Host) {
+    start_with(host, "udp");
+}
+
+fn start_with(host: &Host, carrier: &str) {
     let interface = host.plug.interface();
+    let options = [
+        "--lease",
+        LEASE,
+        "--carrier",
+        carrier,
+        "--trusted",
+        &interface,
+    ];
+    let words: Vec<&str> = std::iter::once("start").chain(options).collect();
     // One that was killed may not be gone yet.
-    eventually("its agent runs", || {
-        let started = host.run(&["start", "--lease", LEASE, "--trusted", &interface]);
-        started.status.success()
-    });
+    eventually("its agent runs", || host.run(&words).status.success());
 }
 
 fn until_connected([a, b]: &[Host; 2]) {
@@ -344,4 +358,88 @@ fn a_cut_that_is_shorter_than_the_lease_loses_nothing_and_a_longer_one_heals() {
     lan.set_passing(b.plug, true);
     until_connected(&hosts);
     until_it_flows(&hosts, &mut publisher, &subscriber);
+}
+
+/// What `hythe host wire` does, on a host, in a thread.
+struct Served {
+    stop: Option<std::io::PipeWriter>,
+    thread: Option<JoinHandle<std::io::Result<()>>>,
+}
+
+impl Served {
+    fn start(host: &Host) -> Self {
+        let network = format!("/proc/{}/ns/net", host.space.id());
+        let network = std::fs::File::open(network).expect("a namespace");
+        let interface = host.plug.interface();
+        let (stopped, stop) = std::io::pipe().expect("made");
+        let thread = std::thread::spawn(move || {
+            let kind = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(network.as_fd(), kind).expect("root");
+            let options = Options {
+                interface,
+                user: rustix::process::geteuid().as_raw(),
+                path: None,
+                attachments: vec![Attachment::Generic],
+            };
+            Service::open(options)?.run(stopped)
+        });
+        let (stop, thread) = (Some(stop), Some(thread));
+        Self { stop, thread }
+    }
+
+    fn end(&mut self) {
+        self.stop = None;
+        let thread = self.thread.take().expect("runs");
+        thread.join().expect("no panic").expect("ended well");
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop = None;
+        let _ = self.thread.take().map(JoinHandle::join);
+        // Unless something else is served.
+        let path = hythe_wire::path_of("");
+        let _ = std::fs::remove_dir(&path);
+        let _ = path.parent().map(std::fs::remove_dir);
+    }
+}
+
+#[test]
+fn a_flow_goes_by_xdp_where_its_interface_is_served_and_else_by_udp() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(45);
+    let hosts = pair(&lan);
+    let [a, b] = &hosts;
+    let mut served = Served::start(b);
+    for host in &hosts {
+        host.stop();
+    }
+    for host in &hosts {
+        start_with(host, "xdp");
+    }
+    until_connected(&hosts);
+    let subscriber = Task::subscriber(b);
+    let mut publisher = Task::publisher(a);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    let receiving = || channel(b, "a", Direction::Receiving).expect("there");
+    eventually("its process has said", || receiving().carrier == "xdp");
+    assert_eq!(receiving().why_not_better, "");
+    // Both hosts have interfaces of one name, and the service is the other's.
+    let sending = channel(a, "b", Direction::Sending).expect("there");
+    assert_eq!(sending.carrier, "udp");
+    assert!(
+        sending.why_not_better.contains("another network"),
+        "{sending:?}"
+    );
+    publisher.send(500, 0);
+    assert_all(&subscriber, publisher.sent);
+    served.end();
+    eventually("its process has said", || receiving().carrier == "udp");
+    assert!(receiving().why_not_better.contains("ended"));
+    publisher.send(200, 0);
+    assert_all(&subscriber, publisher.sent);
+    assert_eq!(flows(&hosts), [1, 1]);
 }

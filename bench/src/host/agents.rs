@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::case::Carrier;
-use super::message::Neighbour;
-use super::starter::remote_shell;
 use crate::error::BenchError;
+use crate::starter::{Neighbour, remote_shell};
 
 /// The command, and the agent that it starts.
 const COMMAND: &str = "hythe";

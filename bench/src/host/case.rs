@@ -12,6 +12,8 @@ use crate::ipc::case::{self as ipc, word};
 pub(crate) enum System {
     /// One datagram there and one back, spinning or blocking: what any protocol over UDP builds on.
     FloorUdp,
+    /// One frame there and one back by `AF_XDP`, spinning or blocking.
+    FloorXdp,
     /// Bare ping-pong over TLS 1.3 on TCP, by `rustls`.
     FloorTls,
     /// A TCP stream: the payload is copied in and out.
@@ -35,6 +37,8 @@ pub(crate) enum System {
 pub(super) enum Sides {
     /// Both hosts, by sockets of their own.
     Sockets,
+    /// Both hosts, by a socket at their interfaces.
+    Frames,
     /// Both hosts, each by a program that `make hosts` builds.
     Programs,
     /// The near host: the system has a starter that reaches the other.
@@ -56,6 +60,7 @@ impl System {
     pub(super) const fn sides(self) -> Sides {
         match self {
             Self::FloorUdp | Self::Tcp | Self::Udp => Sides::Sockets,
+            Self::FloorXdp => Sides::Frames,
             Self::FloorTls | Self::Zenoh => Sides::Programs,
             Self::Openmpi | Self::Pvm => Sides::Starter,
             Self::Sysv => Sides::Memory,
@@ -127,7 +132,7 @@ impl Case {
             (Sides::Starter, _) | (Sides::Programs, Reach::Local) => None,
             (Sides::Programs, _) if matches!(self.system, System::Zenoh) => None,
             (Sides::Memory, _) | (Sides::Pools(_), Reach::Local) => Some(0),
-            (Sides::Sockets | Sides::Programs | Sides::Pools(_), _) => Some(2),
+            (Sides::Sockets | Sides::Frames | Sides::Programs | Sides::Pools(_), _) => Some(2),
         }
     }
 
@@ -143,6 +148,8 @@ impl Case {
     pub(super) const fn bytes_max(self) -> usize {
         match self.system {
             System::FloorUdp => 65_504,
+            // What a link takes in one.
+            System::FloorXdp => 1_472,
             _ => 4 << 20,
         }
     }
@@ -172,7 +179,8 @@ impl Case {
     const fn makes_sense(self) -> bool {
         let is_filled = matches!(self.payload, Payload::Filled);
         match (self.system, self.reach, self.wait) {
-            (System::FloorUdp, Reach::Remote, _) | (System::Tcp | System::Udp, ..) => is_filled,
+            (System::FloorUdp | System::FloorXdp, Reach::Remote, _)
+            | (System::Tcp | System::Udp, ..) => is_filled,
             (System::FloorTls | System::Zenoh, Reach::Remote, Wait::Block) => is_filled,
             (System::Sysv, Reach::Local, Wait::Block) => is_filled,
             (System::Openmpi, _, Wait::Poll) | (System::Pvm, _, Wait::Block) => is_filled,
@@ -204,6 +212,7 @@ mod tests {
         assert_eq!(sorted.len(), names.len());
         for name in [
             "floor-udp/remote/poll/filled",
+            "floor-xdp/remote/poll/filled",
             "floor-tls/remote/block/filled",
             "tcp/remote/block/filled",
             "udp/local/poll/filled",

@@ -10,11 +10,11 @@ use std::time::Duration;
 use super::agents::{self, Agents};
 use super::args::HostEndArguments;
 use super::case::{Carrier, Case, Sides, System};
-use super::message::{Neighbour, Order, Outcome, Run};
+use super::frames::FramesEnd;
+use super::message::{Order, Outcome, Run};
 use super::outside::Outside;
 use super::sockets;
-use super::starter::pvm::VirtualMachine;
-use super::starter::{self, Hosts};
+use super::starter;
 use crate::error::BenchError;
 use crate::ipc::end;
 use crate::ipc::hythe::HytheEnd;
@@ -22,6 +22,8 @@ use crate::ipc::side::Side;
 use crate::lookout::Lookout;
 use crate::network::{Answer, Link, answer, begin, next_order, put_up, ready};
 use crate::pool::{self, BenchPool};
+use crate::starter::pvm::VirtualMachine;
+use crate::starter::{Hosts, Neighbour};
 use crate::{ipc, statistics};
 
 /// How long agents may take to tell that a run has closed its ports.
@@ -138,6 +140,11 @@ impl Host {
     ) -> Result<Option<Outside>, BenchError> {
         match run.case.system.sides() {
             Sides::Sockets => sockets::echo(run, self.own()?, listening)?,
+            Sides::Frames => {
+                let mut end = self.frames(run)?;
+                listening(0)?;
+                end::echo(&mut end)?;
+            }
             Sides::Pools(carrier) => {
                 listening(0)?;
                 end::echo(&mut self.hythe(carrier, Side::Far, run)?)?;
@@ -157,6 +164,7 @@ impl Host {
         let other = SocketAddr::new(self.other()?, port);
         match run.case.system.sides() {
             Sides::Sockets => sockets::measure(run, self.own()?, other),
+            Sides::Frames => sockets::measured(self.frames(run)?, run),
             Sides::Programs => Outside::measure(run, other, &self.folder),
             Sides::Pools(carrier) => sockets::measured(self.hythe(carrier, Side::Near, run)?, run),
             Sides::Memory | Sides::Starter => Err(not_here(run.case)),
@@ -197,6 +205,10 @@ impl Host {
         let pool = pool.ok_or_else(|| BenchError::WrongUse("there is no pool yet".to_owned()))?;
         let (case, lookout) = (run.case.of_ipc(), Lookout::default());
         HytheEnd::join_across(pool.pool(), side, (case, run.size), lookout)
+    }
+
+    fn frames(&self, run: &Run) -> Result<FramesEnd, BenchError> {
+        FramesEnd::open(self.link()?, (run.case, run.size), Lookout::default())
     }
 
     fn link(&self) -> Result<&Link, BenchError> {

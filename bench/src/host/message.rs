@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::case::{Carrier, Case};
 use crate::ipc::end::Budget;
 use crate::network::{self, Link};
+use crate::starter::Neighbour;
 
 /// One case at one size.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -25,15 +26,6 @@ impl Run {
             time: self.time,
         }
     }
-}
-
-/// The other host, as this one sees it.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Neighbour {
-    /// That holds its network.
-    pub(super) process: u32,
-    /// This host's and the other's, where there are two.
-    pub(super) cpus: Option<[usize; 2]>,
 }
 
 /// To an end.

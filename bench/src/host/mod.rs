@@ -7,9 +7,10 @@
 
 mod agents;
 pub(crate) mod args;
-mod case;
+pub(crate) mod case;
 mod datagrams;
 mod end;
+mod frames;
 mod message;
 mod outside;
 mod ratios;

@@ -44,7 +44,10 @@ fn is_ours(case: Case) -> bool {
 
 /// Floors stand below, peers above.
 fn compared(own: &Series, other: &Series) -> Ratio {
-    let is_floor = matches!(other.case.system, System::FloorTls | System::FloorUdp);
+    let is_floor = matches!(
+        other.case.system,
+        System::FloorTls | System::FloorUdp | System::FloorXdp
+    );
     let (above, below) = if is_floor { (own, other) } else { (other, own) };
     let systems = format!("{}/{}", word(above.case.system), word(below.case.system));
     let (reach, wait) = (word(own.case.reach), word(own.case.wait));

@@ -4,10 +4,11 @@
 use hdrhistogram::Histogram;
 
 use super::case::{Carrier, Reach, Sides};
-use super::message::{Neighbour, Order, Outcome, Run};
+use super::message::{Order, Outcome, Run};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::network::{self, Answer, LinkPlan, connect};
+use crate::starter::Neighbour;
 use crate::statistics;
 
 type Process = network::Process<Order>;

@@ -12,6 +12,7 @@ use crate::args::{CoreCommand, Globals, HzArgs, PoolCommand, PublishArgs, Subscr
 use crate::bench::BenchArgs;
 use crate::demo::{DemoArgs, StageArgs};
 use crate::host::HostCommand;
+use crate::job::{KillArgs, RunArgs, RunnerArgs};
 use crate::latency::LatencyCommand;
 use crate::media::MediaCommand;
 use crate::play::PlayArgs;
@@ -158,6 +159,25 @@ pub(crate) enum Command {
         after_help = "Example:\n  hythe host init && hythe host start && hythe host add camera.lan"
     )]
     Host(HostCommand),
+    /// Run a program as one or many tasks, and wait for their end
+    #[command(
+        after_help = concat!(
+            "The tasks find their rank in HYTHE_RANK, their number in HYTHE_SIZE.\n\n",
+            "Examples:\n",
+            "  hythe run -n 4 ./solve input.dat\n",
+            "  hythe run -n 2 --label -x DEBUG=1 -- make test",
+        )
+    )]
+    Run(RunArgs),
+    /// The process that is the parent of a job's tasks
+    #[command(hide = true)]
+    TaskRunner(RunnerArgs),
+    /// List the tasks that run
+    #[command(after_help = "Example:\n  hythe tasks --json | jq '.tasks[].pid'")]
+    Tasks,
+    /// Send a signal to a task, and to all processes of its group
+    #[command(after_help = "Examples:\n  hythe kill 3.0\n  hythe kill 3.0 --signal USR1")]
+    Kill(KillArgs),
     /// Measure real-time latency, of this machine or of an RTOS on a board, and compare
     #[command(subcommand, arg_required_else_help = true)]
     #[command(

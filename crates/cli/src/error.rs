@@ -53,6 +53,20 @@ pub(crate) enum CliError {
     /// Standard output is gone or full.
     #[error("cannot write to standard output: {0}")]
     Output(#[source] io::Error),
+    /// About tasks of a job.
+    #[error(transparent)]
+    Job(#[from] hythe_cluster::tasks::TaskError),
+    /// A task of a job failed; the text says which, and the command exits as it did.
+    #[error("{text}")]
+    TaskFailed {
+        /// With which code to exit.
+        code: u8,
+        /// Which task, and how.
+        text: String,
+    },
+    /// The same, and it was said already.
+    #[error("a task failed with exit code {0}")]
+    Reported(u8),
     /// It did not come to what was asked for; the text says what, with which values, and what to
     /// do.
     #[error("{0}")]
@@ -99,8 +113,14 @@ impl CliError {
         match self {
             error if error.is_closed_output() => 0,
             error if error.is_wrong_use() => 2,
+            Self::TaskFailed { code, .. } | Self::Reported(code) => *code,
             _ => 1,
         }
+    }
+
+    /// There is nothing left to say about it.
+    pub(crate) fn is_reported(&self) -> bool {
+        matches!(self, Self::Reported(_)) || self.is_closed_output()
     }
 
     /// Whoever read the output has seen enough: `hythe sub … | head`. It is no failure.

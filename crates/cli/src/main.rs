@@ -19,6 +19,7 @@ mod doctor;
 mod error;
 mod host;
 mod hz;
+mod job;
 mod latency;
 mod list;
 mod logs;
@@ -62,7 +63,7 @@ fn main() -> ExitCode {
     let code = match run(arguments) {
         Ok(()) => 0,
         Err(error) => {
-            if !error.is_closed_output() {
+            if !error.is_reported() {
                 // Nobody may be left to read it: whoever started a detached agent.
                 output::note_error(&error);
             }
@@ -109,6 +110,10 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Preload(command) => preload::run(command, &globals),
         Command::Core(command) => core::run(command, &globals),
         Command::Host(command) => host::run(command, &globals),
+        Command::Run(args) => job::run(&args, &globals),
+        Command::TaskRunner(args) => job::run_runner(&args, &globals),
+        Command::Tasks => job::list(&globals),
+        Command::Kill(args) => job::kill(&args, &globals),
         Command::Media(command) => media::run(command, &globals),
         Command::Latency(command) => latency::run(command, &globals),
         Command::Bench(args) => bench::run(&args, &globals),

@@ -99,6 +99,11 @@ pub(crate) fn write(bytes: &[u8]) -> Result<(), CliError> {
         .map_err(CliError::Output)
 }
 
+/// As [`write`], on standard error: what a program that runs for this command prints there.
+pub(crate) fn write_aside(bytes: &[u8]) -> io::Result<()> {
+    io::stderr().write_all(bytes)
+}
+
 fn to_json<T: Serialize>(document: &T) -> Result<String, CliError> {
     let text = serde_json::to_string_pretty(document);
     text.map(shown_json)

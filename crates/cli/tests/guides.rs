@@ -94,6 +94,11 @@ fn channels() {
 }
 
 #[test]
+fn the_guide_to_tasks_does_what_it_says() {
+    run("tasks.md", &[]);
+}
+
+#[test]
 fn cores() {
     run("cores.md", &[]);
 }

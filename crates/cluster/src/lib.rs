@@ -18,6 +18,7 @@ mod rights;
 mod status;
 #[doc(hidden)]
 pub mod stream;
+pub mod tasks;
 
 pub use agent::{Agent, AgentOptions, HOSTS_MAX};
 pub use carrier::{
@@ -27,6 +28,8 @@ pub use carrier::{
 pub use directory::{Directory, DirectoryEvent};
 pub use error::ClusterError;
 pub use host_name::{BadHostName, HostName};
+/// What carries flows.
+pub use hythe_flows::message::Carrier as FlowCarrier;
 pub use rights::{BadRule, RULES_MAX, Refusal, Right, Rights, Rule};
 pub use status::{
     Calls, ChannelState, ChannelStatus, Copies, Credit, Direction, DirectoryStatus, HostState,

@@ -239,7 +239,8 @@ pub struct ChannelStatus {
     pub payload_bytes: u64,
     /// The credit of a channel that is sent.
     pub credit: Option<Credit>,
-    /// What carries it: that of the control connection, or `udp` where tasks send themselves.
+    /// What carries it: that of the control connection, or `udp` or `xdp` where tasks send
+    /// themselves.
     #[serde(default)]
     pub carrier: String,
     /// Why no better one does; empty: it is the best, or there is no better one for its kind.

@@ -249,6 +249,11 @@ impl SendingFlow {
         self.lock().over.is_some()
     }
 
+    /// Is there a socket past the kernel's protocols?
+    pub(crate) fn has_wire(&self) -> bool {
+        self.lock().half.has_wire()
+    }
+
     pub(crate) fn take_unconfirmed(&self) -> u32 {
         std::mem::take(&mut self.lock().unconfirmed)
     }
@@ -359,6 +364,11 @@ impl ReceivingFlow {
 
     pub(crate) fn next_wake(&self) -> Option<u64> {
         self.lock().half.next_wake()
+    }
+
+    /// As of [`SendingFlow::has_wire`].
+    pub(crate) fn has_wire(&self) -> bool {
+        self.lock().half.has_wire()
     }
 
     pub(crate) fn end(&self, reason: &str) {

@@ -9,6 +9,9 @@
 //! agent's port and sends by it; when it ends, whatever the reason, it goes back to that port, and
 //! what nobody confirmed counts as missing.
 //!
+//! Where the agent says so, the process besides asks the program that serves the interface for an
+//! `AF_XDP` socket in the place of its UDP socket ([`hythe_wire`]), and uses both.
+//!
 //! What this crate never does: it encrypts nothing, it talks to no host that its agent has not
 //! named, and it copies no payload but from datagrams to slots.
 
@@ -23,5 +26,6 @@ mod target;
 mod transport;
 mod unix;
 
+pub use hythe_wire::path_of as wire_path;
 pub use transport::Flows;
 pub use unix::{Connection, Listener};

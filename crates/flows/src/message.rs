@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Changes with every change of what is here.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The longest message.
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 
@@ -47,6 +47,15 @@ pub enum FromProcess {
         /// Its buffer, as the kernel says it: for [`Agreed::buffer_bytes`].
         buffer_bytes: u32,
     },
+    /// What carries the flow from now on.
+    Carried {
+        /// The flow.
+        flow: u32,
+        /// What it is.
+        carrier: Carrier,
+        /// Why it is not what was asked for, for people; empty: it is.
+        reason: String,
+    },
     /// The publisher sends nothing more by the agent's port.
     Left {
         /// The flow.
@@ -63,6 +72,16 @@ pub enum FromProcess {
     },
 }
 
+/// What carries a flow, at one of its ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Carrier {
+    /// Its UDP socket alone.
+    #[default]
+    Udp,
+    /// An `AF_XDP` socket beside that.
+    Xdp,
+}
+
 /// The agent says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromAgent {
@@ -74,6 +93,9 @@ pub enum FromAgent {
         role: Role,
         /// Of this host.
         address: IpAddr,
+        /// Where a program serves the interface with sockets past the kernel's protocols, if those
+        /// are to be used.
+        wire: Option<String>,
     },
     /// The other end is there.
     Begin {

@@ -143,6 +143,10 @@ impl Receiving {
         Some(entry)
     }
 
+    pub(crate) fn has_wire(&self) -> bool {
+        self.socket.has_wire()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.entries.is_empty()
     }
@@ -163,7 +167,7 @@ impl Receiving {
             ..
         } = self;
         // One call: what comes without end keeps nobody here.
-        socket.receive(buffer, |datagram| {
+        socket.receive(now_ns, buffer, |datagram| {
             let Some((header, payload)) = datagram.split_first_chunk::<HEADER_BYTES>() else {
                 receiver.too_short();
                 return Ok(());
@@ -194,7 +198,7 @@ impl Receiving {
         let mut out = [0; ACKNOWLEDGEMENT_BYTES_MAX];
         if let Some(bytes) = self.receiver.acknowledge(now_ns, &mut out) {
             // One that is lost is made good by the next.
-            self.socket.send_one(&out[..bytes]);
+            self.socket.send_one(now_ns, &out[..bytes]);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use hythe_node::{Sample, TrustPeers};
 use hythe_packets::{Acknowledged, Checksum, Fault, HEADER_BYTES, Sender, Settings};
 use hythe_sys::udp_send::{SEGMENTED_BYTES_MAX, SEGMENTS_MAX};
 
-use crate::socket::{Buffer, FlowSocket, Passed};
+use crate::socket::{Buffer, FlowSocket, Passed, Run};
 
 /// Datagrams that one call looks at.
 const RECEIVE_MAX: usize = 256;
@@ -108,7 +108,7 @@ impl Sending {
     pub(crate) fn flush(&mut self, now_ns: u64) {
         loop {
             self.fill(now_ns);
-            if self.run.is_empty() || !self.send_run() {
+            if self.run.is_empty() || !self.send_run(now_ns) {
                 return;
             }
         }
@@ -119,7 +119,7 @@ impl Sending {
         let Self { socket, sender, .. } = self;
         // Bounded: whoever is on the link can send more than can be looked at.
         for _ in 0..RECEIVE_MAX {
-            let has_come = socket.receive(buffer, |datagram| {
+            let has_come = socket.receive(now_ns, buffer, |datagram| {
                 let taken = sender.acknowledged(now_ns, datagram)?;
                 if let Acknowledged::Dropped(reason) = taken {
                     tracing::debug!(?reason, "dropped an acknowledgement");
@@ -147,6 +147,10 @@ impl Sending {
 
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    pub(crate) fn has_wire(&self) -> bool {
+        self.socket.has_wire()
     }
 
     /// When a turn is due at the latest.
@@ -190,7 +194,7 @@ impl Sending {
     }
 
     /// Gives the run to the kernel. False: it takes none now.
-    fn send_run(&mut self) -> bool {
+    fn send_run(&mut self, now_ns: u64) -> bool {
         let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
         for (datagram, pair) in self.run.iter().zip(pieces.as_chunks_mut::<2>().0) {
             let payload = payload(&self.held, self.first, datagram.message, datagram.range());
@@ -199,8 +203,13 @@ impl Sending {
         let count = self.run.len();
         // Fits: a datagram has less than 64 KiB.
         let segment_bytes = self.run[0].bytes() as u16;
-        let pieces = &pieces[..2 * count];
-        match self.socket.send(pieces, count, segment_bytes) {
+        let run = Run {
+            pieces: &pieces[..2 * count],
+            segments: count,
+            segment_bytes,
+            is_first: self.held.len() == 1 && self.run[0].offset == 0,
+        };
+        match self.socket.send(now_ns, run) {
             Passed::Later => return false,
             Passed::Taken | Passed::Lost => {}
             Passed::TooLong => self.note_too_long(),

@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -20,7 +21,7 @@ use hythe_pool::{ChannelIndex, MemberIndex, PortIndex, PortInfo};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::flow::{FlowId, ReceivingFlow, SendingFlow};
-use crate::message::{Agreed, FromAgent, FromProcess, Role, VERSION};
+use crate::message::{Agreed, Carrier, FromAgent, FromProcess, Role, VERSION};
 use crate::receiving::Receiving;
 use crate::sending::Sending;
 use crate::socket::FlowSocket;
@@ -54,9 +55,21 @@ struct State {
     asked: BTreeSet<(u32, u32)>,
     offered: BTreeSet<u32>,
     /// Sockets of flows that have not begun.
-    opened: BTreeMap<u32, (Role, PortInfo, FlowSocket)>,
+    opened: BTreeMap<u32, Opened>,
     sending: Vec<Arc<SendingFlow>>,
-    receiving: Vec<(Arc<ReceivingFlow>, Arc<Doorbell>)>,
+    /// With what wakes when something comes, that of UDP first.
+    receiving: Vec<(Arc<ReceivingFlow>, Vec<Arc<Doorbell>>)>,
+    /// Flows of which the agent knows that they have a wire.
+    wired: BTreeSet<u32>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    role: Role,
+    port: PortInfo,
+    socket: FlowSocket,
+    /// Where sockets past the kernel's protocols are to be had, if they are wanted.
+    wire: Option<PathBuf>,
 }
 
 impl Session {
@@ -295,7 +308,8 @@ impl Session {
                     flow,
                     role,
                     address,
-                } => self.open_socket(flow, role, address),
+                    wire,
+                } => self.open_socket((flow, role), address, wire),
                 FromAgent::Begin { flow, peer, agreed } => {
                     let begun = self.begin(flow, peer, &agreed);
                     if let Err(reason) = begun {
@@ -316,7 +330,7 @@ impl Session {
         Ok(())
     }
 
-    fn open_socket(&self, flow: u32, role: Role, address: IpAddr) {
+    fn open_socket(&self, (flow, role): (u32, Role), address: IpAddr, wire: Option<String>) {
         let Some(port) = self.own_port(role) else {
             self.say_ended(flow, "its port has closed".to_owned(), 0);
             return;
@@ -326,7 +340,13 @@ impl Session {
         match opened {
             Ok((socket, udp_port)) => {
                 let buffer_bytes = socket.buffer_bytes();
-                self.lock().opened.insert(flow, (role, port, socket));
+                let opened = Opened {
+                    role,
+                    port,
+                    socket,
+                    wire: wire.map(PathBuf::from),
+                };
+                self.lock().opened.insert(flow, opened);
                 self.tell(&FromProcess::Ready {
                     flow,
                     udp_port,
@@ -354,13 +374,17 @@ impl Session {
         agreed: &Agreed,
     ) -> Result<(), String> {
         let opened = self.lock().opened.remove(&number);
-        let (role, port, socket) = opened.ok_or("its socket is not open")?;
+        let opened = opened.ok_or("its socket is not open")?;
+        let (role, port, mut socket) = (opened.role, opened.port, opened.socket);
         socket.connect(peer).map_err(|error| error.to_string())?;
         if !self.is_still_open(&port) {
             return Err("its port has closed".to_owned());
         }
         let id = FlowId { number, port };
         let settings = agreed.settings();
+        if let Some(path) = &opened.wire {
+            self.add_wire(number, &mut socket, path);
+        }
         match role {
             Role::Send { host_port, .. } => {
                 let half = Sending::new(socket, settings).map_err(|fault| fault.to_string())?;
@@ -371,19 +395,59 @@ impl Session {
             }
             Role::Receive { host, .. } => {
                 socket.join_batches();
-                let doorbell = socket
-                    .descriptor()
-                    .and_then(|file| self.participant.doorbells().add_file(file))
-                    .map_err(|error| error.to_string())?;
+                let doorbells = self.doorbells(&socket).map_err(|error| error.to_string())?;
                 let limits = (port.depth, port.policy);
                 let half = Receiving::new(&self.participant, socket, settings, limits)
                     .map_err(|fault| fault.to_string())?;
                 let flow = ReceivingFlow::new(id, MemberIndex(host), half);
-                self.lock().receiving.push((Arc::new(flow), doorbell));
+                self.lock().receiving.push((Arc::new(flow), doorbells));
             }
         }
         self.announce(id);
         Ok(())
+    }
+
+    /// Has the socket of a flow use those past the kernel's protocols, if they are to be had, and
+    /// tells the agent.
+    fn add_wire(&self, flow: u32, socket: &mut FlowSocket, path: &Path) {
+        let (carrier, reason) = match socket.add_wire(path) {
+            Ok(()) => (Carrier::Xdp, String::new()),
+            Err(error) => (Carrier::Udp, format!("{}: {error}", path.display())),
+        };
+        if carrier == Carrier::Xdp {
+            self.lock().wired.insert(flow);
+        }
+        self.say_carried(flow, carrier, &reason);
+    }
+
+    fn doorbells(&self, socket: &FlowSocket) -> io::Result<Vec<Arc<Doorbell>>> {
+        let files = std::iter::once(socket.descriptor()?).chain(socket.wire_descriptors()?);
+        let doorbells = self.participant.doorbells();
+        files.map(|file| doorbells.add_file(file)).collect()
+    }
+
+    /// Lets go of what is left of a wire that has ended, and tells the agent.
+    fn note_end_of_wire(&self, flow: u32) {
+        let mut state = self.lock();
+        if !state.wired.remove(&flow) {
+            return;
+        }
+        let mut ends = state.receiving.iter_mut();
+        let doorbells = ends
+            .find(|(end, _)| end.id.number == flow)
+            .map(|(_, doorbells)| doorbells.split_off(1));
+        // Behind the lock: they take one of their own.
+        drop(state);
+        drop(doorbells);
+        self.say_carried(flow, Carrier::Udp, "the program at the interface has ended");
+    }
+
+    fn say_carried(&self, flow: u32, carrier: Carrier, reason: &str) {
+        self.tell(&FromProcess::Carried {
+            flow,
+            carrier,
+            reason: reason.chars().take(200).collect(),
+        });
     }
 
     /// Has the port look for what has come or gone.
@@ -431,6 +495,9 @@ impl Session {
                 Some(next_ns) => wake_ns = wake_ns.min(next_ns),
                 None => self.let_go_of_sending(flow),
             }
+            if !flow.has_wire() {
+                self.note_end_of_wire(flow.id.number);
+            }
             if flow.is_to_be_announced() {
                 self.announce(flow.id);
             }
@@ -439,6 +506,9 @@ impl Session {
             match flow.help(now_ns) {
                 Some(next_ns) => wake_ns = wake_ns.min(next_ns),
                 None => self.let_go_of_receiving(flow),
+            }
+            if !flow.has_wire() {
+                self.note_end_of_wire(flow.id.number);
             }
         }
         // A millisecond is what the protocol's timers know.
@@ -452,6 +522,7 @@ impl Session {
         state
             .asked
             .remove(&(flow.id.port.index.0, flow.host_port.0));
+        state.wired.remove(&flow.id.number);
         drop(state);
         if let Some((reason, unconfirmed)) = flow.over() {
             self.say_ended(flow.id.number, reason, unconfirmed);
@@ -464,6 +535,7 @@ impl Session {
         state
             .receiving
             .retain(|(other, _)| !Arc::ptr_eq(other, flow));
+        state.wired.remove(&flow.id.number);
         drop(state);
         if let Some(reason) = flow.over() {
             self.say_ended(flow.id.number, reason, 0);

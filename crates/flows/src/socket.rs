@@ -1,21 +1,63 @@
 //! A connected UDP socket that never blocks: runs of datagrams out, what has come in.
+//!
+//! Beside it there may be an `AF_XDP` socket, for the same datagrams ([`Wire`]). It sends what is
+//! short: the kernel cuts long runs for UDP by one call. Both receive. Which of them a datagram
+//! goes by the other host need not know, and nothing is lost when the second one goes.
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
 
 use hythe_packets::{ACKNOWLEDGEMENT_BYTES_MAX, datagram_bytes};
 use hythe_sys::udp_receive::{self, BATCH_BYTES};
 use hythe_sys::udp_send;
+use hythe_wire::{Sent, Wire};
 use rustix::net::sockopt;
 
 /// Of each direction; the kernel grants what its limit permits.
 const BUFFER_BYTES: usize = 4 << 20;
 
+/// Longer runs of datagrams leave by UDP.
+const WIRE_RUN_MAX: usize = 8;
+/// Of datagrams that have come by the wire, taken by one call.
+const WIRE_BATCH: usize = 64;
+/// Who looks all the time looks at UDP so often: each look is a system call.
+const UDP_LOOK_NS: u64 = 20_000;
+/// And for the end of the wire.
+const END_LOOK_NS: u64 = 10_000_000;
+/// Datagrams that leave by the other way may come sooner than those before: what is sent while
+/// others are on their way changes it so often only.
+const SWITCH_NS: u64 = 100_000_000;
+/// The answer of the program that serves the interface is waited for so long.
+const WIRE_BOUND: Duration = Duration::from_millis(250);
+
 /// The socket of one end of a flow.
 #[derive(Debug)]
 pub(crate) struct FlowSocket {
     socket: UdpSocket,
+    wire: Option<Box<Wired>>,
+}
+
+#[derive(Debug)]
+struct Wired {
+    wire: Wire,
+    sends: bool,
+    switched_ns: u64,
+    looked_ns: u64,
+    end_looked_ns: u64,
+}
+
+/// Datagrams of one size that are to be sent; the last may be shorter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run<'a> {
+    /// Two for each datagram, header and payload.
+    pub(crate) pieces: &'a [IoSlice<'a>],
+    pub(crate) segments: usize,
+    pub(crate) segment_bytes: u16,
+    /// Nothing that was sent before is on its way.
+    pub(crate) is_first: bool,
 }
 
 /// What became of a run that was to be sent.
@@ -55,7 +97,7 @@ impl FlowSocket {
         // What is not granted costs packets of long bursts, which are sent again.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES);
         let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER_BYTES);
-        Ok(Self { socket })
+        Ok(Self { socket, wire: None })
     }
 
     /// Has the kernel join datagrams that come together, if it can. From now on [`Self::receive`]
@@ -72,6 +114,31 @@ impl FlowSocket {
         self.socket.connect(peer)
     }
 
+    /// Uses sockets past the kernel's protocols, which a program serves at `path`, beside this one,
+    /// which is connected.
+    pub(crate) fn add_wire(&mut self, path: &Path) -> io::Result<()> {
+        let wire = Wire::connect(path, &self.socket, WIRE_BOUND)?;
+        self.wire = Some(Box::new(Wired {
+            wire,
+            sends: false,
+            switched_ns: 0,
+            looked_ns: 0,
+            end_looked_ns: 0,
+        }));
+        Ok(())
+    }
+
+    pub(crate) fn has_wire(&self) -> bool {
+        self.wire.is_some()
+    }
+
+    /// Further descriptors that become readable when something comes.
+    pub(crate) fn wire_descriptors(&self) -> io::Result<Vec<OwnedFd>> {
+        let wire = self.wire.iter();
+        let files = wire.flat_map(|wired| wired.wire.descriptors());
+        files.map(|file| file.try_clone_to_owned()).collect()
+    }
+
     /// Another descriptor of it.
     pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
         Ok(self.socket.try_clone()?.into())
@@ -83,13 +150,33 @@ impl FlowSocket {
         u32::try_from(granted).unwrap_or(u32::MAX)
     }
 
-    /// Sends datagrams of `segment_bytes`, of which the last may be shorter.
-    pub(crate) fn send(
-        &self,
-        pieces: &[IoSlice<'_>],
-        segments: usize,
-        segment_bytes: u16,
-    ) -> Passed {
+    /// Sends datagrams.
+    pub(crate) fn send(&mut self, now_ns: u64, run: Run<'_>) -> Passed {
+        if let Some(wired) = &mut self.wire
+            && wired.is_for(now_ns, run)
+        {
+            return self.send_by_wire(now_ns, run);
+        }
+        self.send_by_udp(run.pieces, run.segments, run.segment_bytes)
+    }
+
+    fn send_by_wire(&mut self, now_ns: u64, run: Run<'_>) -> Passed {
+        let mut left = run.pieces;
+        if let Some(wired) = &mut self.wire {
+            while let Some((datagram, rest)) = left.split_at_checked(2)
+                && wired.wire.send(now_ns, datagram) == Sent::Taken
+            {
+                left = rest;
+            }
+            wired.wire.flush();
+        }
+        match left.len() / 2 {
+            0 => Passed::Taken,
+            segments => self.send_by_udp(left, segments, run.segment_bytes),
+        }
+    }
+
+    fn send_by_udp(&self, pieces: &[IoSlice<'_>], segments: usize, segment_bytes: u16) -> Passed {
         let sent = match segments {
             1 => rustix::net::sendmsg(
                 &self.socket,
@@ -117,20 +204,48 @@ impl FlowSocket {
     }
 
     /// Sends one datagram.
-    pub(crate) fn send_one(&self, datagram: &[u8]) -> Passed {
+    pub(crate) fn send_one(&mut self, now_ns: u64, datagram: &[u8]) -> Passed {
+        if let Some(wired) = &mut self.wire
+            && wired.wire.send(now_ns, &[IoSlice::new(datagram)]) == Sent::Taken
+        {
+            wired.wire.flush();
+            return Passed::Taken;
+        }
         match self.socket.send(datagram) {
             Ok(_) => Passed::Taken,
             Err(error) => passed(&error),
         }
     }
 
-    /// Gives each datagram that has come to `take`: one, or those that the kernel has joined, which
-    /// are as long as the first says, but for the last. False: none had come.
+    /// Gives datagrams that have come to `take`: by the wire up to a limit, by UDP one, or those
+    /// that the kernel has joined, which are as long as the first says, but for the last. False:
+    /// none had come.
     pub(crate) fn receive<E>(
-        &self,
+        &mut self,
+        now_ns: u64,
         Buffer(bytes): &mut Buffer,
-        take: impl FnMut(&[u8]) -> Result<(), E>,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<bool, E> {
+        let mut has_come = false;
+        if let Some(wired) = &mut self.wire {
+            for _ in 0..WIRE_BATCH {
+                let Some(length) = wired.wire.receive(now_ns, bytes) else {
+                    break;
+                };
+                has_come = true;
+                // On a virtual link the other kernel may not have cut what it was given as one.
+                let joined = &bytes[..length];
+                joined
+                    .chunks(datagram_bytes(joined))
+                    .try_for_each(&mut take)?;
+            }
+            if !wired.is_to_look_at_udp(now_ns) {
+                return Ok(has_come);
+            }
+            if wired.has_ended(now_ns) {
+                self.wire = None;
+            }
+        }
         match self.socket.recv(bytes) {
             Ok(length) => {
                 let joined = &bytes[..length];
@@ -140,8 +255,39 @@ impl FlowSocket {
             }
             // What the kernel says of earlier datagrams, that nobody was there for instance, is no
             // datagram: the flow's own time-outs judge.
-            Err(_) => Ok(false),
+            Err(_) => Ok(has_come),
         }
+    }
+}
+
+impl Wired {
+    /// Is a run to leave by the wire?
+    fn is_for(&mut self, now_ns: u64, run: Run<'_>) -> bool {
+        if run.segments > WIRE_RUN_MAX || !self.wire.is_fresh(now_ns) {
+            self.sends = false;
+            self.switched_ns = now_ns;
+        } else if !self.sends
+            && (run.is_first || now_ns.saturating_sub(self.switched_ns) >= SWITCH_NS)
+        {
+            self.sends = true;
+        }
+        self.sends
+    }
+
+    fn is_to_look_at_udp(&mut self, now_ns: u64) -> bool {
+        let is_due = now_ns.saturating_sub(self.looked_ns) >= UDP_LOOK_NS;
+        if is_due {
+            self.looked_ns = now_ns;
+        }
+        is_due
+    }
+
+    fn has_ended(&mut self, now_ns: u64) -> bool {
+        let is_due = now_ns.saturating_sub(self.end_looked_ns) >= END_LOOK_NS;
+        if is_due {
+            self.end_looked_ns = now_ns;
+        }
+        is_due && self.wire.look_for_end()
     }
 }
 

@@ -18,11 +18,12 @@
 //! | send values of a type instead of bytes | [`typed`] |
 //! | exchange messages with an RTOS on another core | `core`, with the same ports |
 //! | send and receive RTP without copies | `media` |
+//! | be a task: messages by task and tag, spawning, groups | `tasks` |
 //! | record a channel to a file | `recording` |
 //! | list which program holds which buffer | [`Pool::snapshot`], [`inspect`] |
 //!
-//! Cargo features of this crate: `core` (on by default), `rtp`, `media`, `recording`, `preload`,
-//! `latency`.
+//! Cargo features of this crate: `core` and `host` (on by default), `tasks`, `rtp`, `media`,
+//! `recording`, `preload`, `latency`.
 //!
 //! **Trust.** A peer may write the memory that you read, at any time. So [`Sample::read`] and
 //! [`Sample::to_vec`] copy the bytes, and no function returns a reference to them: check the copy,
@@ -166,6 +167,8 @@ pub mod prelude;
 pub mod request;
 pub mod rpc;
 pub mod sync;
+#[cfg(feature = "tasks")]
+pub mod tasks;
 pub mod typed;
 pub mod wait;
 

@@ -9,7 +9,7 @@ use hythe_memory::{Mapped, Pieces, TrustPeers};
 use hythe_pool::{LedgerSlot, RegionGeometry, Taken};
 
 use crate::NodeError;
-use crate::participant::Participant;
+use crate::participant::{Joined, Participant};
 
 /// One reference to a slot, given back when dropped.
 ///
@@ -17,7 +17,8 @@ use crate::participant::Participant;
 /// its neighbours.
 #[derive(Debug)]
 pub(crate) struct Reference {
-    shared: Arc<Participant>,
+    /// `None` once the reference has gone elsewhere.
+    joined: Option<Arc<Joined>>,
     /// The descriptor, as in a queue.
     words: [u32; 4],
     /// From the region's first byte to the slot's.
@@ -55,8 +56,13 @@ impl Reference {
     /// Wraps a reference that this node holds already. The descriptor is checked.
     #[inline]
     pub(crate) fn own(shared: &Arc<Participant>, taken: Taken) -> Self {
+        Self::kept(shared.keep(), taken)
+    }
+
+    #[inline(always)]
+    fn kept(joined: Arc<Joined>, taken: Taken) -> Self {
         Self {
-            shared: Arc::clone(shared),
+            joined: Some(joined),
             words: taken.descriptor.to_words(),
             slot: taken.slot,
             slot_offset: taken.slot_offset,
@@ -83,15 +89,25 @@ impl Reference {
         self.slot
     }
 
+    /// Whose it is.
+    #[inline(always)]
+    fn joined(&self) -> &Arc<Joined> {
+        #[allow(
+            clippy::expect_used,
+            reason = "proof: it goes with the reference, of which nothing is asked behind that"
+        )]
+        self.joined.as_ref().expect("a reference that is here")
+    }
+
     #[inline]
     pub(crate) fn is_of(&self, shared: &Arc<Participant>) -> bool {
-        Arc::ptr_eq(&self.shared, shared)
+        shared.is(self.joined())
     }
 
     /// Another value for one more reference, which the caller has made.
     pub(crate) fn same_again(&self) -> Self {
         Self {
-            shared: Arc::clone(&self.shared),
+            joined: self.joined.clone(),
             ..*self
         }
     }
@@ -101,9 +117,9 @@ impl Reference {
     /// # Errors
     /// [`hythe_pool::PoolError::TooManyReferences`], [`NodeError::ForkedCopy`].
     fn duplicate(&self, more: u32) -> Result<(), NodeError> {
-        self.shared.check_original()?;
-        let control = self.shared.pool().control();
-        self.shared
+        self.joined().check_original()?;
+        let control = self.joined().pool().control();
+        self.joined()
             .act(|member| member.duplicate(control, self.slot, more))?;
         Ok(())
     }
@@ -115,7 +131,7 @@ impl Reference {
             slot: self.slot,
             slot_offset: self.slot_offset,
         };
-        Self::own(&self.shared, taken)
+        Self::kept(Arc::clone(self.joined()), taken)
     }
 
     /// One more reference to the slot, under `descriptor`.
@@ -126,7 +142,7 @@ impl Reference {
 
     /// How many references there are to the slot.
     pub(crate) fn count(&self) -> u32 {
-        self.shared.pool().control().ledger().slot(self.slot).0
+        self.joined().pool().control().ledger().slot(self.slot).0
     }
 
     /// Is this the only reference to the slot? Then it stays so: only a holder makes more.
@@ -141,7 +157,7 @@ impl Reference {
     /// The region cannot be written.
     pub(crate) fn write_headroom(&self, bytes: &[u8]) -> Result<(), NodeError> {
         check_headroom(0, bytes.len());
-        let pool = self.shared.pool();
+        let pool = self.joined().pool();
         let mapped = pool.map_to_write(self.descriptor().place.region)?;
         mapped.write(self.slot_offset, bytes);
         Ok(())
@@ -153,13 +169,22 @@ impl Reference {
         self.owned = 0;
     }
 
+    /// The same; what it kept is for the next reference of this participant.
+    #[inline(always)]
+    pub(crate) fn moved_from(&mut self, shared: &Participant) {
+        self.moved();
+        if let Some(joined) = self.joined.take() {
+            shared.unkeep(joined);
+        }
+    }
+
     #[inline(never)]
     fn give_back(&self) {
-        if self.shared.is_a_copy() {
+        if self.joined().is_a_copy() {
             return;
         }
         let region = self.descriptor().place.region;
-        if let Err(error) = self.shared.release(region, self.slot) {
+        if let Err(error) = self.joined().release(region, self.slot) {
             tracing::error!(%error, "could not release a buffer");
         }
     }
@@ -169,7 +194,7 @@ impl Reference {
             clippy::expect_used,
             reason = "proof: the region was mapped before the reference was made, and stays so"
         )]
-        self.shared
+        self.joined()
             .pool()
             .map(self.descriptor().place.region)
             .expect("a mapped region")
@@ -182,7 +207,7 @@ impl Reference {
     /// Where the payload is in the file of a wire region.
     fn file_range(&self) -> Result<(BorrowedFd<'_>, u64), NodeError> {
         let opened = self
-            .shared
+            .joined()
             .pool()
             .wire_file(self.descriptor().place.region)?;
         Ok((opened.as_fd(), self.payload() as u64))
@@ -190,8 +215,8 @@ impl Reference {
 
     /// Gives the slot fresh pages. After an error it may have a hole.
     fn renew(&self) -> Result<(), NodeError> {
-        self.shared.check_original()?;
-        let (pool, place) = (self.shared.pool(), self.descriptor().place);
+        self.joined().check_original()?;
+        let (pool, place) = (self.joined().pool(), self.descriptor().place);
         let refused = NodeError::NotForTheWire {
             region: place.region,
         };
@@ -291,7 +316,7 @@ impl Lease {
     /// # Errors
     /// [`NodeError::PoolLost`].
     pub fn check_whole(&self) -> Result<(), NodeError> {
-        self.reference.shared.pool().check_whole()
+        self.reference.joined().pool().check_whole()
     }
 
     /// Reads from a file at `position` straight into the buffer; returns the bytes read, 0 at the
@@ -521,7 +546,7 @@ impl Sample {
     /// # Errors
     /// [`NodeError::PoolLost`].
     pub fn check_whole(&self) -> Result<(), NodeError> {
-        self.reference.shared.pool().check_whole()
+        self.reference.joined().pool().check_whole()
     }
 
     /// A copy of the payload.

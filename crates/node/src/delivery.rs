@@ -42,6 +42,52 @@ pub(crate) fn deliver(
             .map_err(boxed)?;
     }
     message.targets = targets.len();
+    if let [only] = targets {
+        // The usual case: no list of who is waited for, nothing to sum up.
+        let sent = only.send(message);
+        if !matches!(sent, Sent::Delivered) {
+            return settle_one(only, sent, message, reference);
+        }
+        reference.moved_from(shared);
+        published.delivered = 1;
+        published.evicted = message.evicted;
+        return Ok(published);
+    }
+    deliver_to_many(targets, message, reference)
+}
+
+/// The only target did not take the message at once.
+#[cold]
+fn settle_one(
+    target: &mut StoredTarget,
+    sent: Sent,
+    message: &mut Message<'_>,
+    reference: &mut Reference,
+) -> Result<Published, Box<NodeError>> {
+    let (mut published, mut failed, mut absent) = (Published::default(), None, 0);
+    match sent {
+        Sent::Delivered => published.delivered = 1,
+        Sent::Dropped => published.dropped = 1,
+        Sent::Absent => absent = 1,
+        Sent::Full => {
+            // It does not wait for what came before in its batch.
+            hythe_memory::full_barrier();
+            target.wake();
+            let sent = target.send_waiting(message);
+            published.count(sent, &mut failed);
+        }
+        Sent::Failed(error) => published.count(Err(error), &mut failed),
+    }
+    settle(message, reference, (published, absent), failed)
+}
+
+#[inline(never)]
+fn deliver_to_many(
+    targets: &mut [StoredTarget],
+    message: &mut Message<'_>,
+    reference: &mut Reference,
+) -> Result<Published, Box<NodeError>> {
+    let mut published = Published::default();
     let (mut failed, mut waited_for, mut absent) = (None, Vec::new(), 0);
     for (index, target) in targets.iter_mut().enumerate() {
         match target.send(message) {
@@ -65,10 +111,22 @@ pub(crate) fn deliver(
         let sent = targets[index].send_waiting(message);
         published.count(sent, &mut failed);
     }
-    reference.moved();
+    settle(message, reference, (published, absent), failed)
+}
+
+/// The message has gone where it goes; references that nobody took are given back.
+fn settle(
+    message: &Message<'_>,
+    reference: &mut Reference,
+    (mut published, absent): (Published, u32),
+    failed: Option<Box<NodeError>>,
+) -> Result<Published, Box<NodeError>> {
+    let (shared, slot) = (message.shared, message.slot);
+    reference.moved_from(shared);
     published.evicted = message.evicted;
     let left = published.dropped + absent;
     if left > 0 {
+        let control = shared.pool().control();
         shared
             .act(|member| member.release(control, slot, left))
             .map_err(boxed)?;

@@ -30,7 +30,7 @@ use crate::{
 pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
 pub use crate::ends::{ChannelEnds, End, ends, epoch};
 pub use crate::host_agent::HostAgent;
-pub use crate::participant::Participant;
+pub use crate::participant::{Joined, Participant};
 pub use crate::pool::files::{PoolFiles, PoolStamp};
 pub use crate::sleep_word_guard::SleepWordGuard;
 pub use crate::sleep_words::SleepWord;

@@ -1,17 +1,24 @@
 //! This process as a participant of a pool: its row in the ledger, and the one place from which it
 //! changes the pool.
 //!
-//! All ports, leases and samples of a node share one `Participant`. It is the lowest layer and
-//! knows none of them. Ports register what they can release when the pool is full as a [`Reserve`],
-//! and wait sets register for the marks of their ports with [`Routes`].
+//! All ports of a node share one [`Participant`]; leases and samples, which may outlive them, keep
+//! the [`Joined`] behind it. It is the lowest layer and knows none of them. Ports register what
+//! they can release when the pool is full as a [`Reserve`], and wait sets register for the marks of
+//! their ports with [`Routes`].
+//!
+//! Steps on the ledger are taken under one lock, which costs nothing as long as one thread takes
+//! them (`hythe_sys::biased_lock`). What a buffer keeps alive is not counted anew for each buffer:
+//! counts of buffers that went elsewhere are kept for the next ones, as long as there are ports.
 
+use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
 use hythe_pool::{Cursors, LedgerSlot, Member, MemberIndex, MemberKind, PoolError};
+use hythe_sys::biased_lock::{BiasedGuard, BiasedLock};
 use hythe_sys::fork::ForkMark;
 
 use crate::clock::CoarseTime;
@@ -31,9 +38,19 @@ use crate::{NodeError, holders};
 /// that has the object that long is stopped.
 const OBJECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// This process as a participant. It leaves the pool when this goes.
+/// Counts that wait for the next buffers: as many as are under way in a queue of the usual depth.
+const SPARE_MAX: usize = 32;
+
+/// This process as a participant, as its ports share it.
 #[derive(Debug)]
 pub struct Participant {
+    joined: Arc<Joined>,
+}
+
+/// This process as a participant. It leaves the pool when this goes: with the last port, lease and
+/// sample.
+#[derive(Debug)]
+pub struct Joined {
     pool: Pool,
     index: MemberIndex,
     kind: MemberKind,
@@ -43,7 +60,7 @@ pub struct Participant {
     time: Arc<CoarseTime>,
     /// `None` only while the node goes.
     liveness_socket: Option<LivenessSocket>,
-    acting: Mutex<Acting>,
+    acting: BiasedLock<Acting>,
     watcher: Option<Watcher>,
     reserves: Reserves,
     spin_gate: Arc<SpinGate>,
@@ -62,6 +79,9 @@ pub(crate) struct Acting {
     /// `None` only while the node goes.
     member: Option<Member>,
     cursors: [Cursors; REGIONS_MAX],
+    /// Of the same participant: of buffers that went elsewhere, for the next ones. `None` as soon
+    /// as there are no ports: what waits here would keep it alive.
+    spare: Option<Vec<Arc<Joined>>>,
 }
 
 impl Acting {
@@ -82,6 +102,60 @@ impl Participant {
     /// # Errors
     /// As [`crate::Node::join`].
     pub(crate) fn join(pool: &Pool, kind: MemberKind, name: &str) -> Result<Arc<Self>, NodeError> {
+        let joined = Joined::join(pool, kind, name)?;
+        Ok(Arc::new(Self { joined }))
+    }
+
+    /// What a buffer keeps.
+    #[inline(always)]
+    pub(crate) fn keep(&self) -> Arc<Joined> {
+        let spare = self.joined.acting.try_lock_as_owner();
+        let kept = spare.and_then(|mut acting| acting.spare.as_mut()?.pop());
+        kept.unwrap_or_else(|| Arc::clone(&self.joined))
+    }
+
+    /// Keeps what a buffer kept for the next one.
+    #[inline(always)]
+    pub(crate) fn unkeep(&self, joined: Arc<Joined>) {
+        // What finds no place goes behind the lock: nobody drops a participant inside.
+        let mut unplaced = Some(joined);
+        if let Some(mut acting) = self.joined.acting.try_lock_as_owner()
+            && let Some(spare) = acting.spare.as_mut()
+            && spare.len() < SPARE_MAX
+        {
+            spare.extend(unplaced.take());
+        }
+        drop(unplaced);
+    }
+
+    /// Is it this one?
+    #[inline(always)]
+    pub(crate) fn is(&self, joined: &Arc<Joined>) -> bool {
+        Arc::ptr_eq(&self.joined, joined)
+    }
+}
+
+impl Deref for Participant {
+    type Target = Joined;
+
+    #[inline(always)]
+    fn deref(&self) -> &Joined {
+        &self.joined
+    }
+}
+
+impl Drop for Participant {
+    fn drop(&mut self) {
+        // A thread of the parent may have been inside.
+        if !self.joined.is_a_copy() {
+            let spare = self.joined.acting.lock().spare.take();
+            drop(spare);
+        }
+    }
+}
+
+impl Joined {
+    fn join(pool: &Pool, kind: MemberKind, name: &str) -> Result<Arc<Self>, NodeError> {
         let mark = ForkMark::new()
             .map(Arc::new)
             .map_err(crate::error::file("map a page for", pool.path()))?;
@@ -117,9 +191,10 @@ impl Participant {
             process: std::process::id(),
             time,
             liveness_socket: Some(liveness_socket),
-            acting: Mutex::new(Acting {
+            acting: BiasedLock::new(Acting {
                 member: Some(member),
                 cursors: [Cursors::default(); REGIONS_MAX],
+                spare: Some(Vec::with_capacity(SPARE_MAX)),
             }),
             watcher,
             reserves: Reserves::default(),
@@ -245,10 +320,10 @@ impl Participant {
     /// The right to act on the ledger, as long as this is held: for steps that are to be compiled
     /// where they are taken.
     #[inline(always)]
-    pub(crate) fn acting(&self) -> MutexGuard<'_, Acting> {
+    pub(crate) fn acting(&self) -> BiasedGuard<'_, Acting> {
         // A panic inside a step leaves the journal open, which recovery settles; what is here is
         // still consistent.
-        let mut acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut acting = self.acting.lock();
         acting.parts().0.set_time(self.time.monotonic_ms());
         acting
     }
@@ -304,7 +379,7 @@ impl Participant {
     }
 }
 
-impl Drop for Participant {
+impl Drop for Joined {
     fn drop(&mut self) {
         if self.is_a_copy() {
             // Nor is its thread here, and what would stop it stops the parent's.
@@ -313,11 +388,7 @@ impl Drop for Participant {
         }
         // First the watcher: it must not act for a participant that is gone.
         self.watcher = None;
-        let acting = self
-            .acting
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        let Some(member) = acting.member.take() else {
+        let Some(member) = self.acting.get_mut().member.take() else {
             return;
         };
         self.pool.peers().remove_node(self.index, self.session);

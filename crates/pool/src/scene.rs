@@ -20,10 +20,15 @@ pub(crate) const LIMITS: Limits = Limits {
 
 /// The pool, and the memory behind it.
 pub(crate) fn pool() -> (Control<Mapped>, Mapped) {
-    let plan = [ClassPlan {
+    pool_of(ClassPlan {
         payload_bytes: PAYLOAD_BYTES,
         count: SLOTS,
-    }];
+    })
+}
+
+/// The same with other slots.
+pub(crate) fn pool_of(class: ClassPlan) -> (Control<Mapped>, Mapped) {
+    let plan = [class];
     let geometry = Geometry::with_classes(LIMITS, &plan).expect("geometry");
     let bytes = geometry.layout().expect("layout").bytes();
     let memory = Mapped::anonymous(bytes).expect("memory");

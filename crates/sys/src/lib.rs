@@ -3,10 +3,12 @@
 //! The node, the hop crates and `hythe doctor` call it. Each module is small and serves few
 //! callers:
 //!
-//! - the node: [`fork`], [`identity`], [`peer`], [`control_group`] (files of the kernel);
+//! - the node: [`fork`], [`identity`], [`peer`], [`control_group`] (files of the kernel),
+//!   [`biased_lock`] (a lock by `membarrier`);
 //! - threads that wait: [`wait`];
 //! - the media hop: [`packet`], [`socket_option`], [`error_queue`], [`udp_receive`];
-//! - flows between hosts: [`udp_receive`], [`udp_send`], [`socket_option`], [`peer`], [`wait`];
+//! - flows between hosts: [`udp_receive`], [`udp_send`], [`socket_option`], [`peer`], [`wait`],
+//!   [`bpf`];
 //! - the storage hop: [`control_group`], [`fanotify`], [`file_pages`], [`io_priority`],
 //!   [`namespaces`], [`read_ahead`], [`residency`];
 //! - the doctor and the latency of this machine: [`probe`], [`scheduling`];
@@ -17,8 +19,11 @@
 //!
 //! Between calls nothing is held but the descriptors and mappings that the returned values own.
 //! This crate may use `unsafe`. It never interprets results, never retries (except [`wait`], which
-//! has a second method), never logs, and never handles payload.
+//! has a second method, and [`biased_lock`], which waits for a thread), never logs, and never
+//! handles payload.
 
+pub mod biased_lock;
+pub mod bpf;
 pub mod control_group;
 pub mod error_queue;
 pub mod fanotify;

@@ -12,6 +12,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
@@ -59,17 +60,41 @@ impl Network {
     /// Not permitted without `CAP_SYS_ADMIN`.
     pub fn enter(&self) -> io::Result<()> {
         let kind = Some(LinkNameSpaceType::Network);
-        Ok(move_into_link_name_space(
-            std::os::fd::AsFd::as_fd(&self.0),
-            kind,
-        )?)
+        Ok(move_into_link_name_space(self.0.as_fd(), kind)?)
+    }
+}
+
+/// `SO_NETNS_COOKIE`, which libc does not have for every target.
+const NETWORK_COOKIE: libc::c_int = 71;
+
+/// A number of the network that a socket is in, which no other has while the system runs (since
+/// Linux 5.14).
+///
+/// # Errors
+/// What `getsockopt` says: `ENOPROTOOPT` on older kernels; no socket.
+pub fn network_of(socket: impl AsFd) -> io::Result<u64> {
+    let mut cookie = 0_u64;
+    let mut bytes = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: `cookie` is valid for writes of `bytes` bytes, any of which are a valid value of it;
+    // `bytes` is valid for reads and writes. The kernel keeps neither pointer.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            NETWORK_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut bytes,
+        )
+    };
+    match result {
+        0 => Ok(cookie),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsRawFd as _;
 
     fn identity(network: &Network) -> std::path::PathBuf {
         let link = format!("/proc/self/fd/{}", network.0.as_raw_fd());
@@ -87,6 +112,15 @@ mod tests {
                 made => made.expect("made"),
             };
             assert_ne!(identity(&own), identity(&of_others));
+            let socket = || std::net::UdpSocket::bind("0.0.0.0:0").expect("bound");
+            let (one, another) = (socket(), socket());
+            if let Ok(network) = network_of(&one) {
+                assert_eq!(network_of(&another).expect("a socket"), network);
+                of_others.enter().expect("entered");
+                assert_ne!(network_of(socket()).expect("a socket"), network);
+                own.enter().expect("entered");
+                network_of(&own.0).expect_err("no socket");
+            }
             of_others.enter().expect("entered");
             let now = Network::current().expect("a network");
             assert_eq!(identity(&now), identity(&of_others));

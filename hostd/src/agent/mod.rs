@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer, ask};
-use hythe_cluster::{Agent, AgentOptions, Calls, HostName, Status};
+use hythe_cluster::{Agent, AgentOptions, Calls, FlowCarrier, HostName, Status};
 use hythe_node::{Pool, PoolOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -63,6 +63,8 @@ pub struct RunOptions {
     pub pool: String,
     /// Interfaces whose links are trusted: tasks send there themselves, unencrypted.
     pub trusted: Vec<String>,
+    /// What carries what they send there.
+    pub carrier: FlowCarrier,
     /// Where programs outside the realm connect; `None`: [`OPEN_ADDRESS`].
     pub open_listen: Option<SocketAddr>,
     /// Their routers or peers that this host connects to, `HOST:PORT`.
@@ -98,7 +100,8 @@ pub fn run(
         .join(hythe_rtcore::join_host)
         .rights(rights::effective(realm.directory(), &identity)?)
         .lease(lease)
-        .trusted(options.trusted.clone());
+        .trusted(options.trusted.clone())
+        .carrier(options.carrier);
     let agent = Agent::start(engine, carrier.clone(), hosts.clone());
     let agent = agent.map_err(|error| HostdError::Agent(error.to_string()))?;
     let listener = listen(realm.directory())?;

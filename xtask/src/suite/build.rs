@@ -81,7 +81,8 @@ fn models_command(root: &Path, target: &Path) -> Command {
         .env("RUSTFLAGS", "--cfg loom")
         .args(["test", "--release", "--quiet", "--target-dir"])
         .arg(target.join("loom"))
-        .args(["-p", "hythe-queue", "-p", "hythe-pool", "--lib", "--tests"]);
+        .args(["-p", "hythe-queue", "-p", "hythe-pool", "-p", "hythe-sys"])
+        .args(["--lib", "--tests"]);
     command
 }
 

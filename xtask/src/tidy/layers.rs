@@ -20,6 +20,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-node", NODE),
     ("hythe-rtcore", HOP),
     ("hythe-packets", &[]),
+    ("hythe-xdp", &["hythe-memory", "hythe-sys"]),
+    ("hythe-wire", &["hythe-memory", "hythe-sys", "hythe-xdp"]),
     ("hythe-flows", FLOWS),
     ("hythe-rtp", &["hythe-terminal"]),
     ("hythe-media", MEDIA),
@@ -58,7 +60,13 @@ const HOP: &[&str] = &[
     "hythe-node",
 ];
 /// A flow is the part of the host hop that runs in tasks.
-const FLOWS: &[&str] = &["hythe-pool", "hythe-sys", "hythe-node", "hythe-packets"];
+const FLOWS: &[&str] = &[
+    "hythe-pool",
+    "hythe-sys",
+    "hythe-node",
+    "hythe-packets",
+    "hythe-wire",
+];
 const CLUSTER: &[&str] = &[
     "hythe-abi",
     "hythe-memory",
@@ -84,6 +92,7 @@ const FACADE: &[&str] = &[
     "hythe-node",
     "hythe-rtcore",
     "hythe-flows",
+    "hythe-cluster",
     "hythe-rtp",
     "hythe-media",
     "hythe-recording",
@@ -105,6 +114,7 @@ const PLAY: &[&str] = &[
 const COMMAND: &[&str] = &[
     "hythe",
     "hythe-cluster",
+    "hythe-wire",
     "hythe-demo",
     "hythe-play",
     "hythe-preload",

@@ -77,6 +77,21 @@ pub(crate) enum HostCommand {
         )
     )]
     Status,
+    /// Serve an interface: programs send and receive past the kernel's protocols (carrier xdp)
+    ///
+    /// It alone needs rights (CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF); the agent and programs need
+    /// none. It puts an XDP program on the interface, and passes AF_XDP sockets to processes of one
+    /// user, each for what would come to a UDP socket of that process. On a virtual interface the
+    /// program costs everything else that goes over it. It runs until it is stopped; flows go on by
+    /// UDP then. The agent asks for such sockets with `hythe host start --carrier xdp`.
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe host wire eth1 --user camera\n",
+            "  systemctl start hythe-wire@eth1",
+        )
+    )]
+    Wire(WireArgs),
     /// List the hosts that this host's agent knows
     #[command(after_help = "Example:\n  hythe host list --json | jq '.[].host'")]
     List,
@@ -185,6 +200,10 @@ pub(crate) struct StartArgs {
     /// forge what they send; may be repeated
     #[arg(long, value_name = "INTERFACE")]
     trusted: Vec<String>,
+    /// What carries what they send there: AF_XDP sockets save the way through the kernel's
+    /// protocols where `hythe host wire` serves the interface [default: udp]
+    #[arg(long, value_enum, requires = "trusted")]
+    carrier: Option<CarrierArg>,
     /// Meet the Zenoh programs of open channels there [default: 127.0.0.1:7452, this machine's]
     #[arg(long, value_name = "ADDRESS:PORT")]
     open_listen: Option<SocketAddr>,
@@ -195,6 +214,39 @@ pub(crate) struct StartArgs {
     /// under heavy load
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     lease: Option<Duration>,
+}
+
+/// What carries flows over trusted links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CarrierArg {
+    /// Sockets of UDP
+    Udp,
+    /// AF_XDP sockets beside those, where `hythe host wire` serves the interface
+    Xdp,
+}
+
+/// Which interface, and for whom.
+#[derive(Args, Debug)]
+pub(crate) struct WireArgs {
+    /// The interface
+    #[arg(value_name = "INTERFACE")]
+    pub(super) interface: String,
+    /// Name or number of the user whose processes get sockets [default: this one]
+    #[arg(long)]
+    pub(super) user: Option<String>,
+    /// Where the program is put: in the driver, or behind it, which every interface can [default:
+    /// in the driver, where the interface is one of hardware]
+    #[arg(long, value_enum)]
+    pub(super) attach: Option<AttachArg>,
+}
+
+/// Where the program is put.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum AttachArg {
+    /// In the driver
+    Driver,
+    /// Behind it
+    Generic,
 }
 
 /// How long to wait.
@@ -262,6 +314,13 @@ impl StartArgs {
         words.flag("--no-scouting", self.no_scouting);
         words.flag("--router", self.router);
         words.option("--trusted", &self.trusted);
+        words.option(
+            "--carrier",
+            self.carrier.map(|carrier| match carrier {
+                CarrierArg::Udp => "udp",
+                CarrierArg::Xdp => "xdp",
+            }),
+        );
         let open_listen = self.open_listen.map(|address| address.to_string());
         words.option("--open-listen", open_listen);
         words.option("--open-peer", &self.open_peer);

@@ -1,8 +1,8 @@
 //! `hythe host`: other hosts, and the agent that carries channels to them.
 //!
 //! What needs keys is done by the program `hythe-hostd`, which the command becomes (`hostd`); what
-//! only the running agent knows, it is asked for over its socket (`agent`). Never reads a key,
-//! never connects to another host.
+//! only the running agent knows, it is asked for over its socket (`agent`). `wire` serves an
+//! interface. Never reads a key, never connects to another host.
 
 mod agent;
 mod args;
@@ -10,6 +10,7 @@ mod hostd;
 mod list;
 mod status;
 mod stop;
+mod wire;
 
 pub(crate) use self::args::HostCommand;
 pub(crate) use self::hostd::PROGRAM as HOSTD;
@@ -26,6 +27,7 @@ pub(crate) fn run(command: HostCommand, globals: &Globals) -> Result<(), CliErro
         HostCommand::Stop(args) => return stop::run(&args, globals),
         HostCommand::Status => return status::run(globals),
         HostCommand::List => return list::run(globals),
+        HostCommand::Wire(args) => return wire::run(&args),
         HostCommand::Init(args) => args.words(),
         HostCommand::Add(args) => args.words(),
         HostCommand::Remove(args) => args.words(),

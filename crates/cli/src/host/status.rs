@@ -340,6 +340,7 @@ fn channel(channel: &ChannelStatus, link: &LinkStatus) -> Vec<String> {
 fn reason(channel: &ChannelStatus, link: &LinkStatus) -> String {
     let why = &channel.why_not_better;
     match channel.reason.is_empty() && !why.is_empty() && *why != link.why_no_flows {
+        true if channel.flows > 0 => format!("no xdp: {why}"),
         true => format!("no flow: {why}"),
         false => channel.reason.clone(),
     }

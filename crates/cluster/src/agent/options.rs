@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hythe_flows::message::Carrier;
 use hythe_node::{Node, NodeError, Pool, hop};
 
 use crate::{HostName, Rights};
@@ -23,6 +24,7 @@ pub struct AgentOptions {
     pub(crate) rights: Rights,
     pub(crate) lease: Duration,
     pub(crate) trusted: Vec<String>,
+    pub(crate) carrier: Carrier,
 }
 
 impl AgentOptions {
@@ -36,6 +38,7 @@ impl AgentOptions {
             rights: Rights::default(),
             lease: LEASE,
             trusted: Vec::new(),
+            carrier: Carrier::Udp,
         }
     }
 
@@ -69,6 +72,14 @@ impl AgentOptions {
     #[must_use]
     pub fn trusted(mut self, interfaces: Vec<String>) -> Self {
         self.trusted = interfaces;
+        self
+    }
+
+    /// What carries flows over these links, where it can be had; default: UDP. `AF_XDP` needs a
+    /// program that serves the interface, and costs what else goes over a virtual one.
+    #[must_use]
+    pub const fn carrier(mut self, carrier: Carrier) -> Self {
+        self.carrier = carrier;
         self
     }
 

@@ -1,11 +1,13 @@
 //! Two pools of one machine, as if of two hosts, and a test in the place of both agents.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 pub(crate) mod relay;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::{Agreed, FromAgent, FromProcess, Role};
+use hythe_flows::message::{Agreed, Carrier, FromAgent, FromProcess, Role};
 use hythe_flows::{Connection, Flows, Listener};
 use hythe_node::hop::{self, HopNode as _, HopPool as _};
 use hythe_node::{
@@ -23,6 +25,10 @@ pub(crate) struct Side {
     pub(crate) host: Node,
     listener: Listener,
     pub(crate) process: Option<Connection>,
+    /// Where flows find a wire, from now on.
+    pub(crate) wire: Option<String>,
+    /// What the process said of the carriers of its flows.
+    pub(crate) carried: Vec<(Carrier, String)>,
 }
 
 impl Side {
@@ -34,6 +40,8 @@ impl Side {
             host: hop::join_host(&pool, other, &[]).expect("joins"),
             node: hop::join(&pool, "process", &[Arc::new(Flows::new())]).expect("joins"),
             process: None,
+            wire: None,
+            carried: Vec::new(),
             pool,
         }
     }
@@ -47,11 +55,26 @@ impl Side {
             }
             let message = self.process.as_ref().map(|process| process.receive());
             match message {
+                Some(Ok(Some(FromProcess::Carried {
+                    carrier, reason, ..
+                }))) => self.carried.push((carrier, reason)),
                 Some(Ok(Some(message))) => return message,
                 Some(Err(error)) => panic!("lost the process: {error}"),
                 Some(Ok(None)) | None => std::thread::sleep(Duration::from_micros(200)),
             }
             assert!(start.elapsed() < BOUND, "the process says nothing");
+        }
+    }
+
+    /// Takes what the process has said of its carriers, if it is next.
+    pub(crate) fn look(&mut self) {
+        let message = self.process.as_ref().map(|process| process.receive());
+        match message {
+            Some(Ok(Some(FromProcess::Carried {
+                carrier, reason, ..
+            }))) => self.carried.push((carrier, reason)),
+            Some(Ok(None)) | None => {}
+            Some(other) => panic!("{other:?}"),
         }
     }
 
@@ -179,16 +202,23 @@ fn connect(
         panic!("it offers to take no flow");
     };
     let address = "127.0.0.1".parse().expect("an address");
-    let open = |role| FromAgent::Open {
-        flow,
-        role,
-        address,
+    let open = |side: &Side, role| {
+        side.say(&FromAgent::Open {
+            flow,
+            role,
+            address,
+            wire: side.wire.clone(),
+        });
     };
-    from.say(&open(Role::Send { port, host_port }));
-    to.say(&open(Role::Receive {
-        port: offered,
-        host: to.host.index().0,
-    }));
+    open(from, Role::Send { port, host_port });
+    let host = to.host.index().0;
+    open(
+        to,
+        Role::Receive {
+            port: offered,
+            host,
+        },
+    );
     let (sending, receiving) = (from.ready(), to.ready());
     // Of the sender's socket and of the receiver's: what each is connected to.
     let (way, back) = relay(sending, receiving);

@@ -345,7 +345,7 @@ impl Client {
         let Some(sent) = servers.send(&port.shared, port.name(), reference, number)? else {
             return Ok(Err(lease));
         };
-        reference.moved();
+        reference.moved_from(&port.shared);
         self.statistics.messages += 1;
         self.statistics.payload_bytes += bytes as u64;
         self.show_statistics();
@@ -395,7 +395,7 @@ impl Client {
                 .take()
                 .unwrap_or_else(|| self.nobody_takes_it()));
         };
-        reference.moved();
+        reference.moved_from(&self.port.shared);
         self.opened(number, sent)?;
         Ok(PendingReply(number))
     }

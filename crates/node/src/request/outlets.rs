@@ -161,7 +161,7 @@ impl Outlets {
                 Sent::Failed(error) => return Err(*error),
             };
         if pushed {
-            reference.moved();
+            reference.moved_from(shared);
         }
         // Behind the sending, as a publisher does: what crossed with the client's closing is
         // released by whoever leaves last.

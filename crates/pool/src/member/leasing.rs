@@ -14,11 +14,39 @@ use crate::ledger::{LedgerSlot, contended};
 use crate::regions::{RegionGeometry, SlotClass};
 use crate::tables::members::MemberIndex;
 
+/// Slots leased lately that are looked at again: as many as are under way where a queue of the
+/// usual depth is full, and some.
+const RECENT_SLOTS: usize = 48;
+/// So many of them, from the oldest on, are looked at for one lease. More than one, because a
+/// receiver may keep some.
+const RECENT_LOOKS: usize = 4;
+/// Smaller slots are leased in turn: their cells come ahead of time that way ([`LEASES_AHEAD`]),
+/// and writing them costs less than a look at a cell that the receiver is about to change.
+const RECENT_BYTES_MIN: u32 = 4096;
+
 /// Where one participant looks first for a free slot, in each class of a region. It may point
 /// anywhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursors {
     first_looks: [u32; CLASSES_MAX],
+    /// A bit for each class: its first look is at a slot that this participant released last.
+    is_own_release: u32,
+    /// Large slots that it has leased, by their number in the region, oldest first. In a stream the
+    /// receiver releases them in this order: the oldest is free again first, and its bytes are
+    /// still in a cache, where those of the next slot in turn were written a whole pool ago.
+    recent: [u32; RECENT_SLOTS],
+    recent_count: usize,
+}
+
+impl Default for Cursors {
+    fn default() -> Self {
+        Self {
+            first_looks: [0; CLASSES_MAX],
+            is_own_release: 0,
+            recent: [0; RECENT_SLOTS],
+            recent_count: 0,
+        }
+    }
 }
 
 impl Cursors {
@@ -31,7 +59,29 @@ impl Cursors {
         let number = region.classes.iter().position(holds);
         if let Some(number) = number.filter(|number| *number < CLASSES_MAX) {
             self.first_looks[number] = index - region.classes[number].first;
+            self.is_own_release |= 1 << number;
         }
+    }
+
+    /// The slot is the one that was leased last.
+    fn note_leased(&mut self, slot: u32) {
+        let known = self.recent[..self.recent_count]
+            .iter()
+            .position(|recent| *recent == slot);
+        let oldest = (self.recent_count == RECENT_SLOTS).then_some(0);
+        if let Some(place) = known.or(oldest) {
+            self.recent.copy_within(place + 1..self.recent_count, place);
+            self.recent_count -= 1;
+        }
+        self.recent[self.recent_count] = slot;
+        self.recent_count += 1;
+    }
+
+    /// The oldest of a class that were leased lately.
+    fn oldest_leased(&self, class: &SlotClass) -> [Option<u32>; RECENT_LOOKS] {
+        let recent = self.recent[..self.recent_count].iter().copied();
+        let mut of_class = recent.filter(|slot| slot.wrapping_sub(class.first) < class.count);
+        [(); RECENT_LOOKS].map(|()| of_class.next())
     }
 }
 
@@ -94,12 +144,51 @@ impl Member {
         let Some(number) = region.classes.iter().position(fits) else {
             return Ok(None);
         };
-        let (class, cursor) = (&region.classes[number], &mut cursors.first_looks[number]);
+        let class = &region.classes[number];
+        if class.slot_bytes >= RECENT_BYTES_MIN {
+            return self.lease_recent(control, region, number, cursors);
+        }
+        let cursor = &mut cursors.first_looks[number];
         let index = if *cursor < class.count { *cursor } else { 0 };
         *cursor = index + 1;
         let slot = class.first + index;
         let leased = self.lease(control, LedgerSlot(region.ledger_base + slot))?;
         expect_lease(control, region, class, index + LEASES_AHEAD);
+        Ok(leased.map(|generation| (slot, generation)))
+    }
+
+    /// Leases a slot of a class of large ones: the own release, else one of the oldest that were
+    /// leased lately, else the next in turn.
+    #[inline(never)]
+    fn lease_recent<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        region: &RegionGeometry,
+        number: usize,
+        cursors: &mut Cursors,
+    ) -> Result<Option<(u32, Generation)>, PoolError> {
+        let class = &region.classes[number];
+        let is_own_release = cursors.is_own_release & 1 << number != 0;
+        cursors.is_own_release &= !(1 << number);
+        let recent = if is_own_release {
+            [None; RECENT_LOOKS]
+        } else {
+            cursors.oldest_leased(class)
+        };
+        for slot in recent.into_iter().flatten() {
+            if let Some(generation) = self.lease(control, LedgerSlot(region.ledger_base + slot))? {
+                cursors.note_leased(slot);
+                return Ok(Some((slot, generation)));
+            }
+        }
+        let cursor = &mut cursors.first_looks[number];
+        let index = if *cursor < class.count { *cursor } else { 0 };
+        *cursor = index + 1;
+        let slot = class.first + index;
+        let leased = self.lease(control, LedgerSlot(region.ledger_base + slot))?;
+        if leased.is_some() {
+            cursors.note_leased(slot);
+        }
         Ok(leased.map(|generation| (slot, generation)))
     }
 
@@ -115,16 +204,20 @@ impl Member {
         payload_bytes: usize,
         cursors: &mut Cursors,
     ) -> Result<(u32, Generation), PoolError> {
-        for (class, cursor) in region.classes.iter().zip(&mut cursors.first_looks) {
+        for (number, class) in region.classes.iter().enumerate().take(CLASSES_MAX) {
             if class.payload_bytes() < payload_bytes {
                 continue;
             }
             for _ in 0..class.count {
+                let cursor = &mut cursors.first_looks[number];
                 let index = if *cursor < class.count { *cursor } else { 0 };
                 *cursor = index + 1;
                 let slot = class.first + index;
                 let leased = self.lease(control, LedgerSlot(region.ledger_base + slot))?;
                 if let Some(generation) = leased {
+                    if class.slot_bytes >= RECENT_BYTES_MIN {
+                        cursors.note_leased(slot);
+                    }
                     expect_lease(control, region, class, index + LEASES_AHEAD);
                     return Ok((slot, generation));
                 }
@@ -358,6 +451,62 @@ mod tests {
             assert_eq!(next(&mut member, &mut cursors, 1), Ok(None));
             assert_eq!(control.ledger().slot(slot), (1, Generation(2)));
         });
+    }
+
+    /// The slots that a stream writes to, of which so many are under way; the first one stays held.
+    fn slots_of_a_stream(under_way: usize, messages: usize) -> Vec<u32> {
+        let (control, _) = scene::pool_of(crate::ClassPlan {
+            payload_bytes: RECENT_BYTES_MIN as usize,
+            count: 20,
+        });
+        let mut member = scene::join(&control);
+        scene::with_region(&control, |_, region| {
+            let (mut cursors, mut slots) = (Cursors::default(), Vec::new());
+            for message in 0..messages {
+                let next = member.lease_next(&control, region, 1, &mut cursors);
+                let found = next
+                    .expect("undamaged")
+                    .map_or_else(|| member.lease_any(&control, region, 1, &mut cursors), Ok);
+                slots.push(found.expect("a free slot").0);
+                // Elsewhere: nothing is noted of it.
+                if let Some(oldest) = message.checked_sub(under_way).filter(|oldest| *oldest > 0) {
+                    let slot = LedgerSlot(region.ledger_base + slots[oldest]);
+                    member.release(&control, slot, 1).expect("held");
+                }
+            }
+            slots
+        })
+    }
+
+    #[test]
+    fn a_stream_writes_to_as_few_slots_as_are_under_way() {
+        let slots = slots_of_a_stream(2, 40);
+        let used: std::collections::BTreeSet<u32> = slots.iter().copied().collect();
+        // Two under way, one being written, and the one that is held.
+        assert_eq!(used.len(), 4, "{slots:?}");
+        // The one that was written longest ago is the next.
+        assert!(
+            slots[10..].windows(4).all(|next| next[0] == next[3]),
+            "{slots:?}"
+        );
+    }
+
+    #[test]
+    fn as_many_slots_as_there_are_are_remembered_and_each_once() {
+        let mut cursors = Cursors::default();
+        for slot in 0..RECENT_SLOTS as u32 + 2 {
+            cursors.note_leased(slot);
+        }
+        cursors.note_leased(4);
+        assert_eq!(cursors.recent_count, RECENT_SLOTS);
+        let class = SlotClass {
+            slot_bytes: RECENT_BYTES_MIN,
+            count: 4,
+            first: 3,
+            offset: 0,
+        };
+        let oldest = cursors.oldest_leased(&class);
+        assert_eq!(oldest, [Some(3), Some(5), Some(6), Some(4)]);
     }
 
     #[test]

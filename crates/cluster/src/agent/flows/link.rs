@@ -8,6 +8,8 @@ use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::sync::OnceLock;
 
+use hythe_flows::message::Carrier;
+use hythe_flows::wire_path;
 use hythe_packets::{MTU_BYTES_MAX, MTU_BYTES_MIN};
 use rustix::net::sockopt;
 
@@ -21,6 +23,8 @@ const DISCARD: u16 = 9;
 #[derive(Debug)]
 pub(crate) struct Link {
     interface: Option<String>,
+    /// What flows are to be carried by, where it can be had.
+    carrier: Carrier,
     /// Why it is not trusted here, if so.
     here: Result<ConnectionPath, String>,
     /// What the other side calls its end.
@@ -30,7 +34,7 @@ pub(crate) struct Link {
 impl Link {
     /// That of a connection.
     pub(crate) fn of(
-        trusted: &[String],
+        (trusted, carrier): (&[String], Carrier),
         path: Option<ConnectionPath>,
         interface_of: impl FnOnce(IpAddr) -> Option<String>,
     ) -> Self {
@@ -39,6 +43,7 @@ impl Link {
         let here = judge(trusted, path, interface.as_deref());
         Self {
             interface,
+            carrier,
             here,
             there: OnceLock::new(),
         }
@@ -57,6 +62,13 @@ impl Link {
 
     pub(crate) fn interface(&self) -> Option<&str> {
         self.interface.as_deref()
+    }
+
+    /// Where a process is to ask for sockets past the kernel's protocols, if it is to.
+    pub(crate) fn wire(&self) -> Option<String> {
+        let interface = self.interface.as_deref();
+        let interface = interface.filter(|_| self.carrier == Carrier::Xdp)?;
+        Some(wire_path(interface).display().to_string())
     }
 
     /// Where both ends of a flow are.
@@ -126,10 +138,11 @@ mod tests {
             local: [10, 0, 0, 1].into(),
             peer: [10, 0, 0, 2].into(),
         };
-        let link = |trusted: &[&str], path, interface| {
+        let link = |trusted: &[&str], path, interface: Option<&str>| {
             let trusted: Vec<String> = trusted.iter().map(ToString::to_string).collect();
             Link {
-                interface: None,
+                interface: interface.map(str::to_owned),
+                carrier: Carrier::default(),
                 here: judge(&trusted, path, interface),
                 there: OnceLock::new(),
             }
@@ -147,6 +160,12 @@ mod tests {
         let both = link(&["y"], Some(path), Some("y"));
         both.trusted_there(path.peer).expect("once");
         assert_eq!(both.path(), Ok(path));
+        assert_eq!(both.wire(), None, "it was not asked for");
+        let by_xdp = Link {
+            carrier: Carrier::Xdp,
+            ..link(&["y"], Some(path), Some("y"))
+        };
+        assert_eq!(by_xdp.wire().as_deref(), Some("/run/hythe/wire/y"));
         assert!(both.trusted_there(path.peer).is_err());
     }
 

@@ -9,6 +9,7 @@
 //! One lock for all, which nobody holds over a wait. Behind it only those of a session's streams,
 //! outbox and participant are taken. What neither host says again is bounded by a deadline.
 
+mod carried;
 mod link;
 mod pause;
 mod processes;
@@ -23,6 +24,7 @@ use hythe_flows::Connection;
 use hythe_flows::message::FromProcess;
 use hythe_node::{MemberIndex, Pool};
 
+use self::carried::Carried;
 pub(crate) use self::link::Link;
 pub(crate) use self::pause::Pause;
 use self::processes::{Ask, ProcessId, Processes};
@@ -39,8 +41,6 @@ use crate::status::{ChannelStatus, Direction, LinkStatus};
 const FLOWS_MAX: usize = 1024;
 /// How long what is to happen may take: what was sent by the agent is to arrive, a flow is to end.
 const SETTLING: Duration = Duration::from_secs(5);
-/// What carries a channel that has flows.
-const CARRIER: &str = "udp";
 
 /// The flows of an agent.
 #[derive(Debug, Default)]
@@ -185,15 +185,16 @@ impl Flows {
                 continue;
             }
             let name = channel.channel.as_str();
-            let (flows, reason) = match channel.direction {
+            let carriage = match channel.direction {
                 Direction::Sending => state.sending.status(session, name),
                 Direction::Receiving => state.receiving.status(session, name),
             };
-            channel.flows = flows;
-            if flows > 0 {
-                channel.carrier = CARRIER.to_owned();
-            } else {
-                channel.why_not_better = why.clone().unwrap_or(reason);
+            channel.flows = carriage.flows;
+            channel.why_not_better = carriage.reason;
+            if carriage.flows > 0 {
+                channel.carrier = carriage.carrier;
+            } else if let Some(why) = &why {
+                channel.why_not_better.clone_from(why);
             }
         }
         let (sending, offered) = state.sending.counts(session);
@@ -242,6 +243,15 @@ impl State {
                 self.sending.ready(processes, (id, flow), udp_port);
                 let end = (udp_port, buffer_bytes);
                 self.receiving.ready(processes, (id, flow), end);
+            }
+            FromProcess::Carried {
+                flow,
+                carrier,
+                reason,
+            } => {
+                let carried = Carried { carrier, reason };
+                self.sending.carried((id, flow), &carried);
+                self.receiving.carried((id, flow), carried);
             }
             FromProcess::Left { flow } => self.sending.left(processes, (id, flow)),
             FromProcess::Ended {

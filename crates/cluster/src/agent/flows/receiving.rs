@@ -14,6 +14,7 @@ use hythe_node::hop::HopPool as _;
 use hythe_packets::{MESSAGES_MAX, MTU_BYTES_MIN};
 use hythe_pool::PortInfo;
 
+use super::carried::{Carriage, Carried};
 use super::link::mtu_of;
 use super::processes::{ProcessId, Processes};
 use super::{FLOWS_MAX, FlowSession, SETTLING, next};
@@ -41,6 +42,7 @@ struct Flow {
     /// What it waits for; told the other side when it changes.
     reason: String,
     retry: Option<Instant>,
+    carried: Carried,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +102,7 @@ impl Receiving {
             taken: None,
             reason: String::new(),
             retry: None,
+            carried: Carried::default(),
         };
         self.flows.insert(key, flow);
         Ok(())
@@ -227,15 +230,22 @@ impl Receiving {
         found.map(|(key, flow)| (*key, flow))
     }
 
+    /// What carries it from now on.
+    pub(super) fn carried(&mut self, who: (ProcessId, u32), carried: Carried) {
+        if let Some((_, flow)) = self.of_process(who) {
+            flow.carried = carried;
+        }
+    }
+
     /// Flows of a channel that carry, and why there is none.
-    pub(super) fn status(&self, session: &dyn FlowSession, channel: &str) -> (u32, String) {
+    pub(super) fn status(&self, session: &dyn FlowSession, channel: &str) -> Carriage {
         let flows = self.of_session(session);
         let flows: Vec<&Flow> = flows.filter(|flow| flow.offer.channel == channel).collect();
-        let carrying = flows.iter().filter(|flow| flow.has_begun()).count();
-        let waiting = flows.first().map(|flow| flow.reason.clone());
-        let none = || "no publisher there asks for a flow".to_owned();
-        // Fits: at most FLOWS_MAX.
-        (carrying as u32, waiting.unwrap_or_else(none))
+        let carrying = flows.iter().filter(|flow| flow.has_begun());
+        Carriage::of(carrying.map(|flow| &flow.carried), || {
+            let waiting = flows.first().map(|flow| flow.reason.clone());
+            waiting.unwrap_or_else(|| "no publisher there asks for a flow".to_owned())
+        })
     }
 
     /// Flows that carry, and others.
@@ -320,7 +330,9 @@ impl Flow {
                         host: self.session.member().0,
                     },
                     address: path.local,
+                    wire: self.session.link().wire(),
                 };
+                self.carried = Carried::default();
                 processes.tell(process, &open);
                 Ok(())
             }

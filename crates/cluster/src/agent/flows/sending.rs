@@ -13,6 +13,7 @@ use hythe_node::hop::HopPool as _;
 use hythe_node::{PortIndex, PortKind};
 use hythe_pool::PortInfo;
 
+use super::carried::{Carriage, Carried};
 use super::link::mtu_of;
 use super::processes::{Ask, ProcessId, Processes};
 use super::{FLOWS_MAX, FlowSession, Pause, SETTLING, next};
@@ -43,6 +44,7 @@ pub(super) struct Flow {
     mtu_bytes: u16,
     /// What it waits for.
     reason: String,
+    carried: Carried,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +154,7 @@ impl Sending {
             word,
             mtu_bytes,
             reason: "its publisher opens a socket".to_owned(),
+            carried: Carried::default(),
         };
         self.flows.insert(number, flow);
         let open = FromAgent::Open {
@@ -161,6 +164,7 @@ impl Sending {
                 host_port: ask.host_port,
             },
             address: path.local,
+            wire: session.link().wire(),
         };
         processes.tell(process, &open);
     }
@@ -243,6 +247,13 @@ impl Sending {
         };
         processes.tell(flow.process, &begin);
         Ok(())
+    }
+
+    /// What carries it from now on.
+    pub(super) fn carried(&mut self, (process, number): (ProcessId, u32), carried: &Carried) {
+        if let Some(flow) = self.of_process(process, number) {
+            flow.carried.clone_from(carried);
+        }
     }
 
     /// The publisher has left the agent's port.
@@ -398,14 +409,14 @@ impl Sending {
     }
 
     /// Flows of a channel that carry, and why there is none.
-    pub(super) fn status(&self, session: &dyn FlowSession, channel: &str) -> (u32, String) {
+    pub(super) fn status(&self, session: &dyn FlowSession, channel: &str) -> Carriage {
         let flows = self.of_session(session);
         let flows: Vec<&Flow> = flows.filter(|flow| flow.channel == channel).collect();
-        let carrying = flows.iter().filter(|flow| flow.step.has_begun()).count();
-        let waiting = flows.first().map(|flow| flow.reason.clone());
-        let none = || "no publisher here asks for a flow".to_owned();
-        // Fits: at most FLOWS_MAX.
-        (carrying as u32, waiting.unwrap_or_else(none))
+        let carrying = flows.iter().filter(|flow| flow.step.has_begun());
+        Carriage::of(carrying.map(|flow| &flow.carried), || {
+            let waiting = flows.first().map(|flow| flow.reason.clone());
+            waiting.unwrap_or_else(|| "no publisher here asks for a flow".to_owned())
+        })
     }
 
     /// Flows that carry, and others.

@@ -102,9 +102,11 @@ impl Session {
             number: numbers.ours,
             their_number: numbers.theirs,
             about: connection.about.clone(),
-            link: Link::of(&options.trusted, connection.path, |address| {
-                context.carrier.interface_of(address)
-            }),
+            link: Link::of(
+                (&options.trusted, options.carrier),
+                connection.path,
+                |address| context.carrier.interface_of(address),
+            ),
             pause: Mutex::default(),
             member: node.index(),
             began: Instant::now(),

@@ -5,10 +5,10 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::host::message::Neighbour;
+use super::Neighbour;
 
 /// Writes it into `folder`, with these variables for what it runs.
-pub(in crate::host) fn write(
+pub(crate) fn write(
     (folder, name): (&Path, &str),
     neighbour: Neighbour,
     variables: &[(&str, &str)],

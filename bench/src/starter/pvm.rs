@@ -1,17 +1,22 @@
-//! PVM: a daemon on each host, started once for all runs; the task that measures spawns the other.
+//! PVM: a daemon on each host, started once for all runs; the task that measures spawns the others.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Hosts, compile, installed, output, remote_shell};
+use super::{EXCHANGE, Hosts, compile, installed, output, peer, remote_shell};
 use crate::error::BenchError;
-use crate::host::message::Run;
 use crate::lookout::SILENCE_BOUND;
 
-const SOURCE: &str = include_str!("../../../peers/pvm_peer.c");
+const SOURCE: (&str, &str) = ("pvm_peer.c", include_str!("../../peers/pvm_peer.c"));
 const PEER: &str = "pvm-peer";
+/// Any will do.
+pub(crate) const COMPILER: &str = "cc";
+/// What a program in C is linked with.
+const LIBRARIES: [&str; 2] = ["-lgpvm3", "-lpvm3"];
 const DAEMON: &str = "pvmd";
+/// Serves groups; the first task that joins one has it started.
+const GROUP_SERVER: &str = "pvmgs";
 const ROOT: &str = "/usr/lib/pvm3";
 /// Until the daemons of both hosts have met.
 const MEETING: Duration = Duration::from_secs(60);
@@ -21,23 +26,32 @@ const LOOK: Duration = Duration::from_millis(50);
 const OWN_FILES: &str = "pvm-near";
 const FAR_FILES: &str = "pvm-far";
 
-pub(super) fn prepare(folder: &Path) -> Result<(), String> {
+/// Why it is not there.
+pub(crate) fn look_for() -> Result<(), String> {
     installed(DAEMON, "pvm")?;
-    if !Path::new("/usr/include/pvm3.h").is_file() {
-        return Err("pvm3.h is not installed (package pvm-dev)".to_owned());
+    installed(GROUP_SERVER, "pvm")?;
+    match Path::new("/usr/include/pvm3.h").is_file() {
+        true => Ok(()),
+        false => Err("pvm3.h is not installed (package pvm-dev)".to_owned()),
     }
-    compile("cc", (PEER, SOURCE), &["-lpvm3"], folder)
+}
+
+/// Compiles the peer.
+pub(crate) fn prepare_peer(folder: &Path) -> Result<(), String> {
+    look_for()?;
+    let program = peer(PEER, &[SOURCE, EXCHANGE], &LIBRARIES);
+    compile(COMPILER, &program, folder)
 }
 
 /// The virtual machine of both hosts; ended when dropped.
 #[derive(Debug)]
-pub(in crate::host) struct VirtualMachine {
+pub(crate) struct VirtualMachine {
     daemon: Child,
     halt: Command,
 }
 
 impl VirtualMachine {
-    pub(in crate::host) fn start(hosts: &Hosts<'_>) -> Result<Self, BenchError> {
+    pub(crate) fn start(hosts: &Hosts<'_>) -> Result<Self, BenchError> {
         let folder = hosts.folder;
         for files in [OWN_FILES, FAR_FILES] {
             std::fs::create_dir_all(folder.join(files))?;
@@ -50,10 +64,13 @@ impl VirtualMachine {
         ];
         let shell = remote_shell::write((folder, "pvm-remote-shell"), hosts.neighbour, &far)?;
         let list = folder.join("pvm-hosts");
-        let (place, daemon) = (folder.display(), installed(DAEMON, "pvm"));
+        let [daemon, server] = [DAEMON, GROUP_SERVER].map(|name| installed(name, "pvm"));
         let daemon = daemon.map_err(BenchError::Unable)?;
+        let server = server.map_err(BenchError::Unable)?;
+        let servers = server.parent().unwrap_or(Path::new("/")).display();
+        let place = folder.display();
         let lines = format!(
-            "* ep={place} wd={place} dx={}\n{}\n{}\n",
+            "* ep={place}:{servers} wd={place} dx={}\n{}\n{}\n",
             daemon.display(),
             hosts.own,
             hosts.other
@@ -68,7 +85,7 @@ impl VirtualMachine {
         hythe_sys::spawn::die_with_parent(&mut command);
         let machine = Self {
             daemon: command.spawn()?,
-            halt: peer(folder, &["halt"]),
+            halt: peer_command(folder, &["halt"]),
         };
         machine.wait_for_both(folder)?;
         Ok(machine)
@@ -77,7 +94,7 @@ impl VirtualMachine {
     fn wait_for_both(&self, folder: &Path) -> Result<(), BenchError> {
         let start = Instant::now();
         while start.elapsed() < MEETING {
-            let mut hosts = peer(folder, &["hosts"]);
+            let mut hosts = peer_command(folder, &["hosts"]);
             if output(&mut hosts, SILENCE_BOUND).is_ok_and(|said| said.trim() == "2") {
                 return Ok(());
             }
@@ -97,29 +114,16 @@ impl Drop for VirtualMachine {
     }
 }
 
-pub(super) fn command(run: &Run, hosts: &Hosts<'_>) -> Command {
-    let other = hosts.of(run.case.reach).to_string();
-    let [near_cpu, other_cpu] = hosts.cpu_words();
-    let words = [
-        "ping",
-        &other,
-        &run.size.to_string(),
-        &run.count.to_string(),
-        &run.time.as_secs_f64().to_string(),
-        &near_cpu,
-        &other_cpu,
-    ];
-    peer(hosts.folder, &words)
-}
-
-fn peer(folder: &Path, words: &[&str]) -> Command {
+/// The peer, as a task of the near host.
+pub(crate) fn peer_command(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(folder.join(PEER));
     command.args(words);
     environment(&mut command, folder);
     command
 }
 
-fn environment(command: &mut Command, folder: &Path) {
+/// By which a program of the near host finds its daemon.
+pub(crate) fn environment(command: &mut Command, folder: &Path) {
     command.env("PVM_TMP", folder.join(OWN_FILES));
     command.env("PVM_ROOT", ROOT).env("PVM_ALLOW_ROOT", "1");
 }

@@ -1,0 +1,290 @@
+//! What is measured: a system, and what it does.
+
+use std::fmt;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::host::case::Reach;
+use crate::ipc::case::word;
+
+/// What carries the messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub(crate) enum System {
+    /// PVM 3.4.
+    Pvm,
+    /// The same programs, not compiled again, with Hythe's libraries (`--library`).
+    Hythe,
+    /// Open MPI: the parallel programs and NetPIPE.
+    Openmpi,
+    /// MPICH: the parallel programs and NetPIPE.
+    Mpich,
+    /// A TCP stream: NetPIPE only.
+    Tcp,
+}
+
+/// Kinds of cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// There and back between two tasks.
+    Messages,
+    /// Packing and unpacking, without sending.
+    Packing,
+    /// Spawning, barriers, reductions.
+    Groups,
+    /// The parallel programs of `bench/programs`.
+    Programs,
+    /// NetPIPE, between two hosts.
+    Netpipe,
+}
+
+/// How tasks reach each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub(crate) enum Route {
+    /// Connected with each other.
+    Direct,
+    /// By way of the daemons.
+    Daemon,
+}
+
+/// How data are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub(crate) enum Encoding {
+    /// Bytes, as they are.
+    Raw,
+    /// Integers, by PVM's default encoding, which is XDR.
+    Default,
+    /// Bytes, read from where they are when they are sent.
+    Inplace,
+}
+
+/// Of packing, its two halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub(crate) enum Packing {
+    Pack,
+    Unpack,
+}
+
+/// What a group does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub(crate) enum Operation {
+    /// None goes on before all are there.
+    Barrier,
+    /// A sum that all get.
+    Reduce,
+}
+
+/// A file of `bench/programs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub(crate) enum Program {
+    Jacobi,
+    Matrix,
+    Sort,
+    Gradients,
+}
+
+/// How many tasks on how many hosts; of two, each has every second task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Placement {
+    pub(crate) tasks: usize,
+    pub(crate) is_remote: bool,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Subject {
+    Messages {
+        reach: Reach,
+        route: Route,
+        encoding: Encoding,
+    },
+    Packing {
+        half: Packing,
+        encoding: Encoding,
+    },
+    Spawn(Reach),
+    Group(Operation, Placement),
+    Program(Program, Placement),
+    Netpipe,
+}
+
+/// One case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Case {
+    pub(crate) system: System,
+    pub(crate) subject: Subject,
+}
+
+/// What a figure of a case is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Metric {
+    RoundTrip,
+    Pack,
+    Unpack,
+    Spawn,
+    Barrier,
+    Reduce,
+    Total,
+    Communication,
+    OneWay,
+}
+
+impl Metric {
+    /// In a document.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::RoundTrip => "round_trip",
+            Self::Pack => "pack",
+            Self::Unpack => "unpack",
+            Self::Spawn => "spawn",
+            Self::Barrier => "barrier",
+            Self::Reduce => "reduce",
+            Self::Total => "total",
+            Self::Communication => "communication",
+            Self::OneWay => "one_way",
+        }
+    }
+}
+
+impl Placement {
+    const fn new(tasks: usize, is_remote: bool) -> Self {
+        Self { tasks, is_remote }
+    }
+}
+
+impl Subject {
+    pub(super) const fn part(self) -> Part {
+        match self {
+            Self::Messages { .. } => Part::Messages,
+            Self::Packing { .. } => Part::Packing,
+            Self::Spawn(_) | Self::Group(..) => Part::Groups,
+            Self::Program(..) => Part::Programs,
+            Self::Netpipe => Part::Netpipe,
+        }
+    }
+
+    /// The systems that have it.
+    const fn systems(self) -> &'static [System] {
+        use System::{Hythe, Mpich, Openmpi, Pvm, Tcp};
+        match self.part() {
+            Part::Messages | Part::Packing | Part::Groups => &[Pvm, Hythe],
+            Part::Programs => &[Pvm, Hythe, Openmpi, Mpich],
+            Part::Netpipe => &[Tcp, Openmpi, Mpich, Pvm, Hythe],
+        }
+    }
+
+    /// Payloads, of those that are asked for; one of 0 bytes where a case has its own or none.
+    pub(super) fn sizes(self, asked: &[usize]) -> Vec<usize> {
+        match self {
+            Self::Messages { .. } | Self::Packing { .. } => asked.to_vec(),
+            Self::Group(Operation::Reduce, _) => vec![8, 8192],
+            Self::Group(Operation::Barrier, _)
+            | Self::Spawn(_)
+            | Self::Program(..)
+            | Self::Netpipe => vec![0],
+        }
+    }
+}
+
+/// All that make sense. Each is measured by all of its systems, one after the other.
+pub(super) fn subjects() -> Vec<Subject> {
+    // First, because NetPIPE wants a virtual machine without other tasks.
+    let mut subjects = vec![Subject::Netpipe];
+    for &reach in Reach::value_variants() {
+        for &encoding in Encoding::value_variants() {
+            let message = |route| Subject::Messages {
+                reach,
+                route,
+                encoding,
+            };
+            subjects.push(message(Route::Direct));
+            if encoding == Encoding::Raw {
+                subjects.push(message(Route::Daemon));
+            }
+        }
+    }
+    for &encoding in Encoding::value_variants() {
+        let halves = Packing::value_variants().iter();
+        subjects.extend(halves.map(|&half| Subject::Packing { half, encoding }));
+    }
+    subjects.extend(Reach::value_variants().iter().copied().map(Subject::Spawn));
+    let groups = [2, 4].map(|tasks| [false, true].map(|remote| Placement::new(tasks, remote)));
+    for &operation in Operation::value_variants() {
+        let of_it = groups.as_flattened().iter();
+        subjects.extend(of_it.map(|&placement| Subject::Group(operation, placement)));
+    }
+    for &program in Program::value_variants() {
+        subjects.push(Subject::Program(program, Placement::new(1, false)));
+        let of_it = groups.as_flattened().iter();
+        subjects.extend(of_it.map(|&placement| Subject::Program(program, placement)));
+    }
+    subjects
+}
+
+/// A subject by each of its systems.
+pub(super) fn cases(subject: Subject) -> impl Iterator<Item = Case> {
+    let systems = subject.systems().iter();
+    systems.map(move |&system| Case { system, subject })
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}x{}", self.tasks, 1 + usize::from(self.is_remote))
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Messages {
+                reach,
+                route,
+                encoding,
+            } => {
+                let (reach, route) = (word(reach), word(route));
+                write!(out, "{reach}/{route}/{}", word(encoding))
+            }
+            // Nothing is sent: the same wherever the other task is.
+            Self::Packing { encoding, .. } => write!(out, "local/direct/{}", word(encoding)),
+            Self::Spawn(reach) => write!(out, "{}/spawn", word(reach)),
+            Self::Group(_, placement) => write!(out, "group/{placement}"),
+            Self::Program(program, placement) => write!(out, "{}/{placement}", word(program)),
+            Self::Netpipe => write!(out, "remote/netpipe"),
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", word(self.system), self.subject)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_have_the_names_that_other_tools_read() {
+        let names: Vec<String> = subjects()
+            .into_iter()
+            .flat_map(cases)
+            .map(|case| case.to_string())
+            .collect();
+        for name in [
+            "pvm/local/direct/raw",
+            "pvm/local/daemon/raw",
+            "hythe/remote/direct/default",
+            "hythe/remote/direct/inplace",
+            "pvm/remote/spawn",
+            "pvm/group/4x2",
+            "pvm/jacobi/1x1",
+            "openmpi/gradients/2x2",
+            "mpich/sort/4x1",
+            "tcp/remote/netpipe",
+        ] {
+            assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+        }
+        assert!(!names.iter().any(|name| name.ends_with("/1x2")));
+    }
+}

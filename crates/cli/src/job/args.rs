@@ -1,0 +1,121 @@
+//! What the commands of jobs take.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+
+use clap::Args;
+use hythe_cluster::tasks::TaskId;
+
+use crate::error::CliError;
+
+/// What to run.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunArgs {
+    /// How many tasks
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=512))]
+    pub(crate) count: u32,
+    /// Give the tasks this variable of the environment, NAME or NAME=VALUE; may be repeated. On
+    /// this host they have all that `hythe run` has
+    #[arg(short = 'x', long = "export", value_name = "NAME[=VALUE]")]
+    pub(crate) export: Vec<OsString>,
+    /// Put the rank in front of each line that a task prints
+    #[arg(long)]
+    pub(crate) label: bool,
+    /// Go on with the others when a task fails, and exit with its code at the end
+    #[arg(long)]
+    pub(crate) keep_going: bool,
+    /// The program, and its arguments
+    #[arg(
+        value_name = "PROGRAM",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub(crate) program: Vec<OsString>,
+}
+
+/// What a runner takes.
+#[derive(Args, Debug)]
+pub(crate) struct RunnerArgs {
+    /// Its parent, for which the job runs
+    #[arg(long, value_name = "PID")]
+    pub(crate) front: u32,
+    #[command(flatten)]
+    pub(crate) job: RunArgs,
+}
+
+/// Which task, and what to send.
+#[derive(Args, Debug)]
+pub(crate) struct KillArgs {
+    /// The task, as `hythe tasks` shows it
+    #[arg(value_name = "TASK")]
+    pub(crate) task: TaskId,
+    /// The signal, by name or number
+    #[arg(short, long, value_name = "SIGNAL", default_value = "TERM", value_parser = parse_signal)]
+    pub(crate) signal: i32,
+}
+
+impl RunArgs {
+    /// The program as it was named, and its arguments.
+    pub(crate) fn program(&self) -> (&OsStr, &[OsString]) {
+        match self.program.split_first() {
+            Some((program, arguments)) => (program, arguments),
+            // The definition requires one.
+            None => (OsStr::new(""), &[]),
+        }
+    }
+
+    /// The variables to set, with their values.
+    pub(crate) fn environment(&self) -> Result<Vec<(OsString, OsString)>, CliError> {
+        let one = |export: &OsString| {
+            let bytes = export.as_bytes();
+            let (name, value) = match bytes.iter().position(|byte| *byte == b'=') {
+                Some(at) => (
+                    &bytes[..at],
+                    Some(OsStr::from_bytes(&bytes[at + 1..]).to_owned()),
+                ),
+                None => (bytes, None),
+            };
+            let name = OsStr::from_bytes(name);
+            let value = value.or_else(|| std::env::var_os(name));
+            match value {
+                Some(value) if !name.is_empty() => Ok((name.to_owned(), value)),
+                _ => Err(CliError::WrongUse(format!(
+                    "-x {}: there is no such variable in the environment; set it, or give its \
+                     value: -x NAME=VALUE",
+                    hythe_terminal::escaped(export)
+                ))),
+            }
+        };
+        self.export.iter().map(one).collect()
+    }
+}
+
+/// A name with or without `SIG`, or a number.
+fn parse_signal(text: &str) -> Result<i32, String> {
+    let is_named = |number: &i32| {
+        let name = signal_hook::low_level::signal_name(*number).unwrap_or_default();
+        let wanted = text.to_ascii_uppercase();
+        name == wanted || name.strip_prefix("SIG") == Some(&wanted)
+    };
+    let by_number = || text.parse().ok().filter(|number| (1..=64).contains(number));
+    let found = (1..=64).find(is_named).or_else(by_number);
+    found
+        .ok_or_else(|| "it is no signal; TERM, KILL, INT, USR1 and 9, for instance, are".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_names_and_numbers() {
+        for (text, number) in [("TERM", 15), ("sigkill", 9), ("9", 9), ("USR1", 10)] {
+            assert_eq!(parse_signal(text), Ok(number), "{text}");
+        }
+        for bad in ["", "0", "-1", "65", "SIG", "TERMS"] {
+            assert!(parse_signal(bad).is_err(), "{bad}");
+        }
+    }
+}

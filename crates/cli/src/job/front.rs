@@ -1,0 +1,100 @@
+//! `hythe run`, as it was called: starts the runner, passes on signals and what is typed, and ends
+//! what a killed runner leaves.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use hythe_cluster::tasks::Supervised;
+
+use super::RunArgs;
+use crate::args::Globals;
+use crate::error::CliError;
+
+pub(crate) fn run(args: &RunArgs, globals: &Globals) -> Result<(), CliError> {
+    args.environment()?;
+    // Made here, if it has to be, so that it is said once.
+    drop(globals.open_to_use()?);
+    let mut signals = super::signals()?;
+    let is_typed = io::stdin().is_terminal();
+    let mut command = command(args, globals)?;
+    if is_typed {
+        // The runner is in another process group, which may not read from the terminal.
+        command.stdin(Stdio::piped());
+    }
+    let failed = |error: io::Error| CliError::Failed(format!("cannot start the runner: {error}"));
+    let mut runner = Supervised::start(&mut command).map_err(failed)?;
+    if let Some(mut to) = runner.take_stdin() {
+        super::spawn(move || {
+            // Ends when the first task no longer reads, or with this process.
+            let _ = io::copy(&mut io::stdin(), &mut to);
+        })?;
+    }
+    let signal = runner.signaller().map_err(failed)?;
+    let last = Arc::new(AtomicI32::new(0));
+    let passed_on = Arc::clone(&last);
+    super::spawn(move || {
+        for number in signals.forever() {
+            passed_on.store(number, Ordering::Relaxed);
+            signal(number);
+        }
+    })?;
+    let (status, left_running) = runner.wait().map_err(failed)?;
+    if left_running > 0 {
+        return Err(CliError::Failed(format!(
+            "{left_running} processes of the job cannot be ended; `ps` shows them"
+        )));
+    }
+    ended(status, last.load(Ordering::Relaxed))
+}
+
+/// What the runner's end means. It has said what there is to say, unless it was killed.
+fn ended(status: ExitStatus, passed_on: i32) -> Result<(), CliError> {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => Ok(()),
+        (Some(code), _) => Err(CliError::Reported(u8::try_from(code).unwrap_or(1))),
+        // It came before the runner listened for it.
+        (None, Some(signal)) if signal == passed_on => {
+            Err(CliError::Reported(u8::try_from(128 + signal).unwrap_or(1)))
+        }
+        (None, signal) => Err(CliError::Failed(format!(
+            "the runner of the job was killed by signal {}; its tasks were ended",
+            signal.unwrap_or(0)
+        ))),
+    }
+}
+
+fn command(args: &RunArgs, globals: &Globals) -> Result<Command, CliError> {
+    let own = std::env::current_exe();
+    let own =
+        own.map_err(|error| CliError::Failed(format!("cannot find this program: {error}")))?;
+    let mut command = Command::new(own);
+    // A terminal's signals come to this process alone, which passes them on once.
+    command.process_group(0);
+    command.arg("task-runner");
+    command.arg("--front").arg(std::process::id().to_string());
+    command.arg("--pool").arg(globals.pool_name());
+    command.arg("--count").arg(args.count.to_string());
+    let flags = [
+        (globals.json, "--json"),
+        (args.label, "--label"),
+        (args.keep_going, "--keep-going"),
+    ];
+    command.args(
+        flags
+            .iter()
+            .filter(|(is_set, _)| *is_set)
+            .map(|(_, flag)| flag),
+    );
+    command.args((0..globals.verbose).map(|_| "-v"));
+    for export in &args.export {
+        let mut word = OsString::from("--export=");
+        word.push(export);
+        command.arg(word);
+    }
+    command.arg("--").args(&args.program);
+    Ok(command)
+}

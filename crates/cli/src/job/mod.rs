@@ -1,0 +1,39 @@
+//! `hythe run`, `hythe tasks`, `hythe kill`: programs as tasks of a job.
+//!
+//! `hythe run` is two processes: the one that was called, which passes on signals and what is
+//! typed, and the runner, the parent of the tasks. Each ends everything if the other is killed.
+
+mod args;
+mod front;
+mod kill;
+mod list;
+mod print;
+mod runner;
+
+pub(crate) use args::{KillArgs, RunArgs, RunnerArgs};
+pub(crate) use front::run;
+pub(crate) use kill::run as kill;
+pub(crate) use list::run as list;
+pub(crate) use runner::run as run_runner;
+
+use std::io;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
+
+use crate::error::CliError;
+
+/// Those that are passed on to the tasks.
+const PASSED_ON: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+
+/// From now on these signals do not end this process.
+fn signals() -> Result<Signals, CliError> {
+    let signals = Signals::new(PASSED_ON);
+    signals.map_err(|error| CliError::Failed(format!("cannot listen for signals: {error}")))
+}
+
+fn spawn(body: impl FnOnce() + Send + 'static) -> Result<(), CliError> {
+    let thread: io::Result<_> = std::thread::Builder::new().spawn(body);
+    let thread = thread.map(drop);
+    thread.map_err(|error| CliError::Failed(format!("cannot start a thread: {error}")))
+}

@@ -1,0 +1,60 @@
+//! Asks runners: which tasks there are, and to send one a signal.
+
+use hythe_node::Pool;
+
+use super::error::TaskError;
+use super::id::TaskId;
+use super::link::RunnerLink;
+use super::message::{Reply, Request, TaskInfo};
+use super::place::jobs;
+
+/// All tasks that run in a pool, in the order of their numbers, and the jobs whose runner does not
+/// answer, with the reason.
+///
+/// # Errors
+/// The pool's directory cannot be read.
+pub fn list(pool: &Pool) -> Result<(Vec<TaskInfo>, Vec<TaskError>), TaskError> {
+    let (mut tasks, mut silent) = (Vec::new(), Vec::new());
+    for job in jobs(pool)? {
+        match ask(pool, job, &Request::List) {
+            Ok(Some(Reply::Tasks { tasks: found })) => tasks.extend(found),
+            Ok(Some(other)) => silent.push(unexpected(job, &other)),
+            // It ended meanwhile, or its runner was killed, and all its tasks with it.
+            Ok(None) => {}
+            Err(error) => silent.push(error),
+        }
+    }
+    tasks.sort_by_key(|info| info.task);
+    Ok((tasks, silent))
+}
+
+/// Sends a signal to a task and all of its process group.
+///
+/// # Errors
+/// [`TaskError::NoSuchTask`]; the runner does not answer, or may not.
+pub fn kill(pool: &Pool, task: TaskId, signal: i32) -> Result<(), TaskError> {
+    match ask(pool, task.job(), &Request::Kill { task, signal })? {
+        Some(Reply::Done) => Ok(()),
+        None | Some(Reply::NoSuchTask) => Err(TaskError::NoSuchTask { task }),
+        Some(Reply::Failed { reason }) => Err(TaskError::Runner {
+            job: task.job(),
+            reason,
+        }),
+        Some(other) => Err(unexpected(task.job(), &other)),
+    }
+}
+
+/// `None`: there is no such job, or no more.
+fn ask(pool: &Pool, job: u32, request: &Request) -> Result<Option<Reply>, TaskError> {
+    match RunnerLink::connect(pool, job)? {
+        Some(mut link) => link.ask(request),
+        None => Ok(None),
+    }
+}
+
+pub(super) fn unexpected(job: u32, reply: &Reply) -> TaskError {
+    TaskError::Runner {
+        job,
+        reason: format!("an answer that makes no sense: {reply:?}"),
+    }
+}

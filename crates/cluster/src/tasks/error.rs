@@ -1,0 +1,152 @@
+//! What can go wrong with tasks.
+
+use std::io;
+use std::path::PathBuf;
+
+use hythe_terminal::escaped;
+
+use super::id::{JOB_MAX, TASKS_MAX, TaskId};
+
+/// Errors about tasks.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// The program cannot be started.
+    #[error("host {host}: cannot start {}: {source}", escaped(path))]
+    Program {
+        /// Where it was to be started.
+        host: String,
+        /// The program's path, as it was looked for.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The program is nowhere.
+    #[error(
+        "host {host}: there is no program `{}` in PATH ({}); give its path, or set PATH",
+        escaped(program),
+        escaped(searched)
+    )]
+    NoProgram {
+        /// Where it was to be started.
+        host: String,
+        /// As it was named.
+        program: String,
+        /// Where it was looked for.
+        searched: String,
+    },
+    /// Too many for one job.
+    #[error("a job has at most {TASKS_MAX} tasks; {asked} are too many")]
+    TooManyTasks {
+        /// How many there would be.
+        asked: u32,
+    },
+    /// All numbers of jobs are taken.
+    #[error("{JOB_MAX} jobs run in this pool: wait for one to end, or use another pool")]
+    TooManyJobs,
+    /// It is not there.
+    #[error(
+        "there is no task {task}: it has ended, or never was; `hythe tasks` shows those there are"
+    )]
+    NoSuchTask {
+        /// Which.
+        task: TaskId,
+    },
+    /// This process is no task.
+    #[error(
+        "this process is no task: {what}; start it by `hythe run`, or have it spawned by a task"
+    )]
+    NotATask {
+        /// What is missing.
+        what: String,
+    },
+    /// A task ended, and nothing more comes from it, or reaches it.
+    #[error("task {task} has ended")]
+    Ended {
+        /// Which.
+        task: TaskId,
+    },
+    /// Too much is kept in this process's memory.
+    #[error(
+        "{bytes} bytes for task {task} would be kept until it receives, beside {kept}: at most {most} are kept; have it receive, or raise the limit"
+    )]
+    KeptTooMuch {
+        /// For whom.
+        task: TaskId,
+        /// What was to be sent.
+        bytes: usize,
+        /// What is kept for all tasks.
+        kept: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// There is no such place for a task.
+    #[error(
+        "there is no {what} `{}` for tasks: this is host {host}, of {}",
+        escaped(wanted),
+        std::env::consts::ARCH
+    )]
+    NoSuchPlace {
+        /// Host or architecture.
+        what: &'static str,
+        /// As it was named.
+        wanted: String,
+        /// The host that there is.
+        host: String,
+    },
+    /// Not a member.
+    #[error("task {task} is not in group `{}`", escaped(group))]
+    NotInGroup {
+        /// Which.
+        task: TaskId,
+        /// Its name.
+        group: String,
+    },
+    /// The members of a group did not come together.
+    #[error("group `{}`: nothing came from {} for {waited_ms} ms", escaped(group), .task.map_or_else(|| "enough members".to_owned(), |task| format!("task {task}")))]
+    Late {
+        /// Its name.
+        group: String,
+        /// Who was waited for, if it was one.
+        task: Option<TaskId>,
+        /// For how long.
+        waited_ms: u64,
+    },
+    /// What members give to a group does not fit together.
+    #[error("group `{}`: {reason}", escaped(group))]
+    Group {
+        /// Its name.
+        group: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The runner of a job does not say what was expected.
+    #[error("the runner of job {job}: {reason}")]
+    Runner {
+        /// Of which job.
+        job: u32,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Something about a file or socket of the pool's directory.
+    #[error("cannot {action} {}: {source}", escaped(path))]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The pool.
+    #[error(transparent)]
+    Node(#[from] hythe_node::NodeError),
+    /// The kernel refuses something that a runner needs.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+}

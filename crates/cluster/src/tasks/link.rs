@@ -1,0 +1,173 @@
+//! A connection to a runner.
+
+use std::collections::BTreeSet;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use hythe_node::Pool;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
+use super::error::TaskError;
+use super::id::TaskId;
+use super::message::{LINE_BYTES_MAX, Reply, Request};
+use super::place::{file, is_left_behind, socket_path};
+
+/// A runner answers at once; one that was stopped by a signal does not.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// It is over when the runner is gone, and all tasks of the job with it.
+#[derive(Debug)]
+pub(super) struct RunnerLink {
+    job: u32,
+    stream: UnixStream,
+    /// What has come of a line.
+    line: Vec<u8>,
+    ended: BTreeSet<TaskId>,
+    is_over: bool,
+}
+
+impl RunnerLink {
+    /// `None`: there is no such job, or no more.
+    pub(super) fn connect(pool: &Pool, job: u32) -> Result<Option<Self>, TaskError> {
+        let path = socket_path(&pool.path(), job);
+        let stream = match UnixStream::connect(&path) {
+            Ok(stream) => stream,
+            Err(error) if error.kind() == ErrorKind::NotFound || is_left_behind(&error) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(file("connect to", &path, error)),
+        };
+        let limited = stream
+            .set_write_timeout(Some(REPLY_TIMEOUT))
+            .and_then(|()| stream.set_read_timeout(Some(REPLY_TIMEOUT)));
+        limited.map_err(|error| file("connect to", &path, error))?;
+        Ok(Some(Self {
+            job,
+            stream,
+            line: Vec::new(),
+            ended: BTreeSet::new(),
+            is_over: false,
+        }))
+    }
+
+    /// `None`: the runner is gone.
+    pub(super) fn ask(&mut self, request: &Request) -> Result<Option<Reply>, TaskError> {
+        let asked = self.send(request).and_then(|()| self.receive());
+        match asked {
+            Ok(reply) => {
+                self.is_over |= reply.is_none();
+                Ok(reply)
+            }
+            Err(error) => match error.kind() {
+                ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => {
+                    self.is_over = true;
+                    Ok(None)
+                }
+                ErrorKind::WouldBlock => Err(self.error(format!(
+                    "no answer for {} s; is it stopped?",
+                    REPLY_TIMEOUT.as_secs()
+                ))),
+                _ => Err(self.error(error.to_string())),
+            },
+        }
+    }
+
+    /// Takes in what has come, without waiting. Has this task ended?
+    pub(super) fn has_ended(&mut self, task: TaskId) -> bool {
+        let mut part = [0; 1024];
+        // An end may have come together with the answer before it.
+        while let Ok(Some(_)) = self.take_line() {}
+        while !self.is_over && !self.ended.contains(&task) {
+            match recv(&self.stream, &mut part, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => self.is_over = true,
+                Ok((read, _)) => {
+                    self.line.extend_from_slice(&part[..read]);
+                    // Nothing was asked, so these are ends.
+                    while let Ok(Some(_)) = self.take_line() {}
+                    self.is_over |= self.line.len() > LINE_BYTES_MAX;
+                }
+                Err(Errno::WOULDBLOCK | Errno::INTR) => break,
+                // Reset: the runner was killed before it read what it was asked.
+                Err(_) => self.is_over = true,
+            }
+        }
+        self.is_over || self.ended.contains(&task)
+    }
+
+    fn send(&mut self, request: &Request) -> io::Result<()> {
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        self.stream.write_all(&line)
+    }
+
+    fn receive(&mut self) -> io::Result<Option<Reply>> {
+        let mut part = [0; 4096];
+        loop {
+            if let Some(reply) = self.take_line()? {
+                return Ok(Some(reply));
+            }
+            match self.stream.read(&mut part) {
+                Ok(0) => return Ok(None),
+                Ok(read) => self.line.extend_from_slice(&part[..read]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            if self.line.len() > LINE_BYTES_MAX {
+                return Err(io::Error::other("its answer is too long"));
+            }
+        }
+    }
+
+    /// The next whole line that is no end.
+    fn take_line(&mut self) -> io::Result<Option<Reply>> {
+        while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.line.drain(..=end).collect();
+            match serde_json::from_slice(&line)? {
+                Reply::Ended { task } => {
+                    self.ended.insert(task);
+                }
+                reply => return Ok(Some(reply)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn error(&self, reason: String) -> TaskError {
+        TaskError::Runner {
+            job: self.job,
+            reason,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_comes_with_the_answer_before_it_is_seen() {
+        let (stream, mut runner) = UnixStream::pair().expect("a pair");
+        let task = TaskId::new(1, 2).expect("in range");
+        let mut link = RunnerLink {
+            job: 1,
+            stream,
+            line: Vec::new(),
+            ended: BTreeSet::new(),
+            is_over: false,
+        };
+        for reply in [Reply::Done, Reply::Ended { task }] {
+            let mut line = serde_json::to_vec(&reply).expect("plain");
+            line.push(b'\n');
+            runner.write_all(&line).expect("written");
+        }
+        let answer = link.ask(&Request::Watch { task }).expect("answered");
+        assert_eq!(answer, Some(Reply::Done));
+        assert!(link.has_ended(task));
+        let other = TaskId::new(1, 3).expect("in range");
+        assert!(!link.has_ended(other));
+        drop(runner);
+        assert!(link.has_ended(other), "with its runner");
+    }
+}

@@ -1,0 +1,159 @@
+//! What is said to a runner and by it: JSON, a line each way.
+//!
+//! A connection may carry several requests; each is answered, in order. Between the answers come
+//! the ends of tasks that were asked for.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::TaskId;
+
+/// The longest line; the answer to [`Request::List`] has a row for each task.
+pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// What a runner is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "request")]
+pub(super) enum Request {
+    /// Which tasks run.
+    List,
+    /// To send a signal to a task, and all of its process group.
+    Kill {
+        /// Which.
+        task: TaskId,
+        /// The signal's number.
+        signal: i32,
+    },
+    /// To start tasks.
+    Spawn(Box<Spawn>),
+    /// To tell the end of a task, over this connection.
+    Watch {
+        /// Which.
+        task: TaskId,
+    },
+    /// To take a task into a group.
+    Join {
+        /// The group's name.
+        group: String,
+        /// Which.
+        task: TaskId,
+    },
+    /// To take it out.
+    Leave {
+        /// The group's name.
+        group: String,
+        /// Which.
+        task: TaskId,
+    },
+    /// Who is in a group.
+    Members {
+        /// Its name.
+        group: String,
+    },
+}
+
+/// What tasks are to be started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Spawn {
+    /// Who wants it.
+    pub(super) parent: TaskId,
+    /// Found by the `PATH` of the runner, if it has no slash.
+    pub(super) program: String,
+    /// What it gets.
+    pub(super) arguments: Vec<String>,
+    /// How many.
+    pub(super) count: u32,
+    /// Set beside what the job has.
+    pub(super) environment: Vec<(String, String)>,
+    /// Where they begin; else where the runner is.
+    pub(super) directory: Option<PathBuf>,
+}
+
+/// What it answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "reply")]
+pub(super) enum Reply {
+    /// Those that run.
+    Tasks {
+        /// A row each.
+        tasks: Vec<TaskInfo>,
+    },
+    /// They were started; their numbers follow each other.
+    Spawned {
+        /// That of the first.
+        first: TaskId,
+        /// How many.
+        count: u32,
+    },
+    /// The end of a task that was asked for: one that ended before, or never was, too.
+    Ended {
+        /// Which.
+        task: TaskId,
+    },
+    /// Those that are in the group, with their numbers in it.
+    Members {
+        /// In the order of these.
+        members: Vec<(u32, TaskId)>,
+    },
+    /// It is done.
+    Done,
+    /// There is no such task, or no more.
+    NoSuchTask,
+    /// It is not done.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A task that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskInfo {
+    /// Which.
+    pub task: TaskId,
+    /// Its rank among those that were started with it.
+    pub rank: u32,
+    /// How many were started with it.
+    pub size: u32,
+    /// Who had it spawned; none: the job began with it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent: Option<TaskId>,
+    /// Process id.
+    pub pid: u32,
+    /// Process id of its runner, its parent.
+    pub runner_pid: u32,
+    /// The program's path.
+    pub program: String,
+    /// Milliseconds since it was started.
+    pub running_ms: u64,
+}
+
+/// How a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskEnd {
+    /// Which.
+    pub task: TaskId,
+    /// Its rank.
+    pub rank: u32,
+    /// What it exited with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    /// Or the signal that killed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+}
+
+impl TaskEnd {
+    /// As a shell counts: 128 and the signal's number for one that was killed. 0: it went well.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        let code = match (self.code, self.signal) {
+            (_, Some(signal)) => 128 + signal,
+            (Some(code), None) => code,
+            (None, None) => 1,
+        };
+        // What does not fit is a failure still.
+        u8::try_from(code).unwrap_or(1)
+    }
+}

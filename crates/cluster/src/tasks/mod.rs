@@ -1,0 +1,28 @@
+//! Tasks: processes of a job, each with a number by which others of the pool reach it.
+//!
+//! `hythe run` starts a *runner* for each job ([`Runner`]): the parent of its tasks, which knows
+//! their ends from the kernel, passes on their output and leaves nothing running. It answers over a
+//! socket in the pool's directory; [`list`] and [`kill`] ask all runners of a pool. Their table is
+//! the only one, so a runner that was killed leaves no row behind (ADR 0045).
+//!
+//! A process that `hythe run` or a task has started is a [`Task`] once it joins: it sends messages
+//! to others by their numbers, receives by sender and tag, spawns tasks, hears of the end of
+//! others, and takes part in groups ([`Group`]).
+//!
+//! Never waits for a task without a bound, never decides that a task has ended by a timer.
+
+mod client;
+mod error;
+mod id;
+mod link;
+mod message;
+mod place;
+mod runner;
+mod task;
+
+pub use client::{kill, list};
+pub use error::TaskError;
+pub use id::{BadTaskId, TaskId};
+pub use message::{TaskEnd, TaskInfo};
+pub use runner::{JobEnd, JobOptions, Output, Runner, Stream, Supervised};
+pub use task::{Group, Message, ReducedValue, SpawnOptions, SpawnPlace, Task, TaskOptions, Wanted};

@@ -1,0 +1,125 @@
+//! Who asks a runner over its socket. Never waits for one of them.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use rustix::event::PollFd;
+use rustix::event::PollFlags;
+
+use crate::tasks::id::{TASKS_MAX, TaskId};
+use crate::tasks::message::{LINE_BYTES_MAX, Reply, Request};
+
+/// At once; one more is closed again. Each task has a connection, and commands come and go.
+const CLIENTS_MAX: usize = TASKS_MAX as usize + 128;
+/// The longest request.
+const REQUEST_BYTES_MAX: usize = 64 << 10;
+/// Read at one look, of one client.
+const READ_BYTES: usize = 4096;
+
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    request: Vec<u8>,
+    reply: Vec<u8>,
+    /// Whose ends it wants to know.
+    watched: Vec<TaskId>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Clients(Vec<Client>);
+
+impl Clients {
+    /// What to wait for.
+    pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
+        self.0.iter().map(|client| {
+            let wanted = match client.reply.is_empty() {
+                true => PollFlags::IN,
+                false => PollFlags::OUT,
+            };
+            PollFd::from_borrowed_fd(client.stream.as_fd(), wanted)
+        })
+    }
+
+    /// Takes in who waits.
+    pub(super) fn accept(&mut self, listener: &UnixListener) {
+        while let Ok((stream, _)) = listener.accept() {
+            if self.0.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
+                self.0.push(Client {
+                    stream,
+                    request: Vec::new(),
+                    reply: Vec::new(),
+                    watched: Vec::new(),
+                });
+            }
+        }
+    }
+
+    /// Reads what has come, answers whole requests, and lets go of who went or makes no sense.
+    pub(super) fn serve(&mut self, mut answer: impl FnMut(Request, &mut Vec<TaskId>) -> Reply) {
+        self.0.retain_mut(|client| client.serve(&mut answer));
+    }
+
+    /// Tells those who want to know that a task has ended.
+    pub(super) fn tell_end(&mut self, task: TaskId) {
+        for client in &mut self.0 {
+            let before = client.watched.len();
+            client.watched.retain(|watched| *watched != task);
+            if client.watched.len() < before {
+                // One that cannot be told is let go at the next look.
+                let _ = client.say(&Reply::Ended { task }) && client.flush();
+            }
+        }
+    }
+}
+
+impl Client {
+    /// False: it is done with.
+    fn serve(&mut self, answer: &mut impl FnMut(Request, &mut Vec<TaskId>) -> Reply) -> bool {
+        if !self.flush() {
+            return false;
+        }
+        if !self.reply.is_empty() {
+            return self.reply.len() <= LINE_BYTES_MAX;
+        }
+        let mut part = [0; READ_BYTES];
+        match self.stream.read(&mut part) {
+            Ok(0) => return false,
+            Ok(read) => self.request.extend_from_slice(&part[..read]),
+            Err(error) => {
+                return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+            }
+        }
+        while let Some(end) = self.request.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.request.drain(..=end).collect();
+            let reply = match serde_json::from_slice(&line) {
+                Ok(request) => answer(request, &mut self.watched),
+                Err(error) => Reply::Failed {
+                    reason: format!("the request cannot be read: {error}"),
+                },
+            };
+            if !self.say(&reply) {
+                return false;
+            }
+        }
+        self.request.len() <= REQUEST_BYTES_MAX && self.flush()
+    }
+
+    fn say(&mut self, reply: &Reply) -> bool {
+        let is_said = serde_json::to_writer(&mut self.reply, reply).is_ok();
+        self.reply.push(b'\n');
+        is_said
+    }
+
+    fn flush(&mut self) -> bool {
+        while !self.reply.is_empty() {
+            match self.stream.write(&self.reply) {
+                Ok(0) => return false,
+                Ok(written) => drop(self.reply.drain(..written)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+        true
+    }
+}

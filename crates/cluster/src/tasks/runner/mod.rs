@@ -1,0 +1,422 @@
+//! The runner of a job: starts its tasks, passes on what they print and the signals it gets, takes
+//! their ends, and leaves nothing running.
+//!
+//! It is a process of its own, with one loop on one thread, and a thread that writes. Its tasks are
+//! its children, each in a process group of its own, and die with it: it is the thread that calls
+//! [`Runner::run`] that they are bound to. It supervises the `hythe run` that started it, and ends
+//! all tasks when that is gone; and `hythe run` supervises it ([`Supervised`]).
+
+mod answers;
+mod clients;
+mod descendants;
+mod groups;
+mod lines;
+mod output;
+mod program;
+mod supervised;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use hythe_node::{Node, Pool};
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, set_child_subreaper};
+
+use super::error::TaskError;
+use super::id::{TASKS_MAX, TaskId};
+use super::message::TaskEnd;
+use super::place::Place;
+use clients::Clients;
+use groups::Groups;
+use output::Writer;
+pub use output::{Output, Stream};
+use program::{Program, Role, Running};
+pub use supervised::Supervised;
+
+/// How long tasks that were asked to end may take, before they are killed.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often the loop looks at what it cannot wait for.
+const LOOK: Duration = Duration::from_millis(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// Read at one look, of one stream.
+const READ_BYTES: usize = 16 << 10;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct JobOptions {
+    /// As it is named to it.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// How many tasks.
+    pub count: u32,
+    /// Set for the tasks, beside what the runner has.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Go on with the others when a task fails.
+    pub keeps_going: bool,
+    /// Pass on what they print in whole lines; else as it comes.
+    pub whole_lines: bool,
+    /// The name of this host, for errors.
+    pub host: String,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobEnd {
+    /// The tasks that it began with, in the order in which they ended.
+    pub tasks: Vec<TaskEnd>,
+    /// Processes that could not be ended.
+    pub left_running: usize,
+}
+
+impl JobEnd {
+    /// That of the first task that failed; 0: all went well.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        let mut codes = self.tasks.iter().map(TaskEnd::exit_code);
+        codes.find(|code| *code != 0).unwrap_or(0)
+    }
+}
+
+/// A job that is to be run.
+#[derive(Debug)]
+pub struct Runner {
+    options: JobOptions,
+    place: Place,
+    /// So that the pool is seen to be in use.
+    _node: Node,
+    /// Of the process for which the job runs.
+    front: Option<OwnedFd>,
+}
+
+impl Runner {
+    /// Takes a number for the job. `front` is the parent of this process, for which the job runs:
+    /// its end is the job's.
+    ///
+    /// # Errors
+    /// No number is free; too many tasks; the pool.
+    pub fn new(pool: &Pool, options: JobOptions, front: Option<u32>) -> Result<Self, TaskError> {
+        if options.count > TASKS_MAX {
+            return Err(TaskError::TooManyTasks {
+                asked: options.count,
+            });
+        }
+        let system = |action| {
+            move |error: rustix::io::Errno| TaskError::System {
+                action,
+                source: error.into(),
+            }
+        };
+        set_child_subreaper(Some(getpid())).map_err(system("become a subreaper"))?;
+        let front = front.map(open_parent).transpose();
+        let front = front.map_err(system("watch the process that wants the job"))?;
+        let place = Place::take(pool)?;
+        let node = Node::join(pool, &format!("job {}", place.job))?;
+        Ok(Self {
+            options,
+            place,
+            _node: node,
+            front,
+        })
+    }
+
+    /// The job's number.
+    #[must_use]
+    pub const fn job(&self) -> u32 {
+        self.place.job
+    }
+
+    /// Runs the job to its end. `signals` brings numbers of signals, a byte each, that are to be
+    /// passed on; `write` is called with what tasks print, on a thread of its own.
+    ///
+    /// # Errors
+    /// A program cannot be started: none runs then. What is printed cannot be written; a signal of
+    /// the broken pipe is no error of the tasks.
+    pub fn run(
+        self,
+        signals: UnixStream,
+        write: impl FnMut(&Output) -> io::Result<()> + Send + 'static,
+    ) -> Result<JobEnd, TaskError> {
+        let path = program::find(&self.options.program, &self.options.host)?;
+        let writer = Writer::start(Box::new(write))?;
+        let system = |source| TaskError::System {
+            action: "read signals",
+            source,
+        };
+        signals.set_nonblocking(true).map_err(system)?;
+        let mut job = Job {
+            runner: self,
+            tasks: Vec::new(),
+            ends: Vec::new(),
+            clients: Clients::default(),
+            groups: Groups::default(),
+            signals,
+            asked_to_end: None,
+            is_front_gone: false,
+        };
+        let started = job.start(path);
+        let ran = started.and_then(|()| job.run(writer));
+        let left_running = descendants::kill_all();
+        ran.map(|()| JobEnd {
+            tasks: job.ends,
+            left_running,
+        })
+    }
+}
+
+/// A job that runs.
+struct Job {
+    runner: Runner,
+    tasks: Vec<Running>,
+    ends: Vec<TaskEnd>,
+    clients: Clients,
+    groups: Groups,
+    signals: UnixStream,
+    /// Since when tasks have been asked to end.
+    asked_to_end: Option<Instant>,
+    is_front_gone: bool,
+}
+
+impl Job {
+    fn start(&mut self, path: PathBuf) -> Result<(), TaskError> {
+        let JobOptions {
+            program,
+            arguments,
+            environment,
+            count,
+            ..
+        } = self.runner.options.clone();
+        let mut words = vec![program];
+        words.extend(arguments);
+        let program = Program {
+            path,
+            words,
+            environment,
+            directory: None,
+        };
+        self.start_all(&program, count, None)
+    }
+
+    /// Starts so many with numbers one behind the other, or none.
+    fn start_all(
+        &mut self,
+        program: &Program,
+        size: u32,
+        parent: Option<TaskId>,
+    ) -> Result<(), TaskError> {
+        let before = self.tasks.len();
+        // Fits: there are at most `TASKS_MAX`.
+        let first = before as u32;
+        let too_many = TaskError::TooManyTasks {
+            asked: first.saturating_add(size),
+        };
+        for rank in 0..size {
+            let Some(id) = TaskId::new(self.runner.place.job, first.saturating_add(rank)) else {
+                self.abandon(before);
+                return Err(too_many);
+            };
+            let role = Role {
+                id,
+                rank,
+                size,
+                parent,
+            };
+            match Running::start(program, role, &self.runner.options.host) {
+                Ok(started) => self.tasks.push(started),
+                Err(error) => {
+                    self.abandon(before);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills those that were started before one could not be. They keep their numbers.
+    fn abandon(&mut self, first: usize) {
+        let abandoned = self.tasks.iter().skip(first);
+        abandoned.for_each(|task| task.signal(Signal::KILL));
+    }
+
+    /// Until all tasks have ended, and all that they printed is written.
+    fn run(&mut self, mut writer: Writer) -> Result<(), TaskError> {
+        let mut is_last_look = false;
+        loop {
+            let is_ready = writer.is_ready();
+            if !is_last_look || !is_ready {
+                self.wait(is_ready);
+            }
+            self.look_at_front();
+            self.pass_on_signals();
+            self.clients.accept(&self.runner.place.listener);
+            self.answer_clients();
+            let is_read = !is_ready || self.read_output(&mut writer);
+            self.take_ends()?;
+            self.kill_late_ones();
+            if self.is_front_gone || writer.is_broken() {
+                break;
+            }
+            if is_last_look && is_ready && is_read {
+                break;
+            }
+            if !is_last_look && self.tasks.iter().all(|task| task.end.is_some()) {
+                // What they left running may hold their streams open.
+                descendants::kill_all();
+                is_last_look = true;
+            }
+        }
+        if self.is_front_gone {
+            // Nobody may read any more: what waits to be written is left.
+            return Ok(());
+        }
+        writer.finish().map_err(|source| TaskError::System {
+            action: "write what tasks print",
+            source,
+        })
+    }
+
+    fn wait(&self, for_output: bool) {
+        let unfinished = self.tasks.iter().filter(|task| task.end.is_none());
+        let mut waited_for: Vec<PollFd<'_>> = unfinished
+            .map(|task| PollFd::new(&task.pidfd, PollFlags::IN))
+            .collect();
+        waited_for.push(PollFd::new(&self.signals, PollFlags::IN));
+        let listener = self.runner.place.listener.as_fd();
+        waited_for.push(PollFd::from_borrowed_fd(listener, PollFlags::IN));
+        let front = self.runner.front.iter();
+        waited_for.extend(front.map(|front| PollFd::new(front, PollFlags::IN)));
+        waited_for.extend(self.clients.poll_fds());
+        let timeout = match (for_output, self.asked_to_end) {
+            (true, None) => LONGEST_WAIT,
+            (true, Some(since)) => GRACE.saturating_sub(since.elapsed()).max(LOOK),
+            (false, _) => LOOK,
+        };
+        if for_output {
+            let printed = self.tasks.iter().flat_map(|task| &task.printed);
+            let open = printed.filter_map(|printed| printed.from.as_ref());
+            waited_for.extend(open.map(|from| PollFd::new(from, PollFlags::IN)));
+        }
+        // What it says is found out anew. Refused, it has slept.
+        let _ = hythe_sys::wait::poll_or_sleep(&mut waited_for, timeout);
+    }
+
+    fn look_at_front(&mut self) {
+        if let Some(front) = &self.runner.front {
+            let mut polled = [PollFd::new(front, PollFlags::IN)];
+            self.is_front_gone = hythe_sys::wait::ready(&mut polled, Duration::ZERO)[0];
+        }
+    }
+
+    /// A second request to end kills.
+    fn pass_on_signals(&mut self) {
+        let mut numbers = [0; 16];
+        let read = rustix::io::read(&self.signals, &mut numbers).unwrap_or(0);
+        for number in &numbers[..read] {
+            let Some(signal) = Signal::from_named_raw(i32::from(*number)) else {
+                continue;
+            };
+            let asks_to_end = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
+            let signal = match asks_to_end.contains(&signal) {
+                true if self.asked_to_end.is_some() => Signal::KILL,
+                true => {
+                    self.asked_to_end = Some(Instant::now());
+                    signal
+                }
+                false => signal,
+            };
+            self.tasks.iter().for_each(|task| task.signal(signal));
+        }
+    }
+
+    /// True: there is nothing more to read for now.
+    fn read_output(&mut self, writer: &mut Writer) -> bool {
+        let is_cut = self.runner.options.whole_lines;
+        let mut bytes = [0; READ_BYTES];
+        let mut is_dry = true;
+        for task in &mut self.tasks {
+            for (stream, printed) in [Stream::Out, Stream::Error]
+                .into_iter()
+                .zip(&mut task.printed)
+            {
+                let Some(from) = &printed.from else { continue };
+                let lines = match rustix::io::read(from, &mut bytes) {
+                    Ok(0) => {
+                        printed.from = None;
+                        printed.lines.finish(is_cut)
+                    }
+                    Ok(read) => {
+                        is_dry = false;
+                        match is_cut {
+                            true => printed.lines.push(&bytes[..read]),
+                            false => bytes[..read].to_vec(),
+                        }
+                    }
+                    Err(_) => continue,
+                };
+                let output = Output {
+                    rank: task.role.rank,
+                    stream,
+                    bytes: lines,
+                };
+                if !output.bytes.is_empty() && !writer.push(output) {
+                    return false;
+                }
+            }
+        }
+        is_dry
+    }
+
+    fn take_ends(&mut self) -> Result<(), TaskError> {
+        let mut has_failed = false;
+        for task in &mut self.tasks {
+            let taken = task.take_end().map_err(|source| TaskError::System {
+                action: "wait for a task",
+                source,
+            })?;
+            if let Some(end) = taken {
+                tracing::debug!(task = %end.task, code = end.exit_code(), "a task has ended");
+                self.clients.tell_end(end.task);
+                self.groups.forget(end.task);
+                if task.role.parent.is_none() {
+                    has_failed |= end.exit_code() != 0;
+                    self.ends.push(end);
+                }
+            }
+        }
+        if has_failed && !self.runner.options.keeps_going && self.asked_to_end.is_none() {
+            self.asked_to_end = Some(Instant::now());
+            self.tasks.iter().for_each(|task| task.signal(Signal::TERM));
+            // One that is stopped takes it only then.
+            self.tasks.iter().for_each(|task| task.signal(Signal::CONT));
+        }
+        Ok(())
+    }
+
+    fn kill_late_ones(&self) {
+        if self
+            .asked_to_end
+            .is_some_and(|since| since.elapsed() >= GRACE)
+        {
+            self.tasks.iter().for_each(|task| task.signal(Signal::KILL));
+        }
+    }
+}
+
+/// Refused if that process is not the parent: it has ended, or never was.
+fn open_parent(front: u32) -> rustix::io::Result<OwnedFd> {
+    let gone = rustix::io::Errno::SRCH;
+    let front = i32::try_from(front)
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or(gone)?;
+    let opened = pidfd_open(front, PidfdFlags::empty())?;
+    // Looked at afterwards: until here the number was its own.
+    match getppid() == Some(front) {
+        true => Ok(opened),
+        false => Err(gone),
+    }
+}

@@ -1,0 +1,183 @@
+//! Finds a program as a shell does, and starts it as a task.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use rustix::fs::{Access, access};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use super::lines::Lines;
+use crate::tasks::error::TaskError;
+use crate::tasks::id::TaskId;
+use crate::tasks::message::{TaskEnd, TaskInfo};
+
+/// The path of a program: one with a slash as it is, another as `PATH` leads to it.
+pub(super) fn find(program: &OsString, host: &str) -> Result<PathBuf, TaskError> {
+    if program.as_bytes().contains(&b'/') {
+        return Ok(PathBuf::from(program));
+    }
+    let searched = std::env::var_os("PATH").unwrap_or_default();
+    let candidates = std::env::split_paths(&searched).map(|folder| folder.join(program));
+    let is_program = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    let found = candidates.into_iter().find(is_program);
+    found.ok_or_else(|| TaskError::NoProgram {
+        host: host.to_owned(),
+        program: program.to_string_lossy().into_owned(),
+        searched: searched.to_string_lossy().into_owned(),
+    })
+}
+
+/// What is started.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// As it was named, and its arguments.
+    pub(super) words: Vec<OsString>,
+    pub(super) environment: Vec<(OsString, OsString)>,
+    pub(super) directory: Option<PathBuf>,
+}
+
+/// As which task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Role {
+    pub(super) id: TaskId,
+    pub(super) rank: u32,
+    pub(super) size: u32,
+    pub(super) parent: Option<TaskId>,
+}
+
+/// One of the two streams of a task that are passed on.
+#[derive(Debug)]
+pub(super) struct Printed {
+    /// Closed: all has been read.
+    pub(super) from: Option<OwnedFd>,
+    pub(super) lines: Lines,
+}
+
+/// A task that was started, and is this process's child until its end was taken.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) role: Role,
+    pub(super) pidfd: OwnedFd,
+    /// Standard output and standard error.
+    pub(super) printed: [Printed; 2],
+    pub(super) end: Option<TaskEnd>,
+    child: Child,
+    path: PathBuf,
+    begun: Instant,
+}
+
+impl Running {
+    /// Starts one task. Its standard input is that of the runner for the first of the job, else
+    /// empty.
+    pub(super) fn start(program: &Program, role: Role, host: &str) -> Result<Self, TaskError> {
+        let mut command = Command::new(&program.path);
+        let (name, arguments) = program.words.split_first().unzip();
+        command.args(arguments.unwrap_or_default()).process_group(0);
+        command.arg0(name.map_or(program.path.as_os_str(), OsString::as_os_str));
+        command.stdin(match (role.rank, role.parent) {
+            (0, None) => Stdio::inherit(),
+            _ => Stdio::null(),
+        });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let environment = program.environment.iter();
+        command.envs(environment.map(|(name, value)| (name, value)));
+        command.env("HYTHE_TASK", role.id.to_string());
+        command.env("HYTHE_RANK", role.rank.to_string());
+        command.env("HYTHE_SIZE", role.size.to_string());
+        match role.parent {
+            Some(parent) => command.env("HYTHE_PARENT", parent.to_string()),
+            None => command.env_remove("HYTHE_PARENT"),
+        };
+        if let Some(directory) = &program.directory {
+            command.current_dir(directory);
+        }
+        hythe_sys::spawn::die_with_parent(&mut command);
+        let failed = |source| TaskError::Program {
+            host: host.to_owned(),
+            path: program.path.clone(),
+            source,
+        };
+        let mut child = command.spawn().map_err(failed)?;
+        let out = child.stdout.take().map(OwnedFd::from);
+        let error = child.stderr.take().map(OwnedFd::from);
+        let prepared = (|| {
+            for from in [&out, &error].into_iter().flatten() {
+                rustix::io::ioctl_fionbio(from, true)?;
+            }
+            pidfd_open(pid_of(&child), PidfdFlags::empty())
+        })();
+        let pidfd = match prepared {
+            Ok(pidfd) => pidfd,
+            Err(error) => {
+                // Nobody would see its end.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(failed(error.into()));
+            }
+        };
+        let printed = |from| Printed {
+            from,
+            lines: Lines::default(),
+        };
+        Ok(Self {
+            role,
+            pidfd,
+            printed: [printed(out), printed(error)],
+            end: None,
+            child,
+            path: program.path.clone(),
+            begun: Instant::now(),
+        })
+    }
+
+    /// Takes its end, if it has come. From then on its number may be another process's.
+    pub(super) fn take_end(&mut self) -> io::Result<Option<TaskEnd>> {
+        if self.end.is_some() {
+            return Ok(None);
+        }
+        let Some(status) = self.child.try_wait()? else {
+            return Ok(None);
+        };
+        let end = TaskEnd {
+            task: self.role.id,
+            rank: self.role.rank,
+            code: status.code(),
+            signal: std::os::unix::process::ExitStatusExt::signal(&status),
+        };
+        self.end = Some(end);
+        Ok(Some(end))
+    }
+
+    /// Sends a signal to it and all of its process group. Before its end was taken the number is
+    /// its own.
+    pub(super) fn signal(&self, signal: Signal) {
+        if self.end.is_none() {
+            let _ = kill_process_group(pid_of(&self.child), signal);
+        }
+    }
+
+    pub(super) fn info(&self) -> TaskInfo {
+        TaskInfo {
+            task: self.role.id,
+            rank: self.role.rank,
+            size: self.role.size,
+            parent: self.role.parent,
+            pid: self.child.id(),
+            runner_pid: std::process::id(),
+            program: self.path.to_string_lossy().into_owned(),
+            running_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+fn pid_of(child: &Child) -> Pid {
+    Pid::from_child(child)
+}

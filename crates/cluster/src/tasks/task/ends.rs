@@ -1,0 +1,67 @@
+//! Which tasks have ended, as their runners say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hythe_node::Pool;
+
+use crate::tasks::error::TaskError;
+use crate::tasks::id::TaskId;
+use crate::tasks::link::RunnerLink;
+use crate::tasks::message::{Reply, Request};
+
+#[derive(Debug)]
+pub(super) struct Ends {
+    pool: Pool,
+    links: BTreeMap<u32, RunnerLink>,
+    watched: BTreeSet<TaskId>,
+    ended: BTreeSet<TaskId>,
+}
+
+impl Ends {
+    pub(super) fn new(pool: &Pool) -> Self {
+        Self {
+            pool: pool.clone(),
+            links: BTreeMap::new(),
+            watched: BTreeSet::new(),
+            ended: BTreeSet::new(),
+        }
+    }
+
+    /// Asks the runner of a job. `None`: it is gone, or never was.
+    pub(super) fn ask(&mut self, job: u32, request: &Request) -> Result<Option<Reply>, TaskError> {
+        if !self.links.contains_key(&job) {
+            let Some(link) = RunnerLink::connect(&self.pool, job)? else {
+                return Ok(None);
+            };
+            self.links.insert(job, link);
+        }
+        let Some(link) = self.links.get_mut(&job) else {
+            return Ok(None);
+        };
+        link.ask(request)
+    }
+
+    /// Has it ended? Its runner is asked once, and says it from then on by itself.
+    pub(super) fn has_ended(&mut self, task: TaskId) -> Result<bool, TaskError> {
+        if self.ended.contains(&task) {
+            return Ok(true);
+        }
+        if !self.watched.contains(&task) {
+            match self.ask(task.job(), &Request::Watch { task })? {
+                Some(Reply::Done) => drop(self.watched.insert(task)),
+                Some(Reply::Failed { reason }) => {
+                    return Err(TaskError::Runner {
+                        job: task.job(),
+                        reason,
+                    });
+                }
+                _ => drop(self.ended.insert(task)),
+            }
+        }
+        let link = self.links.get_mut(&task.job());
+        if link.is_none_or(|link| link.has_ended(task)) {
+            self.ended.insert(task);
+        }
+        Ok(self.ended.contains(&task))
+    }
+}

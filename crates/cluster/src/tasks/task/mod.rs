@@ -1,0 +1,323 @@
+//! This process as a task.
+
+mod ends;
+mod group;
+mod header;
+mod inbox;
+mod outbox;
+mod spawn;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hythe_node::{Node, Pool, PoolOptions};
+
+use super::error::TaskError;
+use super::id::TaskId;
+use ends::Ends;
+pub use group::{Group, ReducedValue};
+use header::Header;
+use inbox::Inbox;
+pub use inbox::{Message, Wanted};
+use outbox::Outbox;
+pub use spawn::{SpawnOptions, SpawnPlace};
+
+/// How often a wait looks whether a task has ended.
+const LOOK: Duration = Duration::from_millis(10);
+/// Unless [`TaskOptions::kept_bytes`] says otherwise.
+const KEPT_BYTES_MAX: usize = 1 << 30;
+/// How long a task that goes waits until others have received what it sent.
+const LINGER: Duration = Duration::from_secs(60);
+
+/// Options of a task.
+#[derive(Clone, Debug)]
+pub struct TaskOptions {
+    kept_bytes: usize,
+    linger: Duration,
+}
+
+impl Default for TaskOptions {
+    fn default() -> Self {
+        Self {
+            kept_bytes: KEPT_BYTES_MAX,
+            linger: LINGER,
+        }
+    }
+}
+
+impl TaskOptions {
+    /// How many bytes are kept in this process's memory for tasks that do not receive; default
+    /// 1 GiB.
+    #[must_use]
+    pub const fn kept_bytes(mut self, kept_bytes: usize) -> Self {
+        self.kept_bytes = kept_bytes;
+        self
+    }
+
+    /// How long dropping the task waits for those that have not received yet; default 60 s.
+    #[must_use]
+    pub const fn linger(mut self, linger: Duration) -> Self {
+        self.linger = linger;
+        self
+    }
+}
+
+/// This process as a task of a job: started by `hythe run`, or spawned by another task.
+///
+/// Sending never waits for the receiver. What it has no place for stays in this process's memory,
+/// up to [a limit](TaskOptions::kept_bytes), and is sent by a thread. Messages of one task to
+/// another arrive in order.
+#[derive(Debug)]
+pub struct Task {
+    id: TaskId,
+    rank: u32,
+    size: u32,
+    parent: Option<TaskId>,
+    inbox: Inbox,
+    outbox: Outbox,
+    ends: Arc<Mutex<Ends>>,
+    /// Whose ends are to be told.
+    notices: BTreeSet<TaskId>,
+    linger: Duration,
+    node: Node,
+}
+
+impl Task {
+    /// Joins the pool of the job, as the task that the environment says.
+    ///
+    /// # Errors
+    /// [`TaskError::NotATask`]; the pool's.
+    pub fn join() -> Result<Self, TaskError> {
+        Self::join_with(&TaskOptions::default())
+    }
+
+    /// The same with options.
+    ///
+    /// # Errors
+    /// As [`Task::join`].
+    pub fn join_with(options: &TaskOptions) -> Result<Self, TaskError> {
+        let id: TaskId = number("HYTHE_TASK")?;
+        let pool = Pool::open(&pool_options()?)?;
+        let node = Node::join(&pool, &format!("task {id}"))?;
+        let ends = Arc::new(Mutex::new(Ends::new(&pool)));
+        Ok(Self {
+            id,
+            rank: number("HYTHE_RANK")?,
+            size: number("HYTHE_SIZE")?,
+            parent: match std::env::var_os("HYTHE_PARENT") {
+                None => None,
+                Some(_) => Some(number("HYTHE_PARENT")?),
+            },
+            inbox: Inbox::open(&node, id)?,
+            outbox: Outbox::start(&node, &ends, options.kept_bytes)?,
+            ends,
+            notices: BTreeSet::new(),
+            linger: options.linger,
+            node,
+        })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn id(&self) -> TaskId {
+        self.id
+    }
+
+    /// Its rank among those that were started with it: from 0 on.
+    #[must_use]
+    pub const fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// How many were started with it.
+    #[must_use]
+    pub const fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Who had it spawned. `None`: the job began with it.
+    #[must_use]
+    pub const fn parent(&self) -> Option<TaskId> {
+        self.parent
+    }
+
+    /// All that were started with it, itself among them, by rank.
+    #[must_use]
+    pub fn siblings(&self) -> Vec<TaskId> {
+        let first = self.id.index().saturating_sub(self.rank);
+        let indices = first..first.saturating_add(self.size);
+        indices
+            .filter_map(|index| TaskId::new(self.id.job(), index))
+            .collect()
+    }
+
+    /// The pool of the job, for channels of its own.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        self.node.pool()
+    }
+
+    /// Sends a message, without waiting for its receiver: one that has not joined yet gets it when
+    /// it does.
+    ///
+    /// # Errors
+    /// [`TaskError::Ended`], [`TaskError::KeptTooMuch`]; the pool's.
+    pub fn send(&self, to: TaskId, tag: u32, bytes: &[u8]) -> Result<(), TaskError> {
+        self.send_in(0, to, tag, bytes)
+    }
+
+    fn send_in(&self, context: u32, to: TaskId, tag: u32, bytes: &[u8]) -> Result<(), TaskError> {
+        let header = Header {
+            source: self.id,
+            context,
+            tag,
+            total: bytes.len() as u64,
+            offset: 0,
+        };
+        self.outbox.send(to, header, bytes)
+    }
+
+    /// Receives the first message that is wanted, waiting for at most `timeout`. `None`: none came.
+    ///
+    /// # Errors
+    /// [`TaskError::Ended`]: it is wanted from a task that has ended, and has sent none; the
+    /// pool's.
+    pub fn receive(
+        &mut self,
+        wanted: Wanted,
+        timeout: Duration,
+    ) -> Result<Option<Message>, TaskError> {
+        let start = Instant::now();
+        loop {
+            if let Some(message) = self.inbox.find(wanted)? {
+                return Ok(Some(message));
+            }
+            if let Some(source) = wanted.source
+                && self.has_ended(source)?
+            {
+                // What it sent before its end is there by now.
+                let found = self.inbox.find(wanted)?;
+                return found.map(Some).ok_or(TaskError::Ended { task: source });
+            }
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.inbox.wait(left.min(LOOK))?;
+        }
+    }
+
+    /// Is there a message that is wanted? It stays, and is the first of its kind to be received.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn probe(&mut self, wanted: Wanted) -> Result<Option<(TaskId, u32, usize)>, TaskError> {
+        let found = self.inbox.find(wanted)?;
+        Ok(found.map(|message| {
+            let about = (message.source(), message.tag(), message.len());
+            self.inbox.put_back(message);
+            about
+        }))
+    }
+
+    /// Has a task ended? One that never was has.
+    ///
+    /// # Errors
+    /// Its runner does not answer.
+    pub fn has_ended(&self, task: TaskId) -> Result<bool, TaskError> {
+        self.ends().has_ended(task)
+    }
+
+    /// From now on [`Task::take_end`] tells the end of this task, also if it has ended already.
+    ///
+    /// # Errors
+    /// As [`Task::has_ended`].
+    pub fn notify_end(&mut self, task: TaskId) -> Result<(), TaskError> {
+        self.ends().has_ended(task)?;
+        self.notices.insert(task);
+        Ok(())
+    }
+
+    /// Takes the end of a task that was [asked for](Task::notify_end), waiting for at most
+    /// `timeout`; each once. `None`: none has ended.
+    ///
+    /// # Errors
+    /// As [`Task::has_ended`].
+    pub fn take_end(&mut self, timeout: Duration) -> Result<Option<TaskId>, TaskError> {
+        let start = Instant::now();
+        loop {
+            for task in self.notices.clone() {
+                if self.has_ended(task)? {
+                    self.notices.remove(&task);
+                    return Ok(Some(task));
+                }
+            }
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() || self.notices.is_empty() {
+                return Ok(None);
+            }
+            hythe_sys::wait::sleep(left.min(LOOK));
+        }
+    }
+
+    /// How many bytes are kept for tasks that do not receive.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        self.outbox.kept_bytes()
+    }
+
+    /// How many messages were lost, because their receivers ended before they received them.
+    #[must_use]
+    pub fn lost_messages(&self) -> u64 {
+        self.outbox.lost()
+    }
+
+    /// How many pieces of messages made no sense.
+    #[must_use]
+    pub const fn violations(&self) -> u64 {
+        self.inbox.violations
+    }
+
+    /// Waits until nothing is kept any more. False: the time was over first.
+    #[must_use]
+    pub fn flush(&self, timeout: Duration) -> bool {
+        self.outbox.flush(timeout)
+    }
+
+    fn ends(&self) -> MutexGuard<'_, Ends> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        if !self.outbox.flush(self.linger) {
+            tracing::warn!(
+                bytes = self.outbox.kept_bytes(),
+                "a task goes with messages that were not sent"
+            );
+        }
+    }
+}
+
+/// `USER/NAME` is another user's pool, as for commands.
+fn pool_options() -> Result<PoolOptions, TaskError> {
+    Ok(PoolOptions::new(&variable("HYTHE_POOL")?))
+}
+
+fn number<T: std::str::FromStr>(name: &str) -> Result<T, TaskError> {
+    let text = variable(name)?;
+    text.parse().map_err(|_| TaskError::NotATask {
+        what: format!(
+            "the variable {name} of its environment is `{}`",
+            hythe_terminal::escaped(&text)
+        ),
+    })
+}
+
+fn variable(name: &str) -> Result<String, TaskError> {
+    std::env::var(name).map_err(|_| TaskError::NotATask {
+        what: format!("its environment has no {name}"),
+    })
+}

@@ -1,0 +1,139 @@
+//! Spawning tasks: the runner of the job starts them.
+
+use std::path::{Path, PathBuf};
+
+use super::Task;
+use crate::tasks::error::TaskError;
+use crate::tasks::id::TaskId;
+use crate::tasks::message::{Reply, Request, Spawn};
+
+/// Where tasks are spawned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpawnPlace {
+    /// Anywhere.
+    #[default]
+    Anywhere,
+    /// On this host.
+    Host(String),
+    /// On a host of this architecture, as Rust names it.
+    Architecture(String),
+}
+
+/// What to spawn.
+#[derive(Clone, Debug)]
+pub struct SpawnOptions {
+    program: String,
+    arguments: Vec<String>,
+    count: u32,
+    environment: Vec<(String, String)>,
+    directory: Option<PathBuf>,
+    place: SpawnPlace,
+}
+
+impl SpawnOptions {
+    /// One task of this program: a path, or a name that `PATH` leads to.
+    #[must_use]
+    pub fn new(program: &str) -> Self {
+        Self {
+            program: program.to_owned(),
+            arguments: Vec::new(),
+            count: 1,
+            environment: Vec::new(),
+            directory: None,
+            place: SpawnPlace::Anywhere,
+        }
+    }
+
+    /// One more argument.
+    #[must_use]
+    pub fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
+    /// How many tasks; default 1.
+    #[must_use]
+    pub const fn count(mut self, count: u32) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// One more variable of their environment.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The directory in which they begin; default: that of the job.
+    #[must_use]
+    pub fn directory(mut self, directory: &Path) -> Self {
+        self.directory = Some(directory.to_owned());
+        self
+    }
+
+    /// Where; default: anywhere.
+    #[must_use]
+    pub fn place(mut self, place: SpawnPlace) -> Self {
+        self.place = place;
+        self
+    }
+}
+
+impl Task {
+    /// Spawns tasks of this job, all or none. Their standard input is empty, what they print comes
+    /// out as that of the others. Their failure does not end the job.
+    ///
+    /// # Errors
+    /// The program is missing, too many tasks: [`TaskError::Runner`] says what its runner says;
+    /// [`TaskError::NoSuchPlace`].
+    pub fn spawn(&self, options: &SpawnOptions) -> Result<Vec<TaskId>, TaskError> {
+        check_place(&options.place)?;
+        let job = self.id().job();
+        let request = Request::Spawn(Box::new(Spawn {
+            parent: self.id(),
+            program: options.program.clone(),
+            arguments: options.arguments.clone(),
+            count: options.count,
+            environment: options.environment.clone(),
+            directory: options.directory.clone(),
+        }));
+        if options.count == 0 {
+            return Ok(Vec::new());
+        }
+        let failed = |reason: String| TaskError::Runner { job, reason };
+        match self.ends().ask(job, &request)? {
+            Some(Reply::Spawned { first, count }) => {
+                let indices = first.index()..first.index().saturating_add(count);
+                Ok(indices
+                    .filter_map(|index| TaskId::new(job, index))
+                    .collect())
+            }
+            Some(Reply::Failed { reason }) => Err(failed(reason)),
+            Some(other) => Err(failed(format!("an answer that makes no sense: {other:?}"))),
+            None => Err(failed("it is gone".to_owned())),
+        }
+    }
+}
+
+/// This host is the only one so far.
+fn check_place(place: &SpawnPlace) -> Result<(), TaskError> {
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let (what, wanted, is_here) = match place {
+        SpawnPlace::Anywhere => return Ok(()),
+        SpawnPlace::Host(name) => ("host", name, *name == host),
+        SpawnPlace::Architecture(name) => ("architecture", name, name == std::env::consts::ARCH),
+    };
+    match is_here {
+        true => Ok(()),
+        false => Err(TaskError::NoSuchPlace {
+            what,
+            wanted: wanted.clone(),
+            host,
+        }),
+    }
+}

@@ -1,0 +1,22 @@
+//! A flow of a task past the kernel's protocols: the one small program with the right to
+//! `AF_XDP` sockets, and the task's end.
+//!
+//! [`Service`] has an interface: its program, a region of chunks for each queue, the fill and the
+//! completion rings. A process connects to it by a Unix socket and passes a connected UDP socket of
+//! its own; it gets `AF_XDP` sockets that receive what would come to that socket, and nothing else
+//! ([`Wire`]). The UDP socket stays in use beside them: it receives what comes by another way, and
+//! sends where the other cannot.
+//!
+//! What this crate never does: it knows no protocol above UDP, and it never waits for a process.
+
+mod client;
+mod layout;
+mod message;
+mod queue;
+mod service;
+
+pub use hythe_xdp::Attachment;
+
+pub use client::{Sent, Wire, WireStatistics};
+pub use layout::{PATH, path_of};
+pub use service::{Options, Service};

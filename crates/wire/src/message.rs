@@ -1,0 +1,175 @@
+//! What a process and the service say to each other: one packet each, with descriptors.
+//!
+//! The process: version, and its UDP socket. The service: version and flow, then the control file,
+//! the bell, and for each queue its region and a socket; or the version and why not.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+use crate::layout::QUEUES_MAX;
+
+/// Changes with every change of what is here or in `layout`.
+const VERSION: u32 = 1;
+/// The longest packet.
+const PACKET_BYTES_MAX: usize = 256;
+/// Control file and bell, and two for each queue.
+const FILES_MAX: usize = 2 + 2 * QUEUES_MAX as usize;
+
+/// What a process gets.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    pub(crate) flow: u32,
+    pub(crate) control: OwnedFd,
+    pub(crate) bell: OwnedFd,
+    /// Region and socket of each queue.
+    pub(crate) queues: Vec<(OwnedFd, OwnedFd)>,
+}
+
+/// Asks for sockets in the place of this one.
+pub(crate) fn ask(connection: impl AsFd, socket: BorrowedFd<'_>) -> io::Result<()> {
+    send(connection, &VERSION.to_le_bytes(), &[socket])
+}
+
+/// The socket that a process asks with. `None`: nothing has come.
+pub(crate) fn asked(connection: impl AsFd) -> io::Result<Option<OwnedFd>> {
+    let Some((packet, files)) = receive(connection)? else {
+        return Ok(None);
+    };
+    let file = files.into_iter().next();
+    let file = file.filter(|_| packet == VERSION.to_le_bytes());
+    file.map(Some).ok_or(io::ErrorKind::InvalidData.into())
+}
+
+/// Grants it.
+pub(crate) fn grant(
+    connection: impl AsFd,
+    flow: u32,
+    (control, bell): (BorrowedFd<'_>, BorrowedFd<'_>),
+    queues: &[(BorrowedFd<'_>, BorrowedFd<'_>)],
+) -> io::Result<()> {
+    let mut packet = VERSION.to_le_bytes().to_vec();
+    packet.extend_from_slice(&flow.to_le_bytes());
+    let mut files = vec![control, bell];
+    files.extend(
+        queues
+            .iter()
+            .flat_map(|(region, socket)| [*region, *socket]),
+    );
+    send(connection, &packet, &files)
+}
+
+/// Refuses it.
+pub(crate) fn refuse(connection: impl AsFd, reason: &str) {
+    let mut packet = VERSION.to_le_bytes().to_vec();
+    packet.extend(reason.bytes().take(PACKET_BYTES_MAX - packet.len()));
+    // Who hung up needs no answer.
+    let _ = send(connection, &packet, &[]);
+}
+
+/// The answer. `None`: nothing has come.
+pub(crate) fn answered(connection: impl AsFd) -> io::Result<Option<Grant>> {
+    let Some((packet, files)) = receive(connection)? else {
+        return Ok(None);
+    };
+    let (version, rest) = packet
+        .split_first_chunk::<4>()
+        .ok_or(io::ErrorKind::InvalidData)?;
+    if u32::from_le_bytes(*version) != VERSION {
+        return Err(io::Error::other("the wire program is of another version"));
+    }
+    let mut files = files.into_iter();
+    let (Some(control), Some(bell)) = (files.next(), files.next()) else {
+        let reason: String = String::from_utf8_lossy(rest).chars().take(200).collect();
+        return Err(io::Error::other(reason));
+    };
+    let flow = rest.first_chunk::<4>().ok_or(io::ErrorKind::InvalidData)?;
+    let mut queues = Vec::with_capacity(QUEUES_MAX as usize);
+    while let (Some(region), Some(socket)) = (files.next(), files.next()) {
+        queues.push((region, socket));
+    }
+    Ok(Some(Grant {
+        flow: u32::from_le_bytes(*flow),
+        control,
+        bell,
+        queues,
+    }))
+}
+
+fn send(connection: impl AsFd, packet: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(connection, &[IoSlice::new(packet)], &mut control, flags)?;
+    Ok(())
+}
+
+type Received = (Vec<u8>, Vec<OwnedFd>);
+
+fn receive(connection: impl AsFd) -> io::Result<Option<Received>> {
+    let mut packet = [0; PACKET_BYTES_MAX];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let mut pieces = [IoSliceMut::new(&mut packet)];
+    let received = match recvmsg(connection, &mut pieces, &mut control, flags) {
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(None),
+        received => received?,
+    };
+    let files = control.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => files.collect(),
+        _ => Vec::new(),
+    });
+    let files = files.collect();
+    match received.bytes {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        bytes => Ok(Some((packet[..bytes].to_vec(), files))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        socketpair(family, kind, SocketFlags::CLOEXEC, None).expect("made")
+    }
+
+    fn file() -> OwnedFd {
+        rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC).expect("made")
+    }
+
+    #[test]
+    fn files_arrive_and_refusals_say_why() {
+        let (service, process) = pair();
+        assert!(asked(&service).expect("sound").is_none());
+        ask(&process, file().as_fd()).expect("sent");
+        assert!(asked(&service).expect("sound").is_some());
+        let files: Vec<OwnedFd> = (0..6).map(|_| file()).collect();
+        let of = |index: usize| files[index].as_fd();
+        let queues = [(of(2), of(3)), (of(4), of(5))];
+        grant(&service, 7, (of(0), of(1)), &queues).expect("sent");
+        let granted = answered(&process).expect("sound").expect("came");
+        assert_eq!((granted.flow, granted.queues.len()), (7, 2));
+        refuse(&service, &"no ".repeat(1000));
+        let error = answered(&process).expect_err("refused");
+        assert!(error.to_string().starts_with("no no"), "{error}");
+        // Without a socket, or of another version.
+        send(&process, &VERSION.to_le_bytes(), &[]).expect("sent");
+        asked(&service).expect_err("no socket");
+        send(&process, &[9; 4], &[file().as_fd()]).expect("sent");
+        asked(&service).expect_err("another version");
+        drop(process);
+        asked(&service).expect_err("gone");
+    }
+}

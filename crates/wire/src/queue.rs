@@ -1,0 +1,123 @@
+//! A queue of the interface as the service has it: it alone fills and completes.
+//!
+//! Which chunks the kernel has nobody counts: what processes give back is filled again, and what
+//! they give back wrongly spoils payload of flows of this interface, which checksums find, until
+//! the service starts anew.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use hythe_xdp::{
+    Address, CHUNK_BYTES, Frame, ImpossibleWord, Observer, Queue, QueueSocket, Region,
+};
+
+use crate::layout::{FIRST_REGION_CHUNKS, OWN_RING, RECEIVE_CHUNKS, RINGS, first_send_chunk};
+
+#[derive(Debug)]
+pub(crate) struct ServedQueue {
+    queue: Queue,
+    region: Region,
+    socket: QueueSocket,
+}
+
+impl ServedQueue {
+    /// Takes a queue, and gives the kernel chunks to receive into.
+    pub(crate) fn open(queue: Queue) -> io::Result<Self> {
+        let region = Region::create(match queue.number {
+            0 => FIRST_REGION_CHUNKS,
+            _ => RECEIVE_CHUNKS,
+        })?;
+        let mut socket = QueueSocket::bind(&region, queue, OWN_RING)?;
+        for chunk in 0..RECEIVE_CHUNKS {
+            socket.fill.push(address_of(chunk));
+        }
+        socket.fill.publish();
+        socket.kick();
+        Ok(Self {
+            queue,
+            region,
+            socket,
+        })
+    }
+
+    pub(crate) fn is_zero_copy(&self) -> bool {
+        self.socket.is_zero_copy()
+    }
+
+    /// A socket for a process, and what it gives back.
+    pub(crate) fn share(&self) -> io::Result<(OwnedFd, Observer)> {
+        let socket = self.socket.share(self.queue, RINGS)?;
+        let observer = hythe_xdp::observe(&socket, RINGS)?;
+        Ok((socket, observer))
+    }
+
+    pub(crate) fn region(&self) -> BorrowedFd<'_> {
+        self.region.as_fd()
+    }
+
+    /// Fills again what a process has given back.
+    pub(crate) fn take_back(&mut self, observer: &mut Observer) -> Result<(), ImpossibleWord> {
+        let fill = &mut self.socket.fill;
+        observer.given_back(|frame| {
+            if let Some(chunk) = chunk_of(frame) {
+                fill.push(address_of(chunk));
+            }
+        })
+    }
+
+    /// Fills again everything that a process has had, behind its end.
+    pub(crate) fn take_over(&mut self, observer: &mut Observer) {
+        let fill = &mut self.socket.fill;
+        let left = observer.left_over(|frame| {
+            if let Some(chunk) = chunk_of(frame) {
+                fill.push(address_of(chunk));
+            }
+        });
+        if let Err(ImpossibleWord(word)) = left {
+            tracing::warn!(
+                word,
+                "a process has left its ring in disorder; its chunks are lost"
+            );
+        }
+    }
+
+    /// Shows the kernel what was filled, and gives `sent` each chunk that has been sent: which
+    /// flow, and which of its chunks.
+    pub(crate) fn turn(&mut self, mut sent: impl FnMut(u32, u32)) {
+        self.socket.fill.publish();
+        self.socket.kick();
+        while let Some(Address(address)) = self.socket.completion.pop() {
+            let chunk = (address / CHUNK_BYTES as u64) as u32;
+            if let Some(of_flows) = chunk.checked_sub(first_send_chunk(0)) {
+                sent(of_flows / RINGS.send, of_flows % RINGS.send);
+            }
+        }
+        self.socket.completion.release();
+    }
+}
+
+fn address_of(chunk: u32) -> Address {
+    Address(u64::from(chunk) * CHUNK_BYTES as u64)
+}
+
+/// The chunk of a frame, if it is one to receive into.
+fn chunk_of(frame: Frame) -> Option<u32> {
+    let chunk = u32::try_from(frame.address / CHUNK_BYTES as u64).ok()?;
+    (chunk < RECEIVE_CHUNKS).then_some(chunk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_chunks_to_receive_into_are_filled() {
+        let frame = |address| Frame { address, bytes: 60 };
+        assert_eq!(chunk_of(frame(256)), Some(0));
+        assert_eq!(chunk_of(frame(5 * 4096 + 4095)), Some(5));
+        let last = u64::from(RECEIVE_CHUNKS) * 4096;
+        assert_eq!(chunk_of(frame(last - 1)), Some(RECEIVE_CHUNKS - 1));
+        assert_eq!(chunk_of(frame(last)), None);
+        assert_eq!(chunk_of(frame(u64::MAX)), None);
+    }
+}

@@ -1,0 +1,372 @@
+//! The service of an interface: who may have sockets, and what becomes of them.
+//!
+//! One thread. It is woken by processes that connect, leave, or ring because they have given chunks
+//! back; while there are any it looks every few milliseconds, whoever rings. It never waits for a
+//! process, and believes none: a socket is for what would come to a UDP socket that the process
+//! has, in the network of this interface, so nobody gets what is for another user.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use hythe_memory::{Access, Mapped, Memory as _, Ordering};
+use hythe_sys::namespaces::network_of;
+use hythe_xdp::frame::Ends;
+use hythe_xdp::{Attachment, FlowIndex, Observer, Program, Queue, interface_index};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
+    getpeername, getsockname, listen, socket_with, sockopt,
+};
+
+use crate::layout::{CONTROL_BYTES, FLOWS_MAX, QUEUES_MAX, path_of};
+use crate::message::{asked, grant, refuse};
+use crate::queue::ServedQueue;
+
+/// Looks so often while there are flows.
+const LOOK: Duration = Duration::from_millis(5);
+/// And so often whether the interface is there still.
+const IDLE: Duration = Duration::from_secs(1);
+/// A process that has connected asks within this.
+const ASKING: Duration = Duration::from_secs(5);
+/// Behind the end of a flow: no packet is on the way to its socket any more.
+const SETTLING: Duration = Duration::from_millis(100);
+const BACKLOG: i32 = 16;
+const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
+
+/// What is served, and for whom.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The interface's name.
+    pub interface: String,
+    /// Processes of this user, and root's, get sockets.
+    pub user: u32,
+    /// Where to listen; by default [`path_of`](crate::path_of) the interface.
+    pub path: Option<PathBuf>,
+    /// How the program is put on the interface: the first that works.
+    pub attachments: Vec<Attachment>,
+}
+
+/// A service. Dropped, everything of the interface goes the usual way.
+#[derive(Debug)]
+pub struct Service {
+    // First: nothing comes any more when the sockets go.
+    program: Program,
+    queues: Vec<ServedQueue>,
+    clients: Vec<Client>,
+    flows: BTreeMap<u32, Flow>,
+    bell: OwnedFd,
+    listener: OwnedFd,
+    network: u64,
+    options: Options,
+    path: PathBuf,
+}
+
+/// A process that is connected.
+#[derive(Debug)]
+struct Client {
+    connection: OwnedFd,
+    since: Instant,
+    flow: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Flow {
+    ends: Ends,
+    control: Mapped,
+    /// Of each queue: its socket, as long as something may come, and what is given back.
+    sockets: Vec<(OwnedFd, Observer)>,
+    /// Since when its process is gone.
+    ended: Option<Instant>,
+}
+
+impl Service {
+    /// Takes an interface: puts the program on it, takes its queues, and listens.
+    ///
+    /// # Errors
+    /// What could not be had, and what for.
+    pub fn open(options: Options) -> io::Result<Self> {
+        let interface = interface_index(&options.interface)?;
+        let queues =
+            take_queues(interface).map_err(|error| match Errno::from_io_error(&error) {
+                Some(Errno::NOBUFS) => io::Error::other(
+                    "more memory would be locked than this process may (`ulimit -l`, or \
+                     LimitMEMLOCK= of its unit)",
+                ),
+                _ => named("its queues", &error),
+            })?;
+        let sizes = (FLOWS_MAX, queues.len() as u32);
+        let program = Program::attach(interface, sizes, &options.attachments)
+            .map_err(|error| named("a program on it", &error))?;
+        let path = match &options.path {
+            Some(path) => path.clone(),
+            None => path_of(&options.interface),
+        };
+        let listener =
+            open_listener(&path).map_err(|error| named(&path.display().to_string(), &error))?;
+        let probe = socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None)?;
+        Ok(Self {
+            program,
+            queues,
+            clients: Vec::new(),
+            flows: BTreeMap::new(),
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            listener,
+            network: network_of(&probe).map_err(|error| named("its network", &error))?,
+            options,
+            path,
+        })
+    }
+
+    /// How the program is put on the interface, whether the card itself reads and writes the
+    /// region, and how many queues there are: for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let how = match self.program.attachment() {
+            Attachment::Driver => "in the driver",
+            Attachment::Generic => "generic",
+        };
+        let copies = match self.queues.iter().all(ServedQueue::is_zero_copy) {
+            true => "without a copy",
+            false => "with a copy by the kernel each way",
+        };
+        let queues = match self.queues.len() {
+            1 => "its queue".to_owned(),
+            many => format!("{many} queues"),
+        };
+        format!("{} by {queues}, {how}, {copies}", self.options.interface)
+    }
+
+    /// How many flows there are, those that are about to end included.
+    #[must_use]
+    pub fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Serves until `stop` becomes readable.
+    ///
+    /// # Errors
+    /// The interface is gone, or the program was taken from it.
+    pub fn run(&mut self, stop: impl AsFd) -> io::Result<()> {
+        loop {
+            if self.turn(stop.as_fd())? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for something to do, for a bounded time, and does it. True: it is to stop.
+    fn turn(&mut self, stop: BorrowedFd<'_>) -> io::Result<bool> {
+        let timeout = match self.flows.is_empty() {
+            true => IDLE,
+            false => LOOK,
+        };
+        let mut files = vec![
+            PollFd::new(&stop, PollFlags::IN),
+            PollFd::new(&self.bell, PollFlags::IN),
+            PollFd::new(&self.listener, PollFlags::IN),
+        ];
+        let connections = self.clients.iter().map(|client| &client.connection);
+        files.extend(connections.map(|connection| PollFd::new(connection, PollFlags::IN)));
+        hythe_sys::wait::poll_or_sleep(&mut files, timeout)?;
+        let is_to_stop = !files[0].revents().is_empty();
+        drop(files);
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        self.recycle();
+        self.accept();
+        self.hear();
+        match self.program.is_attached() {
+            true => Ok(is_to_stop),
+            false => Err(io::Error::other(format!(
+                "{} is gone, or its program was taken away",
+                self.options.interface
+            ))),
+        }
+    }
+
+    /// Fills and completes.
+    fn recycle(&mut self) {
+        let now = Instant::now();
+        for (index, queue) in self.queues.iter_mut().enumerate() {
+            for (number, flow) in &mut self.flows {
+                let (_, observer) = &mut flow.sockets[index];
+                let is_settled = flow.ended.is_some_and(|ended| now - ended >= SETTLING);
+                if is_settled {
+                    queue.take_over(observer);
+                } else if let Err(word) = queue.take_back(observer)
+                    && flow.ended.is_none()
+                {
+                    tracing::warn!(flow = number, ?word, "a process has broken its ring");
+                    flow.end(&self.program, *number, now);
+                }
+            }
+            queue.turn(|flow, chunk| {
+                if let Some(flow) = self.flows.get(&flow) {
+                    // Release, with the acquire of the process: the kernel reads it no more.
+                    flow.control.store(chunk as usize * 4, 0, Ordering::Release);
+                }
+            });
+        }
+        self.flows
+            .retain(|_, flow| flow.ended.is_none_or(|ended| now - ended < SETTLING));
+    }
+
+    fn accept(&mut self) {
+        // As many again may be on their way to ask.
+        while self.clients.len() < 2 * FLOWS_MAX as usize {
+            let Ok(connection) = accept_with(&self.listener, FLAGS) else {
+                return;
+            };
+            let user = hythe_sys::peer::peer_uid(&connection);
+            if user.is_ok_and(|user| user == self.options.user || user == 0) {
+                self.clients.push(Client {
+                    connection,
+                    since: Instant::now(),
+                    flow: None,
+                });
+            } else {
+                refuse(&connection, "it serves another user");
+            }
+        }
+    }
+
+    /// Takes what processes ask, and takes flows from those that have left.
+    fn hear(&mut self) {
+        let now = Instant::now();
+        for mut client in std::mem::take(&mut self.clients) {
+            let heard = asked(&client.connection);
+            let stays = match (heard, client.flow) {
+                (Ok(None), Some(_)) => true,
+                (Ok(None), None) => now - client.since < ASKING,
+                (Ok(Some(socket)), None) => {
+                    let begun = self.begin(&client.connection, &socket);
+                    if let Err(error) = &begun {
+                        refuse(&client.connection, &error.to_string());
+                    }
+                    client.flow = begun.ok();
+                    client.flow.is_some()
+                }
+                (Ok(Some(_)), Some(_)) | (Err(_), _) => false,
+            };
+            if stays {
+                self.clients.push(client);
+            } else if let Some((number, flow)) = client
+                .flow
+                .and_then(|number| Some((number, self.flows.get_mut(&number)?)))
+            {
+                flow.end(&self.program, number, now);
+            }
+        }
+    }
+
+    fn begin(&mut self, connection: &OwnedFd, socket: &OwnedFd) -> io::Result<u32> {
+        let ends = self.ends_of(socket)?;
+        if self.flows.values().any(|flow| flow.ends == ends) {
+            return Err(io::Error::other("that socket has a flow already"));
+        }
+        let number = (0..FLOWS_MAX).find(|number| !self.flows.contains_key(number));
+        let number = number.ok_or_else(|| {
+            io::Error::other(format!("{FLOWS_MAX} flows are there, which is the limit"))
+        })?;
+        let shared = self.queues.iter().map(ServedQueue::share);
+        let sockets = shared.collect::<io::Result<Vec<_>>>()?;
+        let control = hythe_xdp::sealed("hythe-xdp-control", CONTROL_BYTES)?;
+        let mapped = Mapped::file(&control, 0, CONTROL_BYTES, Access::Write)?;
+        let files: Vec<BorrowedFd<'_>> = sockets.iter().map(|(socket, _)| socket.as_fd()).collect();
+        let added = self.program.add(ends, FlowIndex(number), &files);
+        let passed = added.and_then(|()| {
+            let regions = self.queues.iter().map(ServedQueue::region);
+            let queues: Vec<_> = regions.zip(files.iter().copied()).collect();
+            let files = (control.as_fd(), self.bell.as_fd());
+            grant(connection, number, files, &queues)
+        });
+        if let Err(error) = passed {
+            self.program.remove(ends, FlowIndex(number));
+            return Err(error);
+        }
+        tracing::debug!(flow = number, ?ends, "a flow has begun");
+        self.flows.insert(
+            number,
+            Flow {
+                ends,
+                control: mapped,
+                sockets,
+                ended: None,
+            },
+        );
+        Ok(number)
+    }
+
+    /// The ends of what comes to a process's socket.
+    fn ends_of(&self, socket: &OwnedFd) -> io::Result<Ends> {
+        let is_udp = sockopt::socket_protocol(socket)? == Some(rustix::net::ipproto::UDP)
+            && sockopt::socket_domain(socket)? == AddressFamily::INET;
+        if !is_udp {
+            return Err(io::Error::other("only UDP over IPv4 is served"));
+        }
+        if network_of(socket)? != self.network {
+            return Err(io::Error::other("that socket is in another network"));
+        }
+        let peer = getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?;
+        Ok(Ends {
+            from: of_v4(peer)?,
+            to: of_v4(getsockname(socket)?)?,
+        })
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // Gone already is fine.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Flow {
+    /// Nothing comes to it from now on but what is on its way.
+    fn end(&mut self, program: &Program, number: u32, now: Instant) {
+        program.remove(self.ends, FlowIndex(number));
+        self.ended.get_or_insert(now);
+    }
+}
+
+/// All queues of an interface, up to a limit.
+fn take_queues(interface: u32) -> io::Result<Vec<ServedQueue>> {
+    let mut queues = Vec::new();
+    for number in 0..QUEUES_MAX {
+        match ServedQueue::open(Queue { interface, number }) {
+            Ok(queue) => queues.push(queue),
+            // There are no more.
+            Err(error) if number > 0 && Errno::from_io_error(&error) == Some(Errno::INVAL) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(queues)
+}
+
+/// The user is looked at when somebody connects.
+fn open_listener(path: &PathBuf) -> io::Result<OwnedFd> {
+    use std::os::unix::fs::PermissionsExt as _;
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let _ = fs::remove_file(path);
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
+    listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+fn of_v4(address: SocketAddrAny) -> io::Result<SocketAddrV4> {
+    SocketAddrV4::try_from(address).map_err(|_| io::Error::other("an address is not of IPv4"))
+}
+
+fn named(what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}

@@ -1,0 +1,260 @@
+//! Processes receive and send past the kernel's protocols, by sockets that the service gave them.
+
+#[path = "../../xdp/tests/links/mod.rs"]
+mod links;
+
+use std::io::{ErrorKind, IoSlice};
+use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use hythe_wire::{Options, Sent, Service, Wire};
+use hythe_xdp::Attachment;
+use links::{BOUND, FAR, NEAR, Network, udp};
+use rustix::event::{EventfdFlags, eventfd};
+use tempfile::TempDir;
+
+/// A service of an interface, in a thread of its own.
+struct Served {
+    path: PathBuf,
+    stop: OwnedFd,
+    thread: Option<JoinHandle<std::io::Result<()>>>,
+}
+
+impl Served {
+    /// In the network of the calling thread.
+    fn start(folder: &Path, interface: &str) -> Self {
+        let path = folder.join(interface);
+        let options = Options {
+            interface: interface.to_owned(),
+            user: rustix::process::geteuid().as_raw(),
+            path: Some(path.clone()),
+            attachments: vec![Attachment::Generic],
+        };
+        let start = Instant::now();
+        let mut service = loop {
+            match Service::open(options.clone()) {
+                Ok(service) => break service,
+                // The kernel lets go of a queue some time after its last socket.
+                Err(error) if error.kind() == ErrorKind::ResourceBusy => {
+                    assert!(start.elapsed() < BOUND, "{error}");
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert!(service.describe().contains("generic"));
+        let stop = eventfd(0, EventfdFlags::CLOEXEC).expect("made");
+        let stopped = stop.try_clone().expect("copied");
+        Self {
+            path,
+            stop,
+            thread: Some(std::thread::spawn(move || service.run(stopped))),
+        }
+    }
+
+    fn end(&mut self) -> Option<std::io::Result<()>> {
+        let thread = self.thread.take()?;
+        rustix::io::write(&self.stop, &1_u64.to_ne_bytes()).expect("written");
+        Some(thread.join().expect("no panic"))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// Two connected sockets, of the near and the far end.
+fn connected(network: &Network) -> (UdpSocket, UdpSocket) {
+    let (near, far) = (udp(NEAR), network.at_far(|| udp(FAR)));
+    near.connect(far.local_addr().expect("bound")).expect("set");
+    far.connect(near.local_addr().expect("bound")).expect("set");
+    (near, far)
+}
+
+fn wire(served: &Served, socket: &UdpSocket) -> Wire {
+    Wire::connect(&served.path, socket, BOUND).expect("granted")
+}
+
+fn take(wire: &mut Wire) -> Vec<u8> {
+    let (start, mut into) = (Instant::now(), [0; 4096]);
+    loop {
+        if let Some(bytes) = wire.receive(1, &mut into) {
+            return into[..bytes].to_vec();
+        }
+        assert!(start.elapsed() < BOUND, "nothing: {:?}", wire.dropped());
+        std::thread::yield_now();
+    }
+}
+
+/// Sends, also where all chunks are with the kernel still.
+fn send(wire: &mut Wire, bytes: &[u8]) {
+    let start = Instant::now();
+    let (one, other) = bytes.split_at(bytes.len() / 2);
+    while wire.send(1, &[one, other].map(IoSlice::new)) != Sent::Taken {
+        wire.flush();
+        assert!(start.elapsed() < BOUND, "no chunk comes back");
+        std::thread::yield_now();
+    }
+    wire.flush();
+}
+
+fn until(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < BOUND);
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn both_ends_go_past_the_kernel_for_longer_than_there_are_chunks() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let (near, far) = connected(&network);
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let here = Served::start(folder.path(), "near");
+    let (mut one, mut other) = (wire(&here, &near), wire(&there, &far));
+    assert_eq!(one.descriptors().len(), 1);
+    // Nobody is known yet.
+    assert!(!one.is_fresh(1));
+    assert_eq!(one.send(1, &[IoSlice::new(b"x")]), Sent::NotNow);
+    near.send(b"by the kernel").expect("sent");
+    assert_eq!(take(&mut other), b"by the kernel");
+    send(&mut other, b"known");
+    assert_eq!(take(&mut one), b"known");
+    for round in 0..3000_u32 {
+        let bytes = vec![round as u8; round as usize * 7 % 1400];
+        send(&mut one, &bytes);
+        assert!(take(&mut other) == bytes, "round {round}");
+        send(&mut other, &bytes);
+        assert!(take(&mut one) == bytes, "round {round}, back");
+    }
+    assert_eq!(one.statistics().sent, 3000);
+    assert_eq!(one.statistics().received, 3001);
+    assert_eq!(one.statistics().strange, 0);
+    // Known for a while only.
+    assert!(one.is_fresh(1) && !one.is_fresh(10_000_000_000));
+    // Longer than a chunk is not for here.
+    assert_eq!(one.send(1, &[IoSlice::new(&[0; 4000])]), Sent::NotNow);
+}
+
+#[test]
+fn what_a_process_leaves_unread_comes_back_when_it_ends() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (near, far) = connected(&network);
+    let idle = wire(&there, &far);
+    // It takes all chunks, and more is lost.
+    let start = Instant::now();
+    while idle.dropped().fill_ring_empty == 0 {
+        near.send(&[7; 100]).expect("sent");
+        assert!(start.elapsed() < BOUND, "{:?}", idle.dropped());
+    }
+    let (other_near, other_far) = connected(&network);
+    let mut other = wire(&there, &other_far);
+    let lost = other.dropped().fill_ring_empty;
+    other_near.send(b"lost").expect("sent");
+    let mut into = [0; 100];
+    until(|| other.dropped().fill_ring_empty > lost);
+    assert_eq!(other.receive(1, &mut into), None);
+    drop(idle);
+    let ended = Instant::now();
+    let got = loop {
+        other_near.send(b"comes").expect("sent");
+        if let Some(bytes) = other.receive(1, &mut into) {
+            break into[..bytes].to_vec();
+        }
+        assert!(ended.elapsed() < BOUND, "no chunk came back");
+        std::thread::yield_now();
+    };
+    assert_eq!(got, b"comes");
+    eprintln!("chunks were back after {:?}", ended.elapsed());
+    // And what comes for the one that has left goes the usual way.
+    near.send(b"usual").expect("sent");
+    far.recv(&mut into).expect("comes");
+}
+
+#[test]
+fn the_end_of_a_service_is_seen_and_all_goes_the_usual_way() {
+    let Some(network) = Network::new(2) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let mut there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (near, far) = connected(&network);
+    let mut wire = wire(&there, &far);
+    assert_eq!(wire.descriptors().len(), 2, "one for each queue");
+    assert!(!wire.look_for_end());
+    near.send(b"here").expect("sent");
+    assert_eq!(take(&mut wire), b"here");
+    there.end().expect("was there").expect("ended well");
+    // A child of another test may have its sockets for a moment.
+    until(|| wire.look_for_end());
+    assert!(!wire.is_fresh(1));
+    let mut into = [0; 100];
+    near.send(b"there").expect("sent");
+    let bytes = far.recv(&mut into).expect("comes");
+    assert_eq!(&into[..bytes], b"there");
+    assert!(!there.path.exists());
+    // Another takes over when the sockets of the old one are gone.
+    drop(wire);
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let mut wire = self::wire(&there, &far);
+    near.send(b"anew").expect("sent");
+    assert_eq!(take(&mut wire), b"anew");
+}
+
+#[test]
+fn sockets_are_for_what_comes_to_ones_own_and_no_other() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (near, far) = connected(&network);
+    let refused = |socket: &UdpSocket| {
+        let error = Wire::connect(&there.path, socket, BOUND).expect_err("refused");
+        error.to_string()
+    };
+    assert!(refused(&near).contains("another network"));
+    let _granted = wire(&there, &far);
+    assert!(refused(&far).contains("already"));
+    // Only to one that is connected there is one end.
+    refused(&network.at_far(|| udp(FAR)));
+    let v6 = network.at_far(|| UdpSocket::bind("[::1]:0").expect("bound"));
+    v6.connect(v6.local_addr().expect("bound")).expect("set");
+    assert!(refused(&v6).contains("IPv4"));
+    let nobody = Wire::connect(&folder.path().join("none"), &far, BOUND);
+    nobody.expect_err("nobody serves there");
+}
+
+#[test]
+fn an_interface_that_goes_ends_its_service() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let mut there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (near, far) = connected(&network);
+    let mut wire = wire(&there, &far);
+    near.send(b"here").expect("sent");
+    assert_eq!(take(&mut wire), b"here");
+    network.at_far(|| links::ip("link set far down"));
+    send(&mut wire, b"into the void");
+    network.at_far(|| links::ip("link set far name other"));
+    network.at_far(|| links::ip("link set other up"));
+    network.at_far(|| links::ip("link delete other"));
+    let thread = there.thread.take().expect("runs");
+    let error = thread.join().expect("no panic").expect_err("gone");
+    assert!(error.to_string().contains("far is gone"), "{error}");
+    until(|| wire.look_for_end());
+}

@@ -1,0 +1,93 @@
+//! Memory that a network card reads and writes: chunks of 4,096 bytes in one file.
+//!
+//! The file has no name and keeps its size, so nobody can cut it away; it is never punched, since
+//! the card keeps the pages that it was given. What holds between calls: every page has memory.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use hythe_memory::{Access, Mapped, Placed};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fcntl_add_seals};
+
+/// Bytes of a chunk, the most that the kernel takes.
+pub const CHUNK_BYTES: usize = 4096;
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
+
+/// A region, of whoever registers it with the kernel.
+#[derive(Debug)]
+pub struct Region {
+    file: OwnedFd,
+    placed: Placed,
+}
+
+impl Region {
+    /// Makes a region of so many chunks, each with memory.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn create(chunks: u32) -> io::Result<Self> {
+        let bytes = chunks as usize * CHUNK_BYTES;
+        let file = sealed("hythe-xdp-region", bytes)?;
+        let placed = Placed::new(&file, (0, bytes), Access::Write, None)?;
+        Ok(Self { file, placed })
+    }
+
+    /// How many chunks it has.
+    #[must_use]
+    pub fn chunks(&self) -> u32 {
+        // Fits: that is what it was made of.
+        (self.placed.bytes() / CHUNK_BYTES) as u32
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        self.placed.address() as u64
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.placed.bytes() as u64
+    }
+
+    /// Another view of its bytes.
+    ///
+    /// # Errors
+    /// What `mmap` says.
+    pub fn map(&self) -> io::Result<Mapped> {
+        Mapped::file(&self.file, 0, self.placed.bytes(), Access::Write)
+    }
+}
+
+impl AsFd for Region {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Makes a file without a name, with memory for each page, whose size does not change any more.
+///
+/// # Errors
+/// No memory.
+pub fn sealed(name: &str, bytes: usize) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = rustix::fs::memfd_create(name, flags)?;
+    rustix::fs::ftruncate(&file, bytes as u64)?;
+    rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes as u64)?;
+    fcntl_add_seals(&file, SEALS)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_can_cut_a_region_away() {
+        let region = Region::create(4).expect("memory");
+        assert_eq!(region.chunks(), 4);
+        rustix::fs::ftruncate(&region.file, 0).expect_err("sealed");
+        let seen = region.map().expect("mapped");
+        seen.write(3 * CHUNK_BYTES, &[7; CHUNK_BYTES]);
+        let mut byte = [0];
+        region.placed.read(4 * CHUNK_BYTES - 1, &mut byte);
+        assert_eq!(byte, [7]);
+    }
+}
