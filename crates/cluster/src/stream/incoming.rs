@@ -5,6 +5,9 @@ use crate::frame::Window;
 
 /// Which part of a window is used before the sender hears of it, where more keeps coming.
 const WINDOW_PART: u32 = 4;
+/// So many bytes are acknowledged at once, whatever the window: a sender runs out of large slots
+/// long before it does of window, and an acknowledgement costs little beside them.
+const LARGE_BYTES: u64 = 256 << 10;
 
 /// Checks frames as they come, and says when to acknowledge.
 #[derive(Debug)]
@@ -67,7 +70,7 @@ impl Incoming {
         let frames = self.taken - self.acknowledged;
         let part = Window {
             frames: self.window.frames / WINDOW_PART,
-            bytes: self.window.bytes / u64::from(WINDOW_PART),
+            bytes: LARGE_BYTES.min(self.window.bytes / u64::from(WINDOW_PART)),
         };
         let is_due = is_idle || frames >= u64::from(part.frames) || self.bytes >= part.bytes;
         (frames > 0 && is_due).then(|| {
