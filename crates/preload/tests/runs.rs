@@ -16,6 +16,7 @@ use hythe_preload::runs::{
     advise, finish, history_path, off, pack_checksum, read_history,
 };
 use hythe_sys::file_pages::{FilePages, Sink};
+use hythe_testing::count_pages;
 use rustix::fs::{Advice as Fadvice, fadvise};
 use support::{Disk, drop_pages, pack, resident, run};
 
@@ -95,54 +96,56 @@ fn read_page(file: &File, page: u64) {
 
 #[test]
 fn used_unused_and_evicted_pages_are_told_apart() {
-    let Some(disk) = Disk::new() else { return };
-    if !frames_are_told() {
-        return;
-    }
-    for method in [Method::Readahead, Method::Populate, Method::Read] {
-        let disk = Disk::new().unwrap_or_else(|| unreachable!("there was one"));
-        let names = ["read", "mapped", "by-another", "idle", "evicted"];
-        let files: Vec<PathBuf> = names.iter().map(|name| disk.file(name, 32)).collect();
-        let paths: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
-        let extents: Vec<_> = (0..5).map(|file| (file, 0, 32)).collect();
-        let place = Place::new(disk, &pack(&paths, &extents));
-        place.replay(Some(method), 1);
+    count_pages(|| {
+        let Some(disk) = Disk::new() else { return };
+        if !frames_are_told() {
+            return;
+        }
+        for method in [Method::Readahead, Method::Populate, Method::Read] {
+            let disk = Disk::new().unwrap_or_else(|| unreachable!("there was one"));
+            let names = ["read", "mapped", "by-another", "idle", "evicted"];
+            let files: Vec<PathBuf> = names.iter().map(|name| disk.file(name, 32)).collect();
+            let paths: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
+            let extents: Vec<_> = (0..5).map(|file| (file, 0, 32)).collect();
+            let place = Place::new(disk, &pack(&paths, &extents));
+            place.replay(Some(method), 1);
 
-        // Ten pages are read, one by one.
-        let read = File::open(&files[0]).expect("own");
-        (0..10).for_each(|page| read_page(&read, page));
-        // All of this file are mapped by a process that still runs; the next was read by one that
-        // has ended.
-        let touched = File::open(&files[1]).expect("own");
-        let mapped = FilePages::map(&touched, 0, 32 * PAGE_BYTES as usize).expect("mappable");
-        let sink = Sink::new().expect("a sink");
-        (0..32).for_each(|page| mapped.fetch(page, &sink).expect("there"));
-        read_by_another(&files[2]);
-        let gone = File::open(&files[4]).expect("own");
-        fadvise(&gone, 0, None, Fadvice::DontNeed).expect("known");
+            // Ten pages are read, one by one.
+            let read = File::open(&files[0]).expect("own");
+            (0..10).for_each(|page| read_page(&read, page));
+            // All of this file are mapped by a process that still runs; the next was read by one that
+            // has ended.
+            let touched = File::open(&files[1]).expect("own");
+            let mapped = FilePages::map(&touched, 0, 32 * PAGE_BYTES as usize).expect("mappable");
+            let sink = Sink::new().expect("a sink");
+            (0..32).for_each(|page| mapped.fetch(page, &sink).expect("there"));
+            read_by_another(&files[2]);
+            let gone = File::open(&files[4]).expect("own");
+            fadvise(&gone, 0, None, Fadvice::DontNeed).expect("known");
 
-        let usage = place.finish().expect("begun").run.usage;
-        assert_eq!(usage.read, 160, "{method:?} {usage:?}");
-        assert_eq!(usage.evicted, 32, "{method:?} {usage:?}");
-        // Of what was loaded by read, a kernel with generations shows only what is mapped; that is
-        // said.
-        let is_hidden = matches!(method, Method::Read) && has_generations();
-        let used = if is_hidden { 32 } else { 10 + 64 };
-        assert_eq!(
-            (usage.used, usage.unused),
-            (used, 128 - used),
-            "{method:?} {usage:?}"
-        );
-        let limits = usize::from(is_hidden);
-        assert_eq!(
-            (usage.unknown, usage.limits.len()),
-            (0, limits),
-            "{usage:?}"
-        );
-        // Looking loaded nothing.
-        assert_eq!(resident(&files[4]), [] as [u32; 0]);
-    }
-    drop(disk);
+            let usage = place.finish().expect("begun").run.usage;
+            assert_eq!(usage.read, 160, "{method:?} {usage:?}");
+            assert_eq!(usage.evicted, 32, "{method:?} {usage:?}");
+            // Of what was loaded by read, a kernel with generations shows only what is mapped; that is
+            // said.
+            let is_hidden = matches!(method, Method::Read) && has_generations();
+            let used = if is_hidden { 32 } else { 10 + 64 };
+            assert_eq!(
+                (usage.used, usage.unused),
+                (used, 128 - used),
+                "{method:?} {usage:?}"
+            );
+            let limits = usize::from(is_hidden);
+            assert_eq!(
+                (usage.unknown, usage.limits.len()),
+                (0, limits),
+                "{usage:?}"
+            );
+            // Looking loaded nothing.
+            assert_eq!(resident(&files[4]), [] as [u32; 0]);
+        }
+        drop(disk);
+    });
 }
 
 /// Does this kernel keep pages by generations?
@@ -162,54 +165,58 @@ fn read_by_another(path: &Path) {
 
 #[test]
 fn a_program_that_ran_and_ended_has_used_its_pages() {
-    let Some(disk) = Disk::new() else { return };
-    if !frames_are_told() {
-        return;
-    }
-    let program = disk.path().join("program");
-    for method in [Method::Readahead, Method::Populate, Method::Read] {
-        let disk = Disk::new().unwrap_or_else(|| unreachable!("there was one"));
-        hythe_testing::copy_program("/bin/ls", &program);
-        drop_pages(&program);
-        let pages = fs::metadata(&program)
-            .expect("own")
-            .len()
-            .div_ceil(PAGE_BYTES);
-        let pages = u32::try_from(pages).expect("small");
-        let place = Place::new(disk, &pack(&[&program], &[(0, 0, pages)]));
-        place.replay(Some(method), 1);
-        let ended = std::process::Command::new(&program)
-            .arg("--version")
-            .output();
-        assert!(ended.expect("it runs").status.success());
-        let usage = place.finish().expect("begun").run.usage;
-        assert_eq!(usage.read, u64::from(pages), "{method:?} {usage:?}");
-        // Its first page at least: the kernel itself reads that.
-        assert!(usage.used > 0, "{method:?} {usage:?}");
-        assert_eq!(
-            usage.used + usage.unused,
-            usage.read,
-            "{method:?} {usage:?}"
-        );
-        fs::remove_file(&program).expect("own");
-    }
+    count_pages(|| {
+        let Some(disk) = Disk::new() else { return };
+        if !frames_are_told() {
+            return;
+        }
+        let program = disk.path().join("program");
+        for method in [Method::Readahead, Method::Populate, Method::Read] {
+            let disk = Disk::new().unwrap_or_else(|| unreachable!("there was one"));
+            hythe_testing::copy_program("/bin/ls", &program);
+            drop_pages(&program);
+            let pages = fs::metadata(&program)
+                .expect("own")
+                .len()
+                .div_ceil(PAGE_BYTES);
+            let pages = u32::try_from(pages).expect("small");
+            let place = Place::new(disk, &pack(&[&program], &[(0, 0, pages)]));
+            place.replay(Some(method), 1);
+            let ended = std::process::Command::new(&program)
+                .arg("--version")
+                .output();
+            assert!(ended.expect("it runs").status.success());
+            let usage = place.finish().expect("begun").run.usage;
+            assert_eq!(usage.read, u64::from(pages), "{method:?} {usage:?}");
+            // Its first page at least: the kernel itself reads that.
+            assert!(usage.used > 0, "{method:?} {usage:?}");
+            assert_eq!(
+                usage.used + usage.unused,
+                usage.read,
+                "{method:?} {usage:?}"
+            );
+            fs::remove_file(&program).expect("own");
+        }
+    });
 }
 
 #[test]
 fn looking_marks_nothing() {
-    let Some(disk) = Disk::new() else { return };
-    if !frames_are_told() {
-        return;
-    }
-    let file = disk.file("a", 50);
-    let place = Place::new(disk, &pack(&[&file], &[(0, 0, 50)]));
-    let done = run(&Pack::read(&place.pack).expect("good"), &Options::default());
-    for began_ns in 1..5 {
-        let mark = Mark::of(&place.pack, began_ns, &done).expect("a mark");
-        mark.leave(&place.marks(), &place.pack).expect("room");
-        let usage = place.finish().expect("begun").run.usage;
-        assert_eq!((usage.read, usage.unused), (50, 50), "{usage:?}");
-    }
+    count_pages(|| {
+        let Some(disk) = Disk::new() else { return };
+        if !frames_are_told() {
+            return;
+        }
+        let file = disk.file("a", 50);
+        let place = Place::new(disk, &pack(&[&file], &[(0, 0, 50)]));
+        let done = run(&Pack::read(&place.pack).expect("good"), &Options::default());
+        for began_ns in 1..5 {
+            let mark = Mark::of(&place.pack, began_ns, &done).expect("a mark");
+            mark.leave(&place.marks(), &place.pack).expect("room");
+            let usage = place.finish().expect("begun").run.usage;
+            assert_eq!((usage.read, usage.unused), (50, 50), "{usage:?}");
+        }
+    });
 }
 
 #[test]

@@ -95,9 +95,9 @@ impl RunArgs {
 /// A name with or without `SIG`, or a number.
 fn parse_signal(text: &str) -> Result<i32, String> {
     let is_named = |number: &i32| {
-        let name = signal_hook::low_level::signal_name(*number).unwrap_or_default();
         let wanted = text.to_ascii_uppercase();
-        name == wanted || name.strip_prefix("SIG") == Some(&wanted)
+        signal_hook::low_level::signal_name(*number)
+            .is_some_and(|name| name == wanted || name.strip_prefix("SIG") == Some(&wanted))
     };
     let by_number = || text.parse().ok().filter(|number| (1..=64).contains(number));
     let found = (1..=64).find(is_named).or_else(by_number);
