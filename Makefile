@@ -33,7 +33,7 @@ demo: setup ## the main job: flash -> pool -> RTOS core decodes -> RTP, checked 
 test: setup ## all tests but the slow ones: Rust, the model checker's, C; side by side, with the ten slowest at the end
 	cargo xtask test
 
-test-slow: setup ## the slow tests: sweeps, emulated boards, musl and i686; PART=0/4 to 3/4 for a quarter
+test-slow: setup ## the slow tests: sweeps, emulated boards, musl and i686; PART=0/8 to 7/8 for an eighth
 	cargo xtask test --slow $(PART)
 
 test-boot: ## packaging/ on Debian 12 in QEMU: a boot recorded, read ahead in three ways, faults; images laid out by a recording (root; about 30 minutes, 12 of them once; BOOTS=3 times it, too)
