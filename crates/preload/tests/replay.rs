@@ -252,8 +252,8 @@ fn replace_alike(path: &Path) {
 fn a_file_that_is_cut_while_it_is_read_costs_an_error_and_nothing_else() {
     count_pages(|| {
         let Some(disk) = Disk::new() else { return };
-        // At the second look nothing of it is open yet; at the fourth it is, and two steps of it may be
-        // under way.
+        // At the second look nothing of it is open yet; at the fourth it is, and two steps of it
+        // may be under way.
         for looks in [2, 4] {
             for method in METHODS {
                 let (cut, whole) = (disk.file("cut", 400), disk.file("whole", 40));

@@ -113,8 +113,8 @@ fn used_unused_and_evicted_pages_are_told_apart() {
             // Ten pages are read, one by one.
             let read = File::open(&files[0]).expect("own");
             (0..10).for_each(|page| read_page(&read, page));
-            // All of this file are mapped by a process that still runs; the next was read by one that
-            // has ended.
+            // All of this file are mapped by a process that still runs; the next was read by one
+            // that has ended.
             let touched = File::open(&files[1]).expect("own");
             let mapped = FilePages::map(&touched, 0, 32 * PAGE_BYTES as usize).expect("mappable");
             let sink = Sink::new().expect("a sink");
@@ -126,8 +126,8 @@ fn used_unused_and_evicted_pages_are_told_apart() {
             let usage = place.finish().expect("begun").run.usage;
             assert_eq!(usage.read, 160, "{method:?} {usage:?}");
             assert_eq!(usage.evicted, 32, "{method:?} {usage:?}");
-            // Of what was loaded by read, a kernel with generations shows only what is mapped; that is
-            // said.
+            // Of what was loaded by read, a kernel with generations shows only what is mapped; that
+            // is said.
             let is_hidden = matches!(method, Method::Read) && has_generations();
             let used = if is_hidden { 32 } else { 10 + 64 };
             assert_eq!(

@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// A machine that takes pages back spoils a few of these in a row at most.
 const TRIES: u32 = 5;
 
-/// Runs a test that counts pages. Where DAMON runs, which takes back what nobody reads and the marks
-/// of what somebody did, a test that fails is tried again.
+/// Runs a test that counts pages. Where DAMON runs, which takes back what nobody reads and the
+/// marks of what somebody did, a test that fails is tried again.
 pub fn count_pages(test: impl Fn()) {
     for _ in 1..TRIES {
         match catch_unwind(AssertUnwindSafe(&test)) {
