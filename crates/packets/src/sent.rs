@@ -79,6 +79,8 @@ impl SentPackets {
     /// Notes the packet `next`, with a piece of a message or none.
     pub(crate) fn push(&mut self, now_ns: u64, piece: Option<Span>, datagram_bytes: u16) {
         debug_assert!(!self.is_full());
+        // Threads that take turns may each have looked at the clock before they waited for theirs.
+        let now_ns = now_ns.max(self.newest_sent_ns);
         let mut sent = Sent {
             sent_ns: now_ns,
             datagram_bytes,

@@ -64,6 +64,24 @@ fn everything_arrives_once_in_order_and_equal() {
     }
 }
 
+/// A time that goes back by a microsecond once looked like a loss that lasts for centuries.
+#[test]
+fn threads_that_looked_at_the_clock_before_their_turn_do_no_harm() {
+    let mut dice = Dice::from_environment();
+    for loss in [0, 100, 3_000] {
+        let link = Link {
+            loss,
+            ..Link::of(MS)
+        };
+        let flow = Flow::new(settings(), lengths(&mut dice, 600));
+        let mut network = Network::new(vec![flow], link.clone(), link, Dice::new(dice.number()));
+        network.clock_lag_ns = MS as usize;
+        let ran = network.run(|network| network.flows[0].is_done());
+        assert_eq!(ran, Ok(()));
+        assert!(network.flows[0].is_done());
+    }
+}
+
 #[test]
 fn an_mtu_that_shrinks_and_grows_loses_nothing() {
     let mut dice = Dice::from_environment();

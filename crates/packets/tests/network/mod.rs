@@ -245,6 +245,8 @@ struct Event {
 /// All flows share both links.
 pub(crate) struct Network {
     pub(crate) now_ns: u64,
+    /// Threads that take turns with a flow looked at the clock up to so long before their turn.
+    pub(crate) clock_lag_ns: usize,
     pub(crate) flows: Vec<Flow>,
     pub(crate) forward: Link,
     pub(crate) back: Link,
@@ -258,6 +260,7 @@ impl Network {
         Self {
             // Clocks do not begin at 0.
             now_ns: 1_000 * MS,
+            clock_lag_ns: 0,
             flows,
             forward,
             back,
@@ -288,19 +291,28 @@ impl Network {
                 let Some(Reverse(event)) = self.events.pop() else {
                     break;
                 };
+                let seen_ns = self.seen_ns();
                 let flow = &mut self.flows[event.flow];
                 match event.is_forward {
-                    true => flow.arrive(self.now_ns, &event.datagram)?,
-                    false => flow.acknowledged(self.now_ns, &event.datagram)?,
+                    true => flow.arrive(seen_ns, &event.datagram)?,
+                    false => flow.acknowledged(seen_ns, &event.datagram)?,
                 }
             }
         }
         Ok(())
     }
 
+    /// What a thread takes for the time.
+    fn seen_ns(&mut self) -> u64 {
+        match self.clock_lag_ns {
+            0 => self.now_ns,
+            lag_ns => self.now_ns - self.dice.below(lag_ns) as u64,
+        }
+    }
+
     fn leave(&mut self) -> Result<(), Fault> {
         for index in 0..self.flows.len() {
-            let now_ns = self.now_ns;
+            let now_ns = self.seen_ns();
             let flow = &mut self.flows[index];
             flow.sender.expire(now_ns)?;
             flow.receiver.expire(now_ns)?;
