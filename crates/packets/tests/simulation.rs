@@ -73,7 +73,11 @@ fn threads_that_looked_at_the_clock_before_their_turn_do_no_harm() {
             loss,
             ..Link::of(MS)
         };
-        let flow = Flow::new(settings(), lengths(&mut dice, 600));
+        let settings = Settings {
+            unreachable_ns: 60_000 * MS,
+            ..settings()
+        };
+        let flow = Flow::new(settings, lengths(&mut dice, 600));
         let mut network = Network::new(vec![flow], link.clone(), link, Dice::new(dice.number()));
         network.clock_lag_ns = MS as usize;
         let ran = network.run(|network| network.flows[0].is_done());
