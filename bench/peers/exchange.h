@@ -1,9 +1,9 @@
 /*
- * What the peers of `hythe bench host` and `pvm` have in common: messages of a content of their
- * own, there and back, and their times. As in bench/src/payload.rs and bench/src/ipc/end.rs.
+ * What the peers of `hythe bench ipc`, `host` and `pvm` have in common: messages of a content of
+ * their own, there and back, and their times. As in bench/src/payload.rs and bench/src/ipc/end.rs.
  *
- * Included by one program each. A program defines there_and_back(), calls measure() on the side
- * that measures, and prints nothing else on its standard output.
+ * Included by one program each, in C or C++. A program defines there_and_back(), calls measure() or
+ * measure_rate() on the side that measures, and prints nothing else on its standard output.
  */
 #ifndef HYTHE_BENCH_EXCHANGE_H
 #define HYTHE_BENCH_EXCHANGE_H
@@ -108,7 +108,7 @@ static uint64_t measure(const struct plan *plan, uint64_t (*sample_ns)(uint64_t 
     const uint64_t bound_ns = (uint64_t)(plan->seconds * 1e9);
     unsigned long warm_up = plan->count / 10, samples = 0;
     uint64_t number = 0, start = now_ns();
-    uint64_t *times = calloc(plan->count, sizeof *times);
+    uint64_t *times = (uint64_t *)calloc(plan->count, sizeof *times);
 
     if (times == NULL) {
         fail("not so many samples");
@@ -130,6 +130,20 @@ static uint64_t measure(const struct plan *plan, uint64_t (*sample_ns)(uint64_t 
     }
     free(times);
     return number;
+}
+
+/* One way: prints how many of `count` messages were sent in a second, the last acknowledged. */
+static inline void measure_rate(const struct plan *plan, void (*send)(uint64_t number),
+                                void (*wait_for_acknowledgement)(uint64_t number))
+{
+    const uint64_t start = now_ns();
+    uint64_t number;
+
+    for (number = 0; number < plan->count; number++) {
+        send(number);
+    }
+    wait_for_acknowledgement(number);
+    printf("%.0f\n", (double)plan->count * 1e9 / (double)(now_ns() - start));
 }
 
 #endif

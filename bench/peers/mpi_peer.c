@@ -1,10 +1,11 @@
 /*
  * Ping-pong over MPI, written against MPI_Send and MPI_Recv as anybody would.
  *
- * The peer "openmpi" of `hythe bench host`, which compiles it by mpicc and starts two ranks by
- * mpirun. Rank 0 measures, rank 1 answers until an empty message comes.
+ * The peers "openmpi" and "mpich" of `hythe bench ipc` and `host`, which compile it by mpicc and
+ * start two ranks by mpirun. Rank 0 measures, rank 1 answers until an empty message comes. With
+ * `single` rank 0 sends COUNT messages one way, of which rank 1 acknowledges the last.
  *
- * Usage: mpi_peer SIZE COUNT SECONDS CPU_OF_RANK_0 CPU_OF_RANK_1
+ * Usage: mpi_peer SIZE COUNT SECONDS CPU_OF_RANK_0 CPU_OF_RANK_1 [single]
  */
 #define _GNU_SOURCE
 
@@ -51,6 +52,27 @@ static void there_and_back(uint64_t number)
     }
 }
 
+static void put_there(uint64_t number)
+{
+    put(1, number);
+}
+
+static void wait_for_acknowledgement(uint64_t number)
+{
+    if (!take(1, number)) {
+        fail("the other rank has finished");
+    }
+}
+
+static void acknowledge(unsigned long count)
+{
+    uint64_t number;
+
+    for (number = 0; number < count && take(0, number); number++) {
+    }
+    put(0, number);
+}
+
 static void answer(void)
 {
     uint64_t number;
@@ -63,13 +85,15 @@ static void answer(void)
 int main(int argc, char **argv)
 {
     struct plan plan;
-    int rank, ranks;
+    int rank, ranks, is_single;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (argc != 6 || ranks != 2) {
-        fail("usage, with two ranks: mpi_peer SIZE COUNT SECONDS CPU_OF_RANK_0 CPU_OF_RANK_1");
+    is_single = argc == 7 && strcmp(argv[6], "single") == 0;
+    if ((argc != 6 && !is_single) || ranks != 2) {
+        fail("usage, with two ranks: mpi_peer SIZE COUNT SECONDS CPU_OF_RANK_0 CPU_OF_RANK_1 "
+             "[single]");
     }
     pin(atoi(argv[4 + rank]));
     plan.size = strtoul(argv[1], NULL, 10);
@@ -81,9 +105,16 @@ int main(int argc, char **argv)
         fail("not so many bytes");
     }
     if (rank == 0) {
-        measure(&plan, round_trip_ns);
+        if (is_single) {
+            measure_rate(&plan, put_there, wait_for_acknowledgement);
+        } else {
+            measure(&plan, round_trip_ns);
+        }
         MPI_Send(buffer, 0, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
     } else {
+        if (is_single) {
+            acknowledge(plan.count);
+        }
         answer();
     }
     free(buffer);

@@ -8,6 +8,7 @@ use crate::core::pair::WriterArguments;
 use crate::core::services::ServiceArguments;
 use crate::host::args::{HostArguments, HostEndArguments};
 use crate::ipc::args::{EchoArguments, IpcArguments};
+use crate::ipc::footprint::IdleNodeArguments;
 use crate::media::args::{MediaArguments, MediaEndArguments};
 use crate::preload::args::PreloadArguments;
 use crate::pvm::args::{PvmArguments, PvmEndArguments};
@@ -108,6 +109,9 @@ pub(crate) enum Command {
     /// The other process of a run.
     #[command(hide = true)]
     Echo(EchoArguments),
+    /// A process that takes part and does nothing.
+    #[command(hide = true)]
+    IdleNode(IdleNodeArguments),
     /// The other process of a pair.
     #[command(hide = true)]
     PairWriter(WriterArguments),

@@ -88,6 +88,8 @@ pub(crate) struct Pinned {
 pub(crate) struct Conditions {
     #[serde(flatten)]
     pub(crate) cpus: Pinned,
+    /// The day of the run, UTC: `2026-11-27`.
+    pub(crate) date: String,
     pub(crate) rounds: u32,
     /// Whether the sources differ from the commit, if known.
     pub(crate) uncommitted: Option<bool>,

@@ -32,6 +32,11 @@ fn cpu_name(cpuinfo: &str) -> Option<&str> {
     field("model name").or_else(|| field("CPU part"))
 }
 
+/// Today, UTC, as ISO 8601 writes it.
+pub(crate) fn date() -> String {
+    time::OffsetDateTime::now_utc().date().to_string()
+}
+
 /// The sources that are checked out where this runs.
 struct Sources {
     commit: Option<String>,
@@ -163,6 +168,9 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_cpu_and_a_kernel() {
+        let date = date();
+        let parts: Vec<usize> = date.split('-').map(str::len).collect();
+        assert_eq!(parts, [4, 2, 2], "{date}");
         let machine = describe();
         assert!(machine.cpus > 0);
         assert!(!machine.kernel.is_empty());

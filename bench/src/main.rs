@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         Command::Pvm(arguments) => run_pvm(&arguments),
         Command::PvmEnd(arguments) => pvm::run_end(&arguments),
         Command::Echo(arguments) => ipc::echo(&arguments),
+        Command::IdleNode(arguments) => ipc::footprint::idle(&arguments),
         Command::PairWriter(arguments) => core::pair::write(&arguments),
         Command::ServicePeer(arguments) => core::services::answer(&arguments),
         Command::Soak(arguments) => run_soak(&arguments),

@@ -95,10 +95,30 @@ const SMALL_CASES: &[(&str, &str, u64)] = &[
     ("iceoryx2/poll/fan-8", "publish", 64),
     ("hythe/poll/further_subscriber", "publish", 64),
     ("iceoryx2/poll/further_subscriber", "publish", 64),
+    ("floor/create", "duration", 64 << 20),
     ("hythe/create", "duration", 64 << 20),
     ("hythe/join", "duration", 0),
     ("hythe/join-prefaulted", "duration", 0),
     ("hythe/connect", "duration", 0),
+    ("hythe/pool-tables", "tables", 64 << 20),
+    ("hythe/idle-node", "private_memory", 0),
+];
+/// Of large messages.
+const STREAMS: &[&str] = &[
+    "floor/poll/stream-4",
+    "floor/poll/stream-32",
+    "hythe/poll/stream-4",
+    "hythe/poll/stream-32",
+];
+/// What is measured where it is installed, or built for release, and else skipped with a reason.
+const OPTIONAL: &[&str] = &[
+    "hythe/c-",
+    "openmpi",
+    "mpich",
+    "iceoryx/",
+    "iceoryx:",
+    "cyclonedds",
+    "aeron",
 ];
 /// Both sides on one CPU.
 const SHARED_CASES: &[&str] = &[
@@ -116,16 +136,23 @@ fn every_case_runs_and_the_document_has_its_shape() {
     let document = document(&output);
     check_head(&document);
     let results = document["results"].as_array().expect("results");
-    let skipped = document["conditions"]["skipped"].as_array();
+    let skipped = skipped(&document);
     if one_cpu() {
-        assert!(skipped.is_some_and(|skipped| !skipped.is_empty()));
+        assert!(skipped.iter().any(|why| why.contains("would spin")));
     } else {
-        assert_eq!(skipped.map(Vec::len), Some(0));
+        let optional = |why: &&str| OPTIONAL.iter().any(|case| why.starts_with(case));
+        assert!(skipped.iter().all(optional), "{skipped:?}");
         check_cases(results);
         check_ratios(&document["ratios"]);
     }
     results.iter().for_each(check_result);
     assert!(is_empty(root.path()), "a pool stayed behind");
+}
+
+fn skipped(document: &Value) -> Vec<&str> {
+    let skipped = document["conditions"]["skipped"].as_array();
+    let skipped = skipped.expect("a list").iter();
+    skipped.filter_map(Value::as_str).collect()
 }
 
 fn check_head(document: &Value) {
@@ -162,7 +189,18 @@ fn check_cases(results: &[Value]) {
     for case in SHARED_CASES {
         assert_eq!(count(case, "round_trip", 64, true), 1, "{case} shared");
     }
-    let all = 2 * CASES.len() + SMALL_CASES.len() + SHARED_CASES.len();
+    for case in STREAMS {
+        for metric in ["rate", "reuse_distance"] {
+            assert_eq!(count(case, metric, 65_536, false), 1, "{case} {metric}");
+        }
+    }
+    let is_optional = |row: &&Value| {
+        let case = row["case"].as_str();
+        case.is_some_and(|case| OPTIONAL.iter().any(|optional| case.starts_with(optional)))
+    };
+    let optional = results.iter().filter(is_optional).count();
+    let fixed = 2 * CASES.len() + SMALL_CASES.len() + SHARED_CASES.len();
+    let all = fixed + 2 * STREAMS.len() + optional;
     assert_eq!(results.len(), all);
 }
 
@@ -176,8 +214,14 @@ fn check_result(result: &Value) {
         // anything.
         let is_difference = case.ends_with("/further_subscriber");
         assert!(is_difference || value > 0.0, "{case}: {value}");
-        let unit = if is_difference { "ns" } else { "msg/s" };
+        let unit = match result["metric"].as_str() {
+            Some("rate") => "msg/s",
+            Some("reuse_distance") => "slots",
+            Some("tables" | "private_memory" | "file_size") => "B",
+            _ => "ns",
+        };
         assert_eq!(result["unit"], unit, "{case}");
+        check_stream(result);
         return;
     }
     assert_eq!(result["unit"], "ns", "{case}");
@@ -194,6 +238,19 @@ fn check_result(result: &Value) {
         .deserialize(&mut &bytes.expect("base64")[..])
         .expect("an HdrHistogram");
     assert_eq!(histogram.len(), count, "{case}");
+}
+
+/// A ring is written in turn; whoever chooses its slots needs no more than a pool has of that size.
+fn check_stream(result: &Value) {
+    if result["metric"] != "reuse_distance" {
+        return;
+    }
+    let value = result["value"].as_f64().expect("a value");
+    match result["case"].as_str() {
+        Some("floor/poll/stream-4") => assert_eq!(value, 6.0),
+        Some("floor/poll/stream-32") => assert_eq!(value, 34.0),
+        _ => assert!((1.0..=1024.0).contains(&value), "{result}"),
+    }
 }
 
 /// One for each bar that the project has set itself.
@@ -235,10 +292,41 @@ fn check_ratios(ratios: &Value) {
     for name in small {
         assert!(has(name, 64), "{name}");
     }
-    assert!(has(
+    for name in [
         "hythe poll untouched p50 largest/smallest size",
-        65_536
-    ));
+        "hythe/floor poll stream-4 rate",
+        "hythe/floor poll stream-32 rate",
+    ] {
+        assert!(has(name, 65_536), "{name}");
+    }
+    assert!(has("hythe/floor create p50", 64 << 20));
+}
+
+#[test]
+fn what_is_not_installed_is_left_out_with_the_package_that_brings_it() {
+    let root = root();
+    let run = |systems| {
+        let arguments = ["--json", "--quick", "--sizes", "64", "--patterns", "filled"];
+        let mut command = bench(root.path(), &arguments);
+        command.args(["--waits", "poll", "--systems", systems]);
+        // Nobody else's programs are found.
+        command.env("PATH", root.path()).output().expect("it runs")
+    };
+    if one_cpu() {
+        eprintln!("skipped: on one CPU nothing that spins is measured");
+        return;
+    }
+    let beside = document(&run("hythe,openmpi,mpich,aeron"));
+    let said = skipped(&beside);
+    for package in ["openmpi-bin", "mpich", "openjdk-17-jdk-headless"] {
+        let named = format!("(package {package})");
+        assert!(said.iter().any(|why| why.contains(&named)), "{said:?}");
+    }
+    assert_eq!(beside["results"].as_array().map(Vec::len), Some(1));
+    let alone = run("mpich");
+    let why = String::from_utf8_lossy(&alone.stderr).into_owned();
+    assert_eq!(alone.status.code(), Some(2), "{why}");
+    assert!(why.contains("(package mpich)"), "{why}");
 }
 
 #[test]

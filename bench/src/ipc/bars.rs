@@ -10,6 +10,8 @@ const RATIOS: &[(&str, Bar)] = &[
     ("hythe/protocol poll untouched p50", AtMost(1.15)),
     ("hythe/protocol poll single rate", AtLeast(0.8)),
     ("hythe/protocol poll batched rate", AtLeast(0.9)),
+    ("hythe/floor poll stream-4 rate", AtLeast(0.9)),
+    ("hythe/floor poll stream-32 rate", AtLeast(0.9)),
     ("hythe/floor block untouched p50", AtMost(1.0)),
     ("hythe poll request/untouched p50", AtMost(2.0)),
     ("iceoryx2/hythe poll untouched p50", AtLeast(3.5)),
@@ -33,11 +35,12 @@ const FILLED: &[(&str, usize, Bar)] = &[
     ("hythe/floor poll filled p50", 1 << 20, AtMost(1.08)),
     ("iceoryx2/hythe poll filled p50", 64, AtLeast(2.5)),
 ];
-/// The median in nanoseconds.
+/// The median, in nanoseconds or bytes.
 const MEASUREMENTS: &[(&str, Bar)] = &[
     ("hythe/join", AtMost(1e6)),
     ("hythe/connect", AtMost(1e6)),
     ("hythe/create", AtMost(5e7)),
+    ("hythe/idle-node", AtMost(300.0 * 1024.0)),
 ];
 
 /// The bound of a ratio, if it has one.

@@ -22,6 +22,16 @@ pub(crate) enum System {
     Pipe,
     /// A System V segment and semaphores: the payload is copied in and out.
     Sysv,
+    /// Open MPI, by its shared memory: the payload is copied.
+    Openmpi,
+    /// MPICH, by its shared memory: the payload is copied.
+    Mpich,
+    /// iceoryx, the C++ library.
+    Iceoryx,
+    /// Cyclone DDS with shared memory, which is iceoryx'.
+    Cyclonedds,
+    /// Aeron IPC, from Java: the payload is written to a log, and copied where it is large.
+    Aeron,
 }
 
 /// How a side waits for its turn.
@@ -50,6 +60,24 @@ pub(crate) enum Pattern {
     Batched,
     /// One way to several subscribers of the other process: what one publishing costs.
     Fan,
+    /// One way, large messages, written and read, to a reader that is slower: a rate with 4 of them
+    /// in the queue.
+    #[value(name = "stream-4")]
+    Stream4,
+    /// The same with 32 in the queue.
+    #[value(name = "stream-32")]
+    Stream32,
+}
+
+impl Pattern {
+    /// Messages that the queue of a stream holds.
+    pub(crate) const fn stream_depth(self) -> Option<u32> {
+        match self {
+            Self::Stream4 => Some(4),
+            Self::Stream32 => Some(32),
+            _ => None,
+        }
+    }
 }
 
 /// One case: `system/wait/pattern`, and for [`Pattern::Fan`] to how many: `system/wait/fan-4`.
@@ -102,10 +130,19 @@ impl Case {
             // Only hythe has both ways to compare.
             (Pattern::Request, Wait::Poll | Wait::Block) => matches!(self.system, System::Hythe),
             (_, Wait::Block | Wait::Adaptive) => false,
-            (Pattern::Single, Wait::Poll) => self.system.is_zero_copy(),
+            (Pattern::Single, Wait::Poll) => match self.system {
+                // Its shared memory has no back pressure.
+                System::Cyclonedds => false,
+                System::Openmpi | System::Mpich | System::Aeron => true,
+                system => system.is_zero_copy(),
+            },
             // Only hythe publishes several messages by one call.
             (Pattern::Batched, Wait::Poll) => {
                 matches!(self.system, System::Hythe | System::Protocol)
+            }
+            // Whose slots are compared: the fewest that do, and those that hythe chooses.
+            (Pattern::Stream4 | Pattern::Stream32, Wait::Poll) => {
+                matches!(self.system, System::Hythe | System::Floor)
             }
             // The floor has one reader.
             (Pattern::Fan, Wait::Poll) => matches!(self.system, System::Hythe | System::Iceoryx2),
@@ -121,6 +158,8 @@ impl Case {
             (System::Protocol, Wait::Block) => false,
             // A semaphore is slept on.
             (System::Sysv, Wait::Poll) => false,
+            // Their programs look again and again.
+            (system, Wait::Block) if system.is_outside() => false,
             // What copies touches the payload.
             (system, _) => system.is_zero_copy() || matches!(self.pattern, Pattern::Filled),
         }
@@ -137,7 +176,20 @@ impl System {
     const fn is_zero_copy(self) -> bool {
         matches!(
             self,
-            Self::Floor | Self::Protocol | Self::Hythe | Self::Iceoryx2
+            Self::Floor
+                | Self::Protocol
+                | Self::Hythe
+                | Self::Iceoryx2
+                | Self::Iceoryx
+                | Self::Cyclonedds
+        )
+    }
+
+    /// Measured by a program of its own, where it is installed.
+    pub(crate) const fn is_outside(self) -> bool {
+        matches!(
+            self,
+            Self::Openmpi | Self::Mpich | Self::Iceoryx | Self::Cyclonedds | Self::Aeron
         )
     }
 }
@@ -166,11 +218,17 @@ impl FromStr for Case {
         let mut words = text.split('/');
         let mut next = || words.next().unwrap_or_default();
         let (system, wait, pattern) = (next(), next(), next());
-        let (pattern, subscribers) = pattern.split_once('-').unwrap_or((pattern, "1"));
+        let (pattern, subscribers) = match Pattern::from_str(pattern, false) {
+            Ok(pattern) => (pattern, "1"),
+            Err(_) => {
+                let (pattern, count) = pattern.split_once('-').unwrap_or((pattern, "1"));
+                (Pattern::from_str(pattern, false)?, count)
+            }
+        };
         let case = Self {
             system: System::from_str(system, false)?,
             wait: Wait::from_str(wait, false)?,
-            pattern: Pattern::from_str(pattern, false)?,
+            pattern,
             subscribers: subscribers
                 .parse()
                 .map_err(|_| format!("`{subscribers}` is no number"))?,
@@ -207,6 +265,11 @@ mod tests {
         assert!(names.contains(&"protocol/poll/batched".to_owned()));
         assert!(!names.contains(&"protocol/block/untouched".to_owned()));
         assert!(names.contains(&"iceoryx2/poll/fan-8".to_owned()));
+        assert!(names.contains(&"floor/poll/stream-32".to_owned()));
+        assert!(!names.contains(&"hythe/block/stream-4".to_owned()));
+        assert!(names.contains(&"aeron/poll/single".to_owned()));
+        assert!(!names.contains(&"mpich/poll/untouched".to_owned()));
+        assert!(!names.contains(&"iceoryx/block/untouched".to_owned()));
         assert!(!names.contains(&"sysv/poll/filled".to_owned()));
         assert!(!names.contains(&"unix/poll/untouched".to_owned()));
         assert!(!names.contains(&"floor/block/single".to_owned()));

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use super::case::Case;
 use crate::error::BenchError;
 use crate::statistics;
 
@@ -15,6 +16,9 @@ const WARM_UP_MIN: u64 = 16;
 const SAMPLES_MIN: u64 = 20;
 /// Messages per call of a batched rate.
 pub(crate) const BATCH: u64 = 32;
+/// The reader of a stream keeps each message for 5 quarters of the time that reading takes it.
+const STREAM_KEPT: u32 = 5;
+const STREAM_READ: u32 = 4;
 /// Messages of a burst; every system's queue holds so many.
 pub(crate) const BURST: u64 = 16;
 
@@ -36,6 +40,11 @@ pub(crate) trait End {
     fn receive_batch(&mut self, first: u64, count: u64) -> Result<u64, BenchError> {
         debug_assert!(count > 0);
         self.receive(first).map(u64::from)
+    }
+
+    /// How many slots a stream was written to in turn, where its messages were counted.
+    fn reuse_slots(&self) -> Option<f64> {
+        None
     }
 
     /// Tells the other end that nothing comes any more.
@@ -173,6 +182,22 @@ pub(crate) fn echo(end: &mut impl End) -> Result<(), BenchError> {
         number += 1;
     }
     Ok(())
+}
+
+/// What reads a message; it is kept for longer than that where the reader is to be slower than the
+/// writer, which then always finds the queue full.
+#[inline]
+pub(super) fn read_for<T>(case: Case, read: impl FnOnce() -> T) -> T {
+    if case.pattern.stream_depth().is_none() {
+        return read();
+    }
+    let start = Instant::now();
+    let outcome = read();
+    let until = start.elapsed() * STREAM_KEPT / STREAM_READ;
+    while start.elapsed() < until {
+        std::hint::spin_loop();
+    }
+    outcome
 }
 
 fn expect(received: bool) -> Result<(), BenchError> {

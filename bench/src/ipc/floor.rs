@@ -9,7 +9,8 @@ use hythe_node::TrustPeers;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
 use super::case::{Case, Pattern, Wait};
-use super::end::End;
+use super::end::{End, read_for};
+use super::reuse::ReuseDistance;
 use super::ring::{CAPACITY, Entry, Incoming, Kind, Outgoing, RING_BYTES};
 use super::side::Side;
 use crate::error::BenchError;
@@ -32,9 +33,11 @@ struct Layout {
 
 impl Layout {
     const fn new(case: Case, size: usize) -> Self {
-        let slots = match case.pattern {
-            Pattern::Untouched | Pattern::Filled | Pattern::Request => 1,
-            Pattern::Single | Pattern::Batched | Pattern::Fan => CAPACITY,
+        let slots = match (case.pattern, case.pattern.stream_depth()) {
+            // Beside those in the queue one that is written and one that is read.
+            (_, Some(depth)) => depth + 2,
+            (Pattern::Untouched | Pattern::Filled | Pattern::Request, None) => 1,
+            (_, None) => CAPACITY,
         };
         Self { size, slots }
     }
@@ -77,6 +80,7 @@ pub(super) struct FloorEnd {
     incoming: Incoming,
     /// What was received last, to be forwarded.
     held: Entry,
+    reuse: ReuseDistance,
     lookout: Lookout,
 }
 
@@ -94,13 +98,19 @@ impl FloorEnd {
         if matches!((case.pattern, side), (Pattern::Untouched, Side::Near)) {
             fill(memory.trusted_mut(TRUST, layout.slot(0), size), 0);
         }
+        // Where fewer slots than entries are written in turn, they bound what is under way.
+        let limit = match layout.slots {
+            1 => CAPACITY,
+            slots => slots,
+        };
         Ok(Self {
             case,
             layout,
             memory,
-            outgoing: Outgoing::new(kind, Layout::ring(side)),
+            outgoing: Outgoing::new(kind, Layout::ring(side)).limited(limit),
             incoming: Incoming::new(kind, Layout::ring(side.other())),
             held: [0, 1, 0, size as u32],
+            reuse: ReuseDistance::default(),
             lookout,
         })
     }
@@ -154,6 +164,9 @@ impl End for FloorEnd {
         // Fits: the number of slots does.
         let slot = (number % u64::from(slots)) as u32;
         let at = self.layout.slot(slot);
+        if self.case.pattern.stream_depth().is_some() {
+            self.reuse.wrote(at);
+        }
         fill(self.memory.trusted_mut(TRUST, at, size), number);
         self.push([slot, 1, 0, size as u32])
     }
@@ -164,13 +177,18 @@ impl End for FloorEnd {
         let [slot, _, _, length] = entry;
         if length != 0 && self.case.pattern != Pattern::Untouched {
             let (at, size) = (self.layout.slot(slot), self.layout.size);
-            if !is_message(self.memory.trusted(TRUST, at, size), number) {
+            let read = || is_message(self.memory.trusted(TRUST, at, size), number);
+            if !read_for(self.case, read) {
                 return Err(BenchError::Damaged { number });
             }
         }
         self.held = entry;
         self.incoming.advance(self.memory.view());
         Ok(length != 0)
+    }
+
+    fn reuse_slots(&self) -> Option<f64> {
+        self.reuse.slots()
     }
 
     fn finish(&mut self) -> Result<(), BenchError> {

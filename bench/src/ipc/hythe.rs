@@ -10,8 +10,9 @@ use hythe_node::{
 };
 
 use super::case::{Case, Pattern, Wait};
-use super::end::End;
+use super::end::{End, read_for};
 use super::hythe_batch::{publish_batch, take_batch};
+use super::reuse::ReuseDistance;
 use super::side::Side;
 use crate::error::BenchError;
 use crate::lookout::{BoundedWait, Lookout, NAP};
@@ -38,6 +39,7 @@ pub(crate) struct HytheEnd {
     held: Option<Sample>,
     leases: Vec<Lease>,
     samples: Vec<Sample>,
+    reuse: ReuseDistance,
     node: Node,
     lookout: Lookout,
 }
@@ -103,6 +105,7 @@ impl HytheEnd {
             held: None,
             leases: Vec::new(),
             samples: Vec::new(),
+            reuse: ReuseDistance::default(),
             node,
             lookout,
         })
@@ -139,6 +142,9 @@ impl HytheEnd {
     #[inline]
     fn send_filled(&mut self, number: u64) -> Result<(), BenchError> {
         let lease = self.filled(number)?;
+        if self.case.pattern.stream_depth().is_some() {
+            self.reuse.wrote(lease.as_slice(TRUST).as_ptr().addr());
+        }
         let published = self.publisher.publish(lease, self.size)?;
         self.delivered(published.delivered, number)
     }
@@ -171,15 +177,14 @@ impl HytheEnd {
 /// A round trip needs no queue, and a burst fits the default one; a rate must lose nothing.
 fn subscriber_options(case: Case) -> SubscriberOptions {
     let options = SubscriberOptions::default();
-    match case.pattern {
-        Pattern::Untouched | Pattern::Filled | Pattern::Request | Pattern::Fan => options,
-        Pattern::Single | Pattern::Batched => {
-            let timeout_ms = RATE_SEND_TIMEOUT.as_millis() as u32;
-            options
-                .depth(RATE_DEPTH)
-                .policy(PortPolicy::Block { timeout_ms })
-        }
-    }
+    let depth = match case.pattern {
+        Pattern::Untouched | Pattern::Filled | Pattern::Request | Pattern::Fan => return options,
+        Pattern::Single | Pattern::Batched => RATE_DEPTH,
+        Pattern::Stream4 | Pattern::Stream32 => case.pattern.stream_depth().unwrap_or(1),
+    };
+    let timeout_ms = RATE_SEND_TIMEOUT.as_millis() as u32;
+    let options = options.depth(depth);
+    options.policy(PortPolicy::Block { timeout_ms })
 }
 
 impl End for HytheEnd {
@@ -204,10 +209,14 @@ impl End for HytheEnd {
             self.held = Some(sample);
             return Ok(true);
         }
-        checked(&sample, number)?;
+        read_for(self.case, || checked(&sample, number))?;
         drop(sample);
         self.receive_more(number)?;
         Ok(true)
+    }
+
+    fn reuse_slots(&self) -> Option<f64> {
+        self.reuse.slots()
     }
 
     fn send_batch(&mut self, first: u64, count: u64) -> Result<(), BenchError> {

@@ -1,23 +1,27 @@
 //! Scenario `ipc`: two processes of this machine.
 //!
 //! `plan` says what is measured; `run` is one case at one size; an `end` is one side of one system
-//! (`floor`, `protocol`, `hythe`, `iceoryx2`, `stream`, `sysv`); `peer` is the other process;
-//! `setup` is what comes before. Rounds go over all of the plan, so that systems are measured next
-//! to each other, several times.
+//! (`floor`, `protocol`, `hythe`, `iceoryx2`, `stream`, `sysv`), or a program of its own
+//! (`outside`); `peer` is the other process; `setup` is what comes before, `footprint` what needs
+//! no message. Rounds go over all of the plan, so that systems are measured next to each other,
+//! several times.
 
 pub(crate) mod args;
 pub(crate) mod bars;
 pub(crate) mod case;
 pub(crate) mod end;
 mod floor;
+pub(crate) mod footprint;
 pub(crate) mod hythe;
 mod hythe_batch;
 mod hythe_request;
 mod iceoryx2;
+mod outside;
 mod peer;
 mod plan;
 mod protocol;
 mod ratios;
+mod reuse;
 mod ring;
 mod run;
 mod series;
@@ -35,6 +39,7 @@ use indicatif::ProgressBar;
 use self::args::IpcArguments;
 use self::case::{Case, Pattern, System, Wait};
 use self::end::Budget;
+use self::outside::Outside;
 use self::plan::Plan;
 use self::run::Outcome;
 use self::series::Series;
@@ -71,21 +76,21 @@ pub(crate) fn run(arguments: &IpcArguments) -> Result<Document, BenchError> {
     let load_before = machine::load();
     let cpus = cpus::choose()?;
     let scale = arguments.scale();
+    let outside = Outside::default();
     let Plan {
         mut series,
         skipped,
-    } = plan::make(arguments, &scale.sizes, cpus.is_some());
+    } = plan::make(arguments, &scale.sizes, cpus.is_some(), |system| {
+        outside.prepare(system)
+    });
     if series.is_empty() {
-        return Err(BenchError::WrongUse(
-            "no case fits all of --only, --systems, --waits and --patterns on this machine"
-                .to_owned(),
-        ));
+        return Err(BenchError::WrongUse(nothing(&skipped)));
     }
     if let Some([near, _]) = cpus {
         cpus::pin(near)?;
     }
     let clock = bounce::clock_cost();
-    let bounces = measure(&scale, cpus, &lookout, &mut series)?;
+    let bounces = measure(&scale, cpus, (&outside, &lookout), &mut series)?;
     let bounce =
         (!bounces.is_empty()).then(|| median(bounces.iter().map(|found| found.ns).collect()));
     let floor = floor_by_bounce(&series, &bounces);
@@ -93,6 +98,7 @@ pub(crate) fn run(arguments: &IpcArguments) -> Result<Document, BenchError> {
         cpus: Pinned {
             pinned: cpus.map_or_else(Vec::new, Vec::from),
         },
+        date: machine::date(),
         rounds: scale.rounds,
         uncommitted: machine::is_changed(),
         load: [load_before, machine::load()],
@@ -103,6 +109,16 @@ pub(crate) fn run(arguments: &IpcArguments) -> Result<Document, BenchError> {
         invalid: floor.and_then(verdict),
     };
     document(&series, cpus, conditions)
+}
+
+/// Why there is nothing to measure.
+fn nothing(skipped: &[String]) -> String {
+    let what =
+        "no case fits all of --only, --systems, --waits, --patterns and --sizes on this machine";
+    match skipped.is_empty() {
+        true => what.to_owned(),
+        false => format!("{what}; left out: {}", skipped.join("; ")),
+    }
 }
 
 /// The bounce right before the floor of a size was measured: a virtual machine's CPUs move, and the
@@ -118,7 +134,7 @@ struct Bounce {
 fn measure(
     scale: &Scale,
     cpus: Option<[usize; 2]>,
-    lookout: &Lookout,
+    (outside, lookout): (&Outside, &Lookout),
     series: &mut [Series],
 ) -> Result<Vec<Bounce>, BenchError> {
     let (pool, iceoryx2) = (BenchPool::make()?, iceoryx2::Place::new());
@@ -142,6 +158,7 @@ fn measure(
             }
             let measured = match series.subject {
                 Subject::Setup(step) => step.measure(&pool, lookout).map(Outcome::Times),
+                Subject::Footprint(footprint) => footprint.measure().map(Outcome::Bytes),
                 Subject::Exchange(case, placement) => {
                     let setting = Setting {
                         case,
@@ -150,6 +167,7 @@ fn measure(
                         cpus: cpus.map(|cpus| placement.place(cpus)),
                         pool: &pool,
                         iceoryx2: &iceoryx2,
+                        outside,
                         lookout,
                     };
                     setting.run()
@@ -173,6 +191,8 @@ fn document(
         series.measurement(cpus.map_or_else(Vec::new, Vec::from))
     };
     let mut results: Vec<_> = series.iter().map(measurement).collect::<Result<_, _>>()?;
+    let reuse = |series: &Series| series.reuse(conditions.cpus.pinned.clone());
+    results.extend(series.iter().filter_map(reuse));
     results.extend(ratios::further_subscribers(series, &conditions.cpus));
     Ok(Document {
         schema: SCHEMA,

@@ -2,6 +2,7 @@
 
 use super::case::{Case, FANS, Pattern, System, Wait, word};
 use super::series::Series;
+use super::setup::Step;
 use super::subject::{Placement, Subject};
 use crate::document::{Figures, Measurement, Pinned, Ratio};
 use crate::statistics::{median, paired_ratio};
@@ -16,6 +17,7 @@ pub(super) fn all(series: &[Series]) -> Vec<Ratio> {
             }
         }
     }
+    ratios.extend(by_reserving(series));
     ratios.extend(by_size(series));
     ratios.extend(by_further_subscriber(series));
     ratios
@@ -44,7 +46,7 @@ fn comparison(above: Subject, below: Subject) -> Option<String> {
     let metric = match above.pattern {
         Pattern::Untouched | Pattern::Filled | Pattern::Request => "p50",
         Pattern::Fan => "publish p50",
-        Pattern::Single | Pattern::Batched => "rate",
+        Pattern::Single | Pattern::Batched | Pattern::Stream4 | Pattern::Stream32 => "rate",
     };
     let place = match placement {
         Placement::Apart => "",
@@ -81,6 +83,16 @@ fn between(above: Case, below: Case) -> Option<(String, String)> {
         }
         _ => None,
     }
+}
+
+/// How much longer a pool takes to make than its space to reserve.
+fn by_reserving(series: &[Series]) -> Option<Ratio> {
+    let of = |step| {
+        let mut steps = series.iter();
+        steps.find(|series| series.subject == Subject::Setup(step))
+    };
+    let name = "hythe/floor create p50".to_owned();
+    Some(ratio(name, of(Step::Create)?, of(Step::Reserve)?))
 }
 
 /// Is the way of a descriptor as long for a large message as for a small one?
@@ -194,6 +206,9 @@ mod tests {
             rates("floor/poll/single", &[8e6]),
             rates("hythe/poll/single", &[2e6]),
             rates("hythe/poll/batched", &[6e6]),
+            rates("floor/poll/stream-4", &[2e3]),
+            rates("hythe/poll/stream-4", &[1.9e3]),
+            rates("hythe/poll/stream-32", &[1e3]),
         ];
         let wanted = expected([
             ("hythe/floor poll untouched p50", 8, 1.5),
@@ -202,6 +217,7 @@ mod tests {
             ("hythe poll request/untouched p50", 64, 1.5),
             ("hythe/floor poll single rate", 64, 0.25),
             ("hythe poll batched/single rate", 64, 3.0),
+            ("hythe/floor poll stream-4 rate", 64, 0.95),
             ("hythe poll untouched p50 largest/smallest size", 64, 2.0),
         ]);
         assert_eq!(found(&series), wanted);

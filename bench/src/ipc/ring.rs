@@ -64,6 +64,8 @@ pub(super) struct Outgoing {
     ring: Ring,
     tail: u32,
     seen_head: u32,
+    /// Entries that may be under way.
+    limit: u32,
 }
 
 impl Outgoing {
@@ -72,7 +74,14 @@ impl Outgoing {
             ring: Ring { base, kind },
             tail: 0,
             seen_head: 0,
+            limit: CAPACITY,
         }
+    }
+
+    /// With fewer entries under way than the ring has: the payload has so many slots.
+    pub(super) fn limited(self, limit: u32) -> Self {
+        debug_assert!(limit <= CAPACITY, "{limit}");
+        Self { limit, ..self }
     }
 
     /// How many were written.
@@ -82,11 +91,11 @@ impl Outgoing {
 
     #[inline]
     pub(super) fn has_capacity(&mut self, memory: impl Memory) -> bool {
-        if self.tail.wrapping_sub(self.seen_head) == CAPACITY {
+        if self.tail.wrapping_sub(self.seen_head) == self.limit {
             // Pairs with the release store in `advance`.
             self.seen_head = memory.load(self.ring.base + HEAD, Ordering::Acquire);
         }
-        self.tail.wrapping_sub(self.seen_head) < CAPACITY
+        self.tail.wrapping_sub(self.seen_head) < self.limit
     }
 
     /// There must be free capacity. Returns the word that the reader may sleep on.
@@ -199,5 +208,20 @@ mod tests {
                 assert_eq!(incoming.peek(memory), None);
             }
         }
+    }
+
+    #[test]
+    fn fewer_entries_than_the_ring_has_may_be_under_way() {
+        let memory = &Mapped::anonymous(RING_BYTES).expect("memory");
+        let mut outgoing = Outgoing::new(Kind::Packed, 0).limited(3);
+        let mut incoming = Incoming::new(Kind::Packed, 0);
+        for number in 0..3 {
+            assert!(outgoing.has_capacity(memory));
+            outgoing.push(memory, [number, 1, 0, 8]);
+        }
+        assert!(!outgoing.has_capacity(memory));
+        assert_eq!(incoming.peek(memory), Some([0, 1, 0, 8]));
+        incoming.advance(memory);
+        assert!(outgoing.has_capacity(memory));
     }
 }

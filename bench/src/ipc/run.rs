@@ -17,6 +17,7 @@ use super::floor::{self, FloorEnd};
 use super::hythe::HytheEnd;
 use super::hythe_request::RequestEnd;
 use super::iceoryx2::{Iceoryx2End, Place, Ports, Word};
+use super::outside::{Exchange, Outside};
 use super::peer::Peer;
 use super::protocol::{self, ProtocolEnd};
 use super::ring::Kind;
@@ -27,13 +28,19 @@ use super::sysv::{self, SysvEnd};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::pool::BenchPool;
-use crate::{cpus, pool};
+use crate::{cpus, pool, starter};
 
 /// What came of it.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Times(Histogram<u64>),
-    Rate { messages: u64, per_second: f64 },
+    Rate {
+        messages: u64,
+        per_second: f64,
+        /// Slots that a stream was written to in turn.
+        reuse_slots: Option<f64>,
+    },
+    Bytes(u64),
 }
 
 impl Outcome {
@@ -72,7 +79,36 @@ impl Setting<'_> {
             System::Unix => self.run_unix(),
             System::Pipe => self.run_pipe(),
             System::Sysv => self.run_sysv(),
+            _ => self.run_outside(),
         }
+    }
+
+    /// By programs of their own.
+    fn run_outside(&self) -> Result<Outcome, BenchError> {
+        let is_single = self.case.pattern == Pattern::Single;
+        let messages = self.messages();
+        let printed = self.outside.run(&Exchange {
+            system: self.case.system,
+            pattern: self.case.pattern,
+            size: self.size,
+            count: if is_single {
+                messages
+            } else {
+                self.budget.count
+            },
+            time: self.budget.time,
+            cpus: self.cpus,
+        })?;
+        if !is_single {
+            return starter::times(&printed).map(Outcome::Times);
+        }
+        let rate = printed.trim().parse();
+        let no_rate = |_| BenchError::PeerLost(format!("it printed {printed:?}, which is no rate"));
+        Ok(Outcome::Rate {
+            messages,
+            per_second: rate.map_err(no_rate)?,
+            reuse_slots: None,
+        })
     }
 
     /// The better of two rings, each in its half of the time.
@@ -170,6 +206,7 @@ impl Setting<'_> {
         let rate = |per_second| Outcome::Rate {
             messages,
             per_second,
+            reuse_slots: None,
         };
         match self.case.pattern {
             Pattern::Untouched | Pattern::Filled | Pattern::Request => {
@@ -178,6 +215,11 @@ impl Setting<'_> {
             Pattern::Fan => end::bursts(end, self.budget).map(Outcome::Times),
             Pattern::Single => end::rate(end, messages).map(rate),
             Pattern::Batched => end::batched_rate(end, messages).map(rate),
+            Pattern::Stream4 | Pattern::Stream32 => Ok(Outcome::Rate {
+                messages,
+                per_second: end::rate(end, messages)?,
+                reuse_slots: end.reuse_slots(),
+            }),
         }
     }
 }
@@ -191,7 +233,7 @@ pub(crate) fn round_trips(
 ) -> Result<Histogram<u64>, BenchError> {
     let name = format!("{}-{case}", pool::pool_name()).replace('/', "-");
     let pool = BenchPool::make_with(&pool::options(&name))?;
-    let (iceoryx2, lookout) = (Place::new(), Lookout::default());
+    let (iceoryx2, outside, lookout) = (Place::new(), Outside::default(), Lookout::default());
     let setting = Setting {
         case,
         size,
@@ -199,11 +241,14 @@ pub(crate) fn round_trips(
         cpus,
         pool: &pool,
         iceoryx2: &iceoryx2,
+        outside: &outside,
         lookout: &lookout,
     };
     match setting.run()? {
         Outcome::Times(times) => Ok(times),
-        Outcome::Rate { .. } => Err(BenchError::WrongUse(format!("{case} is one way"))),
+        Outcome::Rate { .. } | Outcome::Bytes(_) => {
+            Err(BenchError::WrongUse(format!("{case} is one way")))
+        }
     }
 }
 
@@ -251,6 +296,9 @@ pub(crate) fn echo(arguments: &EchoArguments) -> Result<(), BenchError> {
             let meeting = sysv::Meeting::attach(arguments.place.parse()?)?;
             answer(arguments, SysvEnd::new(meeting, side, case, size, lookout))
         }
+        _ => Err(BenchError::WrongUse(format!(
+            "{case} has programs of its own"
+        ))),
     }
 }
 
@@ -266,7 +314,9 @@ fn echo_by_iceoryx2<W: Word>(
 fn answer(arguments: &EchoArguments, mut end: impl End) -> Result<(), BenchError> {
     match arguments.case.pattern {
         Pattern::Untouched | Pattern::Filled | Pattern::Request => end::echo(&mut end),
-        Pattern::Single => end::swallow(&mut end, arguments.messages),
+        Pattern::Single | Pattern::Stream4 | Pattern::Stream32 => {
+            end::swallow(&mut end, arguments.messages)
+        }
         Pattern::Batched => end::swallow_batches(&mut end, arguments.messages),
         Pattern::Fan => end::acknowledge(&mut end),
     }

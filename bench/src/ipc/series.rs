@@ -34,24 +34,51 @@ impl Series {
         let figure = |round: &Outcome| match round {
             Outcome::Times(histogram) => histogram.value_at_quantile(0.5) as f64,
             Outcome::Rate { per_second, .. } => *per_second,
+            Outcome::Bytes(bytes) => *bytes as f64,
         };
         self.rounds.iter().map(figure).collect()
     }
 
-    /// Samples or messages of all rounds.
+    /// In how many slots a stream was written in turn: the median over the rounds.
+    fn reuse_slots(&self) -> Option<f64> {
+        let slots = self.rounds.iter().map(|round| match round {
+            Outcome::Rate { reuse_slots, .. } => *reuse_slots,
+            Outcome::Times(_) | Outcome::Bytes(_) => None,
+        });
+        let slots: Option<Vec<f64>> = slots.collect();
+        slots.filter(|slots| !slots.is_empty()).map(median)
+    }
+
+    /// Samples, messages or looks of all rounds.
     pub(super) fn count(&self) -> u64 {
         let count = |round: &Outcome| match round {
             Outcome::Times(histogram) => histogram.len(),
             Outcome::Rate { messages, .. } => *messages,
+            Outcome::Bytes(_) => 1,
         };
         self.rounds.iter().map(count).sum()
+    }
+
+    /// The row of a stream's slots.
+    pub(super) fn reuse(&self, pinned: Vec<usize>) -> Option<Measurement> {
+        let value = self.reuse_slots()?;
+        Some(Measurement {
+            case: self.subject.to_string(),
+            size_bytes: self.size,
+            metric: "reuse_distance",
+            unit: "slots",
+            count: self.count(),
+            figures: Figures::Value { value },
+            kernel_copies: None,
+            conditions: Pinned { pinned },
+        })
     }
 
     /// The row. `pinned`: the CPUs of the two sides.
     pub(super) fn measurement(&self, pinned: Vec<usize>) -> Result<Measurement, BenchError> {
         let histograms = self.rounds.iter().filter_map(|round| match round {
             Outcome::Times(histogram) => Some(histogram.clone()),
-            Outcome::Rate { .. } => None,
+            Outcome::Rate { .. } | Outcome::Bytes(_) => None,
         });
         let histograms: Vec<Histogram<u64>> = histograms.collect();
         let figures = if histograms.is_empty() {
@@ -115,6 +142,7 @@ pub(super) mod made {
             made.add(Outcome::Rate {
                 messages: 10,
                 per_second,
+                reuse_slots: case.contains("stream").then_some(6.0),
             });
         }
         made
@@ -134,5 +162,14 @@ mod tests {
             ("rate", "msg/s", 30)
         );
         assert!(matches!(found.figures, Figures::Value { value } if value == 2e6));
+        assert!(series.reuse(vec![0, 1]).is_none());
+    }
+
+    #[test]
+    fn a_stream_has_a_row_of_its_slots() {
+        let series = made::rates("hythe/poll/stream-4", &[1e3, 2e3]);
+        let found = series.reuse(vec![0, 1]).expect("measured");
+        assert_eq!((found.metric, found.unit), ("reuse_distance", "slots"));
+        assert!(matches!(found.figures, Figures::Value { value } if value == 6.0));
     }
 }

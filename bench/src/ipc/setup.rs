@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use hdrhistogram::Histogram;
 use hythe_node::{Node, Pool, PoolOptions, PublisherOptions, SubscriberOptions};
+use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::error::BenchError;
 use crate::lookout::Lookout;
@@ -21,6 +22,8 @@ const CHANNEL: &str = "connect";
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
+    /// Nothing but that space, in a file beside the pool: what the kernel takes to reserve it.
+    Reserve,
     /// A pool of 64 MiB, its space reserved, until others can open it.
     Create,
     /// A process opens a pool with the default options and becomes a participant.
@@ -33,7 +36,8 @@ pub(super) enum Step {
 }
 
 /// In the order of a process's life.
-pub(super) const STEPS: [Step; 4] = [
+pub(super) const STEPS: [Step; 5] = [
+    Step::Reserve,
     Step::Create,
     Step::Join,
     Step::JoinPrefaulted,
@@ -43,7 +47,7 @@ pub(super) const STEPS: [Step; 4] = [
 impl Step {
     pub(super) const fn size_bytes(self) -> usize {
         match self {
-            Self::Create => POOL_BYTES,
+            Self::Reserve | Self::Create => POOL_BYTES,
             Self::Join | Self::JoinPrefaulted | Self::Connect => 0,
         }
     }
@@ -59,6 +63,7 @@ impl Step {
         for _ in 0..SAMPLES {
             lookout.check_stop()?;
             match self {
+                Self::Reserve => reserve(pool.pool(), &mut histogram)?,
                 Self::Create => create(&mut histogram)?,
                 Self::Join => join(plain.name(), &mut histogram)?,
                 Self::JoinPrefaulted => join(pool.name(), &mut histogram)?,
@@ -75,12 +80,22 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
+            Self::Reserve => "floor/create",
             Self::Create => "hythe/create",
             Self::Join => "hythe/join",
             Self::JoinPrefaulted => "hythe/join-prefaulted",
             Self::Connect => "hythe/connect",
         })
     }
+}
+
+fn reserve(pool: &Pool, histogram: &mut Histogram<u64>) -> Result<(), BenchError> {
+    let beside = pool.path();
+    let start = Instant::now();
+    let file = tempfile::tempfile_in(&beside)?;
+    fallocate(&file, FallocateFlags::empty(), 0, POOL_BYTES as u64)?;
+    statistics::record(histogram, start.elapsed());
+    Ok(())
 }
 
 fn create(histogram: &mut Histogram<u64>) -> Result<(), BenchError> {

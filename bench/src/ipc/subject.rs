@@ -1,8 +1,10 @@
-//! What a row of the result is about: an exchange of messages, or a step of setting up.
+//! What a row of the result is about: an exchange of messages, a step of setting up, or a
+//! footprint.
 
 use std::fmt;
 
 use super::case::{Case, Pattern};
+use super::footprint::Footprint;
 use super::setup::Step;
 
 /// Where the two sides run.
@@ -31,6 +33,8 @@ pub(super) enum Subject {
     Exchange(Case, Placement),
     /// Before any message.
     Setup(Step),
+    /// Without any message.
+    Footprint(Footprint),
 }
 
 impl Subject {
@@ -38,10 +42,13 @@ impl Subject {
     pub(super) const fn metric(self) -> (&'static str, &'static str) {
         match self {
             Self::Setup(_) => ("duration", "ns"),
+            Self::Footprint(footprint) => (footprint.metric(), "B"),
             Self::Exchange(case, _) => match case.pattern {
                 Pattern::Untouched | Pattern::Filled | Pattern::Request => ("round_trip", "ns"),
                 Pattern::Fan => ("publish", "ns"),
-                Pattern::Single | Pattern::Batched => ("rate", "msg/s"),
+                Pattern::Single | Pattern::Batched | Pattern::Stream4 | Pattern::Stream32 => {
+                    ("rate", "msg/s")
+                }
             },
         }
     }
@@ -49,7 +56,7 @@ impl Subject {
     pub(super) const fn placement(self) -> Placement {
         match self {
             Self::Exchange(_, placement) => placement,
-            Self::Setup(_) => Placement::Apart,
+            Self::Setup(_) | Self::Footprint(_) => Placement::Apart,
         }
     }
 }
@@ -59,6 +66,7 @@ impl fmt::Display for Subject {
         match self {
             Self::Exchange(case, _) => case.fmt(out),
             Self::Setup(step) => step.fmt(out),
+            Self::Footprint(footprint) => footprint.fmt(out),
         }
     }
 }

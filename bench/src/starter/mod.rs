@@ -1,5 +1,6 @@
 //! Systems with a starter of their own, which reaches the other host: Open MPI, MPICH and PVM,
-//! where they are installed. Scenarios `host` and `pvm` use them.
+//! where they are installed. Scenarios `host` and `pvm` use them, and `ipc` where both sides are on
+//! one host.
 //!
 //! What they start are small programs in C (`bench/peers`, `bench/programs`), compiled here for the
 //! run: nothing of the project needs these systems. Whoever is not installed is left out, and said.
@@ -23,7 +24,7 @@ use crate::statistics;
 /// For the start of all sides, beside the time that they measure.
 pub(crate) const STARTING: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(2);
-const EXCHANGE: (&str, &str) = ("exchange.h", include_str!("../../peers/exchange.h"));
+pub(crate) const EXCHANGE: (&str, &str) = ("exchange.h", include_str!("../../peers/exchange.h"));
 
 /// The other host, as this one sees it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -61,7 +62,8 @@ impl Hosts<'_> {
     }
 }
 
-/// A program in C: its name, and its files, whose first is compiled.
+/// A program in C, or in C++ where its compiler's name ends so: its name, and its files, whose
+/// first is compiled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Program<'a> {
     pub(crate) name: &'a str,
@@ -94,7 +96,11 @@ pub(crate) fn compile(compiler: &str, program: &Program<'_>, folder: &Path) -> R
     }
     let first = program.files.first().map_or("", |(name, _)| name);
     let mut command = Command::new(compiler);
-    command.args(["-std=c11", "-O2", "-o"]).arg(&built);
+    let standard = match compiler.ends_with("++") {
+        true => "-std=c++14",
+        false => "-std=c11",
+    };
+    command.args([standard, "-O2", "-o"]).arg(&built);
     command.arg(folder.join(first)).args(program.options);
     let ran = command.stdin(Stdio::null()).output();
     let output = ran.map_err(|error| format!("{compiler}: {error}"))?;

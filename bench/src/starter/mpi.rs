@@ -8,7 +8,6 @@ use super::{EXCHANGE, Hosts, compile, installed, output, peer, remote_shell};
 use crate::error::BenchError;
 use crate::lookout::SILENCE_BOUND;
 
-const PEER: &str = "openmpi-peer";
 const SOURCE: (&str, &str) = ("mpi_peer.c", include_str!("../../peers/mpi_peer.c"));
 
 /// Which of the two.
@@ -42,6 +41,13 @@ impl Mpi {
         }
     }
 
+    const fn peer_name(self) -> &'static str {
+        match self {
+            Self::Open => "openmpi-peer",
+            Self::Mpich => "mpich-peer",
+        }
+    }
+
     const fn packages(self) -> [&'static str; 2] {
         match self {
             Self::Open => ["openmpi-bin", "libopenmpi-dev"],
@@ -57,6 +63,38 @@ impl Mpi {
         installed(self.compiler(), compiler).map(|_path| ())
     }
 
+    /// Compiles the peer of scenarios `ipc` and `host`.
+    pub(crate) fn prepare_peer(self, folder: &Path) -> Result<(), String> {
+        self.look_for()?;
+        let program = peer(self.peer_name(), &[SOURCE, EXCHANGE], &[]);
+        compile(self.compiler(), &program, folder)
+    }
+
+    /// Its two ranks on this machine, without a network; the words of the plan follow.
+    pub(crate) fn local_peer(self, folder: &Path) -> Command {
+        let mut command = Command::new(self.starter());
+        match self {
+            Self::Open => {
+                command.args(["--allow-run-as-root", "-n", "2", "--bind-to", "none"]);
+                command.args(["--oversubscribe", "--host", "localhost:2"]);
+                for (key, value) in [
+                    ("pml", "ob1"),
+                    ("btl", "self,vader"),
+                    // Each rank has its CPU and shares it with nobody.
+                    ("mpi_yield_when_idle", "0"),
+                ] {
+                    command.args(["--mca", key, value]);
+                }
+                command.env("TMPDIR", folder);
+            }
+            Self::Mpich => {
+                command.args(["-n", "2", "-launcher", "fork"]);
+            }
+        }
+        command.arg(folder.join(self.peer_name()));
+        command
+    }
+
     /// What starts ranks; program and words follow.
     pub(crate) fn mpirun(self, ranks: Ranks, hosts: &Hosts<'_>) -> Result<Command, BenchError> {
         match self {
@@ -68,9 +106,7 @@ impl Mpi {
 
 /// Compiles the peer of scenario `host`.
 pub(crate) fn prepare_peer(folder: &Path) -> Result<(), String> {
-    Mpi::Open.look_for()?;
-    let program = peer(PEER, &[SOURCE, EXCHANGE], &[]);
-    compile(Mpi::Open.compiler(), &program, folder)
+    Mpi::Open.prepare_peer(folder)
 }
 
 /// The two ranks of scenario `host`; the words of the plan follow.
@@ -81,7 +117,7 @@ pub(crate) fn peer_command(are_remote: bool, hosts: &Hosts<'_>) -> Result<Comman
         share_cpus: false,
     };
     let mut command = Mpi::Open.mpirun(ranks, hosts)?;
-    command.arg(hosts.folder.join(PEER));
+    command.arg(hosts.folder.join(Mpi::Open.peer_name()));
     Ok(command)
 }
 

@@ -99,6 +99,7 @@ pub(crate) fn run(arguments: &WaitSetArguments) -> Result<Document, BenchError> 
         cpus: Pinned {
             pinned: cpus.map_or_else(Vec::new, Vec::from),
         },
+        date: machine::date(),
         rounds: arguments.rounds,
         uncommitted: machine::is_changed(),
         load: [load_before, machine::load()],

@@ -186,7 +186,7 @@ fn channel<W: Word>(
         let builder = match case.pattern {
             Pattern::Untouched | Pattern::Filled | Pattern::Request => builder,
             // Nothing may be lost.
-            Pattern::Single | Pattern::Batched => {
+            Pattern::Single | Pattern::Batched | Pattern::Stream4 | Pattern::Stream32 => {
                 let deep = builder.subscriber_max_buffer_size(RATE_DEPTH);
                 deep.enable_safe_overflow(false)
             }
