@@ -26,6 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-rtp", &["hythe-terminal"]),
     ("hythe-media", MEDIA),
     ("hythe-cluster", CLUSTER),
+    ("hythe-pvm", PVM),
     ("hythe-recording", &[]),
     ("hythe-preload", &["hythe-sys", "hythe-terminal"]),
     ("hythe-latency", &["hythe-sys", "hythe-terminal"]),
@@ -78,6 +79,8 @@ const CLUSTER: &[&str] = &[
     "hythe-packets",
     "hythe-flows",
 ];
+/// Programs for PVM on tasks.
+const PVM: &[&str] = &["hythe-cluster", "hythe-node", "hythe-sys"];
 const MEDIA: &[&str] = &[
     "hythe-abi",
     "hythe-memory",

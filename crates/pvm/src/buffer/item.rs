@@ -1,0 +1,269 @@
+//! What is packed: kinds of items, and how each lies in a message.
+//!
+//! In XDR (`PvmDataDefault`) integers are big-endian and have at least 4 bytes, so do floating
+//! point numbers; raw, all is as in memory. What is given and taken here are bytes as in memory,
+//! items `stride` apart.
+
+/// Kinds of items that `pvm_pk*` packs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `char`, never converted.
+    Byte,
+    /// `short`.
+    Short,
+    /// `unsigned short`.
+    UnsignedShort,
+    /// `int`.
+    Int,
+    /// `unsigned int`.
+    UnsignedInt,
+    /// `long`.
+    Long,
+    /// `unsigned long`.
+    UnsignedLong,
+    /// `float`.
+    Float,
+    /// Two of `float`.
+    Complex,
+    /// `double`.
+    Double,
+    /// Two of `double`.
+    DoubleComplex,
+}
+
+const LONG_BYTES: usize = size_of::<std::ffi::c_long>();
+/// XDR pads to this.
+pub(super) const XDR_UNIT: usize = 4;
+
+impl Kind {
+    /// Bytes of one item in memory.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        self.part_bytes() * self.parts()
+    }
+
+    /// The kind that `PVM_BYTE` to `PVM_ULONG` name; strings are none.
+    #[must_use]
+    pub const fn from_data_type(number: i32) -> Option<Self> {
+        Some(match number {
+            1 => Self::Byte,
+            2 => Self::Short,
+            3 => Self::Int,
+            4 => Self::Float,
+            5 => Self::Complex,
+            6 => Self::Double,
+            7 => Self::DoubleComplex,
+            8 => Self::Long,
+            9 => Self::UnsignedShort,
+            10 => Self::UnsignedInt,
+            11 => Self::UnsignedLong,
+            _ => return None,
+        })
+    }
+
+    /// Numbers of which an item consists.
+    const fn parts(self) -> usize {
+        match self {
+            Self::Complex | Self::DoubleComplex => 2,
+            _ => 1,
+        }
+    }
+
+    const fn part_bytes(self) -> usize {
+        match self {
+            Self::Byte => 1,
+            Self::Short | Self::UnsignedShort => 2,
+            Self::Int | Self::UnsignedInt | Self::Float | Self::Complex => 4,
+            Self::Double | Self::DoubleComplex => 8,
+            Self::Long | Self::UnsignedLong => LONG_BYTES,
+        }
+    }
+
+    /// Bytes of one number in XDR.
+    const fn part_bytes_in_xdr(self) -> usize {
+        match self {
+            Self::Byte => 1,
+            Self::Short | Self::UnsignedShort => 4,
+            // Always: PVM does so also where a `long` has 8 in memory.
+            Self::Long | Self::UnsignedLong => 4,
+            _ => self.part_bytes(),
+        }
+    }
+
+    /// Bytes that `count` items have in XDR.
+    pub(super) const fn xdr_bytes(self, count: usize) -> usize {
+        let bytes = count
+            .saturating_mul(self.parts())
+            .saturating_mul(self.part_bytes_in_xdr());
+        bytes.next_multiple_of(XDR_UNIT)
+    }
+
+    /// Do all items fit into what they have in XDR?
+    pub(super) fn fits_xdr(self, memory: &[u8], stride: usize) -> bool {
+        match self {
+            Self::Long => {
+                let mut items = self.items(memory, stride);
+                items.all(|item| i32::try_from(long(item)).is_ok())
+            }
+            Self::UnsignedLong => {
+                let mut items = self.items(memory, stride);
+                items.all(|item| u32::try_from(unsigned_long(item)).is_ok())
+            }
+            _ => true,
+        }
+    }
+
+    /// Bytes of memory from the first to the end of the last of `count` items.
+    #[must_use]
+    pub const fn span(self, count: usize, stride: usize) -> Option<usize> {
+        let Some(steps) = count.checked_sub(1) else {
+            return Some(0);
+        };
+        let Some(distance) = steps.checked_mul(stride) else {
+            return None;
+        };
+        let Some(items) = distance.checked_add(1) else {
+            return None;
+        };
+        items.checked_mul(self.bytes())
+    }
+
+    /// Appends items as they are in memory.
+    pub(super) fn append_raw(self, to: &mut Vec<u8>, memory: &[u8], stride: usize) {
+        match stride {
+            1 => to.extend_from_slice(memory),
+            _ => self
+                .items(memory, stride)
+                .for_each(|item| to.extend_from_slice(item)),
+        }
+    }
+
+    /// Appends items in XDR.
+    pub(super) fn append_xdr(self, to: &mut Vec<u8>, memory: &[u8], stride: usize) {
+        let begin = to.len();
+        for item in self.items(memory, stride) {
+            match self {
+                Self::Byte => to.extend_from_slice(item),
+                Self::Short => {
+                    let value = i16::from_ne_bytes(array(item));
+                    to.extend_from_slice(&i32::from(value).to_be_bytes());
+                }
+                Self::UnsignedShort => {
+                    let value = u16::from_ne_bytes(array(item));
+                    to.extend_from_slice(&u32::from(value).to_be_bytes());
+                }
+                Self::Int | Self::UnsignedInt | Self::Float => {
+                    to.extend_from_slice(&u32::from_ne_bytes(array(item)).to_be_bytes());
+                }
+                Self::Double => {
+                    to.extend_from_slice(&u64::from_ne_bytes(array(item)).to_be_bytes());
+                }
+                Self::Complex => {
+                    for part in item.chunks_exact(4) {
+                        to.extend_from_slice(&u32::from_ne_bytes(array(part)).to_be_bytes());
+                    }
+                }
+                Self::DoubleComplex => {
+                    for part in item.chunks_exact(8) {
+                        to.extend_from_slice(&u64::from_ne_bytes(array(part)).to_be_bytes());
+                    }
+                }
+                Self::Long => {
+                    // What does not fit was refused before.
+                    let value = long(item) as i32;
+                    to.extend_from_slice(&value.to_be_bytes());
+                }
+                Self::UnsignedLong => {
+                    let value = unsigned_long(item) as u32;
+                    to.extend_from_slice(&value.to_be_bytes());
+                }
+            }
+        }
+        let padded = begin + (to.len() - begin).next_multiple_of(XDR_UNIT);
+        to.resize(padded, 0);
+    }
+
+    /// Writes items as they were packed raw.
+    pub(super) fn take_raw(self, from: &[u8], memory: &mut [u8], stride: usize) {
+        match stride {
+            1 => memory.copy_from_slice(from),
+            _ => {
+                let places = memory.chunks_mut(self.bytes() * stride.max(1));
+                for (item, place) in from.chunks_exact(self.bytes()).zip(places) {
+                    place[..item.len()].copy_from_slice(item);
+                }
+            }
+        }
+    }
+
+    /// Writes items that were packed in XDR.
+    pub(super) fn take_xdr(self, from: &[u8], memory: &mut [u8], stride: usize) {
+        let places = memory.chunks_mut(self.bytes() * stride.max(1));
+        let item_bytes = self.part_bytes_in_xdr() * self.parts();
+        for (item, place) in from.chunks_exact(item_bytes).zip(places) {
+            let place = &mut place[..self.bytes()];
+            match self {
+                Self::Byte => place.copy_from_slice(item),
+                Self::Short | Self::UnsignedShort => {
+                    // What does not fit loses its upper half, as in PVM.
+                    let value = u32::from_be_bytes(array(item)) as u16;
+                    place.copy_from_slice(&value.to_ne_bytes());
+                }
+                Self::Int | Self::UnsignedInt | Self::Float => {
+                    place.copy_from_slice(&u32::from_be_bytes(array(item)).to_ne_bytes());
+                }
+                Self::Double => {
+                    place.copy_from_slice(&u64::from_be_bytes(array(item)).to_ne_bytes());
+                }
+                Self::Complex => {
+                    for (part, place) in item.chunks_exact(4).zip(place.chunks_exact_mut(4)) {
+                        place.copy_from_slice(&u32::from_be_bytes(array(part)).to_ne_bytes());
+                    }
+                }
+                Self::DoubleComplex => {
+                    for (part, place) in item.chunks_exact(8).zip(place.chunks_exact_mut(8)) {
+                        place.copy_from_slice(&u64::from_be_bytes(array(part)).to_ne_bytes());
+                    }
+                }
+                Self::Long => {
+                    let value = i32::from_be_bytes(array(item));
+                    place.copy_from_slice(&std::ffi::c_long::from(value).to_ne_bytes());
+                }
+                Self::UnsignedLong => {
+                    let value = u32::from_be_bytes(array(item));
+                    place.copy_from_slice(&std::ffi::c_ulong::from(value).to_ne_bytes());
+                }
+            }
+        }
+    }
+
+    fn items(self, memory: &[u8], stride: usize) -> impl Iterator<Item = &[u8]> {
+        let bytes = self.bytes();
+        let chunks = memory.chunks(bytes * stride.max(1));
+        chunks.filter_map(move |chunk| chunk.get(..bytes))
+    }
+}
+
+/// The bytes of one number. Shorter ones, which no caller has, are filled with zeros.
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut array = [0; N];
+    array
+        .iter_mut()
+        .zip(bytes)
+        .for_each(|(to, from)| *to = *from);
+    array
+}
+
+fn long(item: &[u8]) -> i64 {
+    match LONG_BYTES {
+        4 => i64::from(i32::from_ne_bytes(array(item))),
+        _ => i64::from_ne_bytes(array(item)),
+    }
+}
+
+fn unsigned_long(item: &[u8]) -> u64 {
+    match LONG_BYTES {
+        4 => u64::from(u32::from_ne_bytes(array(item))),
+        _ => u64::from_ne_bytes(array(item)),
+    }
+}

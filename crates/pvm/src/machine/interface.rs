@@ -1,0 +1,113 @@
+//! How a task reaches its machine and the other tasks.
+
+use std::time::Duration;
+
+use super::protocol::{Reply, Request};
+use crate::code::Code;
+use crate::tid::Tid;
+
+/// Who a task is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Its own number.
+    pub task: Tid,
+    /// Who spawned it.
+    pub parent: Option<Tid>,
+    /// Those that were spawned together with it, itself included.
+    pub siblings: Vec<Tid>,
+}
+
+/// What is to be spawned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Spawn {
+    /// The program, as it is named.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// How many.
+    pub count: u32,
+    /// Variables of their environment.
+    pub variables: Vec<(String, String)>,
+    /// Under the debugger that PVM is set up with.
+    pub is_debugged: bool,
+}
+
+/// A task that runs, or one that is about to enroll.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Which.
+    pub task: Tid,
+    /// Who spawned it.
+    pub parent: Option<Tid>,
+    /// Its process id.
+    pub pid: u32,
+    /// Path of its program.
+    pub program: String,
+    /// It has enrolled.
+    pub is_enrolled: bool,
+}
+
+/// A host of the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Its number.
+    pub host: Tid,
+    /// Its name.
+    pub name: String,
+    /// Its architecture, as PVM names it.
+    pub architecture: String,
+    /// Its data format.
+    pub format: i32,
+}
+
+/// A machine as one of its tasks reaches it. Dropping it leaves the machine.
+pub trait Machine: Send + std::fmt::Debug {
+    /// Who this task is.
+    fn identity(&self) -> &Identity;
+
+    /// Sends a message, without waiting for its receiver; one to a task that has ended is lost.
+    ///
+    /// # Errors
+    /// [`Code::OUT_OF_RESOURCES`]: too much waits for receivers; [`Code::SYSTEM`].
+    fn send(&mut self, to: Tid, frame: &[u8]) -> Result<(), Code>;
+
+    /// The next message, waiting for at most so long.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`]: the machine is gone.
+    fn receive(&mut self, timeout: Duration) -> Result<Option<Vec<u8>>, Code>;
+
+    /// Asks for something, and waits for its reply: as long as it takes others to come, or until
+    /// the machine is gone.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`].
+    fn ask(&mut self, request: Request) -> Result<Reply, Code>;
+
+    /// Spawns tasks. One outcome for each.
+    fn spawn(&mut self, spawn: &Spawn) -> Vec<Result<Tid, Code>>;
+
+    /// What runs.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`].
+    fn processes(&mut self) -> Result<Vec<Process>, Code>;
+
+    /// Sends a signal to a task.
+    ///
+    /// # Errors
+    /// [`Code::NO_TASK`], [`Code::BAD_PARAMETER`], [`Code::SYSTEM`].
+    fn signal(&mut self, task: Tid, signal: i32) -> Result<(), Code>;
+
+    /// Has its process ended?
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`].
+    fn has_ended(&mut self, task: Tid) -> Result<bool, Code>;
+
+    /// All hosts.
+    fn hosts(&self) -> Vec<Host>;
+
+    /// File descriptors that become readable when something comes from the machine.
+    fn descriptors(&self) -> Vec<i32>;
+}

@@ -1,0 +1,178 @@
+//! A task's connection to the server of its machine.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IoSlice, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use hythe_cluster::tasks::TaskId;
+use hythe_node::PoolOptions;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
+
+use crate::code::Code;
+use crate::machine::{Outgoing, Reply, Request};
+use crate::numbers::tid_of;
+use crate::server::socket_path;
+use crate::session::variables;
+use crate::tid::Tid;
+use crate::wire;
+
+const READ_BYTES: usize = 64 << 10;
+/// How long a reply is waited for at a time: as long as it takes, since others may have to come.
+const WAIT: Duration = Duration::from_secs(10);
+/// The server reads at once; one that was stopped by a signal does not.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(super) struct Link {
+    stream: UnixStream,
+    came: Vec<u8>,
+    messages: VecDeque<Vec<u8>>,
+}
+
+impl Link {
+    /// The machine whose pool has this directory.
+    pub(super) fn connect(directory: &Path) -> Result<Self, Code> {
+        let stream = UnixStream::connect(socket_path(directory)).map_err(|_| Code::SYSTEM)?;
+        let limited = stream.set_write_timeout(Some(WRITE_TIMEOUT));
+        limited.map_err(|_| Code::SYSTEM)?;
+        Ok(Self {
+            stream,
+            came: Vec::new(),
+            messages: VecDeque::new(),
+        })
+    }
+
+    /// Asks, and waits for the reply.
+    pub(super) fn ask(&mut self, request: &Request) -> Result<Reply, Code> {
+        let mut bytes = Vec::new();
+        wire::append(&mut bytes, request)?;
+        self.stream.write_all(&bytes).map_err(|_| Code::SYSTEM)?;
+        loop {
+            if let Some(reply) = self.take_reply()? {
+                return Ok(reply);
+            }
+            let mut waited_for = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)];
+            // What it says is found out by reading.
+            let _ = hythe_sys::wait::poll_or_sleep(&mut waited_for, WAIT);
+            self.read()?;
+        }
+    }
+
+    /// A message of the machine itself, if one has come.
+    pub(super) fn next_message(&mut self) -> Result<Option<Vec<u8>>, Code> {
+        if let Some(message) = self.messages.pop_front() {
+            return Ok(Some(message));
+        }
+        self.read()?;
+        // Nothing was asked, so there is no reply.
+        self.take_reply()?;
+        Ok(self.messages.pop_front())
+    }
+
+    /// Sorts what has come.
+    fn take_reply(&mut self) -> Result<Option<Reply>, Code> {
+        while let Some(outgoing) = wire::take(&mut self.came)? {
+            match outgoing {
+                Outgoing::Reply(reply) => return Ok(Some(reply)),
+                Outgoing::Message(frame) => self.messages.push_back(frame),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads what is there, without waiting.
+    fn read(&mut self) -> Result<(), Code> {
+        let begin = self.came.len();
+        loop {
+            let end = self.came.len();
+            self.came.resize(end + READ_BYTES, 0);
+            let read = recv(&self.stream, &mut self.came[end..], RecvFlags::DONTWAIT);
+            self.came
+                .truncate(end + read.as_ref().map_or(0, |(read, _)| *read));
+            match read {
+                Ok((0, _)) => return Err(Code::SYSTEM),
+                Ok((read, _)) if read == READ_BYTES => {}
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(_) if self.came.len() > begin => return Ok(()),
+                Err(_) => return Err(Code::SYSTEM),
+            }
+        }
+    }
+}
+
+impl AsRawFd for Link {
+    fn as_raw_fd(&self) -> RawFd {
+        self.stream.as_raw_fd()
+    }
+}
+
+/// What this process prints goes to the task that its parent said, if it said one. Called when the
+/// library is loaded, before the program prints; never starts a thread.
+///
+/// # Errors
+/// What the system says; then it prints as before.
+pub fn collect_output() -> io::Result<()> {
+    let missing = || io::Error::from(ErrorKind::NotFound);
+    let Ok(output) = std::env::var(variables::OUTPUT) else {
+        return Ok(());
+    };
+    let words: Vec<i32> = output
+        .split(' ')
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let [to, tag, context] = words[..] else {
+        return Err(missing());
+    };
+    if !Tid::from_number(to).is_task() {
+        return Ok(());
+    }
+    let own = std::env::var("HYTHE_TASK").ok();
+    let own = own.and_then(|text| text.parse::<TaskId>().ok());
+    let task = own.and_then(tid_of).ok_or_else(missing)?;
+    let pool = std::env::var("HYTHE_POOL").map_err(|_| missing())?;
+    let directory = PoolOptions::new(&pool).path();
+    let parent = std::env::var("HYTHE_PARENT").ok();
+    let parent = parent.and_then(|text| text.parse::<TaskId>().ok());
+    let request = Request::Collect {
+        task,
+        parent: parent.and_then(tid_of),
+        to: Tid::from_number(to),
+        tag,
+        context,
+    };
+    let (from, into) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let refused = |_: Code| io::Error::from(ErrorKind::ConnectionRefused);
+    let mut link = Link::connect(&directory).map_err(refused)?;
+    let mut bytes = Vec::new();
+    wire::append(&mut bytes, &request).map_err(refused)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [from.as_fd()];
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let slices = [IoSlice::new(&bytes)];
+    // A request is short, so it goes as a whole.
+    sendmsg(&link.stream, &slices, &mut control, SendFlags::NOSIGNAL)?;
+    loop {
+        match link.take_reply().map_err(refused)? {
+            Some(Reply::Number(_)) => break,
+            Some(_) => return Err(io::Error::from(ErrorKind::ConnectionRefused)),
+            None => {
+                let stream = link.stream.as_fd();
+                let mut waited_for = [PollFd::from_borrowed_fd(stream, PollFlags::IN)];
+                let _ = hythe_sys::wait::poll_or_sleep(&mut waited_for, WAIT);
+                link.read().map_err(refused)?;
+            }
+        }
+    }
+    rustix::stdio::dup2_stdout(&into)?;
+    rustix::stdio::dup2_stderr(&into)?;
+    Ok(())
+}

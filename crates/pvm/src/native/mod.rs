@@ -1,0 +1,208 @@
+//! A machine on Hythe's tasks: messages go from task to task, all else to the server.
+
+mod link;
+mod programs;
+
+use std::collections::BTreeMap;
+use std::os::fd::AsRawFd as _;
+use std::time::{Duration, Instant};
+
+use hythe_cluster::tasks::{self, SpawnOptions, Task, TaskError, TaskOptions, Wanted};
+use hythe_node::Pool;
+
+use crate::buffer::NATIVE_FORMAT;
+use crate::code::Code;
+use crate::machine::{Host, Identity, Machine, Process, Reply, Request, Spawn};
+use crate::numbers::{task_of, tid_of};
+use crate::tid::{FIRST_HOST, Tid};
+use link::Link;
+pub use link::collect_output;
+
+/// How long a wait for messages of tasks does not look at the server.
+const LOOK: Duration = Duration::from_millis(10);
+/// Bytes that wait in this process for tasks that do not receive, unless this variable says
+/// otherwise.
+const KEPT_BYTES: &str = "HYTHE_PVM_KEPT_BYTES";
+
+/// PVM's name of this architecture.
+#[must_use]
+pub const fn architecture() -> &'static str {
+    match size_of::<usize>() {
+        8 => "LINUX64",
+        _ => "LINUX",
+    }
+}
+
+/// This process as a task of its pool's machine.
+#[derive(Debug)]
+pub struct Native {
+    // Dropped first: what it has sent is on its way before the machine is left.
+    task: Task,
+    link: Link,
+    identity: Identity,
+    pool: Pool,
+}
+
+impl Native {
+    /// Joins the machine as the task that the environment says.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`]: this process is no task, or nobody serves a machine.
+    pub fn join() -> Result<Self, Code> {
+        let mut options = TaskOptions::default();
+        let kept = std::env::var(KEPT_BYTES).ok();
+        if let Some(kept) = kept.and_then(|text| text.parse().ok()) {
+            options = options.kept_bytes(kept);
+        }
+        let task = Task::join_with(&options).map_err(|error| failed(&error))?;
+        let own = tid_of(task.id()).ok_or(Code::SYSTEM)?;
+        let pool = task.pool().clone();
+        let mut link = Link::connect(&pool.path())?;
+        match link.ask(&Request::Enroll { task: own })? {
+            Reply::Number(_) => {}
+            _ => return Err(Code::SYSTEM),
+        }
+        let siblings = task.siblings().into_iter();
+        Ok(Self {
+            identity: Identity {
+                task: own,
+                parent: task.parent().and_then(tid_of),
+                siblings: siblings.filter_map(tid_of).collect(),
+            },
+            task,
+            link,
+            pool,
+        })
+    }
+}
+
+impl Machine for Native {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn send(&mut self, to: Tid, frame: &[u8]) -> Result<(), Code> {
+        // PVM says nothing of a receiver that is not there.
+        let Some(to) = task_of(to) else { return Ok(()) };
+        match self.task.send(to, 0, frame) {
+            Ok(()) | Err(TaskError::Ended { .. }) => Ok(()),
+            Err(TaskError::KeptTooMuch { .. }) => Err(Code::OUT_OF_RESOURCES),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    fn receive(&mut self, timeout: Duration) -> Result<Option<Vec<u8>>, Code> {
+        let start = Instant::now();
+        loop {
+            if let Some(frame) = self.link.next_message()? {
+                return Ok(Some(frame));
+            }
+            let left = timeout.saturating_sub(start.elapsed());
+            let received = self.task.receive(Wanted::any(), left.min(LOOK));
+            if let Some(message) = received.map_err(|error| failed(&error))? {
+                return Ok(Some(message.into_vec()));
+            }
+            if left.is_zero() {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Reply, Code> {
+        self.link.ask(&request)
+    }
+
+    fn spawn(&mut self, spawn: &Spawn) -> Vec<Result<Tid, Code>> {
+        let none = |code| vec![Err(code); spawn.count as usize];
+        let (path, arguments) = match programs::find(spawn) {
+            Some(found) => found,
+            None => return none(Code::NO_FILE),
+        };
+        let mut options = SpawnOptions::new(&path).count(spawn.count);
+        for argument in &arguments {
+            options = options.argument(argument);
+        }
+        for (name, value) in &spawn.variables {
+            options = options.variable(name, value);
+        }
+        if let Some(directory) = std::env::var_os("PVM_WD") {
+            options = options.directory(directory.as_ref());
+        }
+        match self.task.spawn(&options) {
+            Ok(spawned) => spawned
+                .into_iter()
+                .map(|task| tid_of(task).ok_or(Code::OUT_OF_RESOURCES))
+                .collect(),
+            Err(error) => {
+                tracing::warn!(%error, "tasks cannot be spawned");
+                none(Code::OUT_OF_RESOURCES)
+            }
+        }
+    }
+
+    fn processes(&mut self) -> Result<Vec<Process>, Code> {
+        let Reply::Tasks(rows) = self.link.ask(&Request::Tasks)? else {
+            return Err(Code::BAD_MESSAGE);
+        };
+        let rows = rows.into_iter().map(|row| (row.task, row.is_enrolled));
+        let known: BTreeMap<Tid, bool> = rows.collect();
+        let listed = tasks::list(&self.pool).map_err(|error| failed(&error))?.0;
+        let processes = listed.into_iter().filter_map(|info| {
+            let task = tid_of(info.task)?;
+            let parent = info.parent.and_then(tid_of);
+            let is_enrolled = match known.get(&task) {
+                Some(true) => true,
+                // It has left.
+                Some(false) => return None,
+                // Spawned by a task of the machine, and about to enroll.
+                None => match parent.is_some_and(|parent| known.contains_key(&parent)) {
+                    true => false,
+                    false => return None,
+                },
+            };
+            Some(Process {
+                task,
+                parent,
+                pid: info.pid,
+                program: info.program,
+                is_enrolled,
+            })
+        });
+        Ok(processes.collect())
+    }
+
+    fn signal(&mut self, task: Tid, signal: i32) -> Result<(), Code> {
+        let task = task_of(task).ok_or(Code::NO_TASK)?;
+        match tasks::kill(&self.pool, task, signal) {
+            Ok(()) => Ok(()),
+            Err(TaskError::NoSuchTask { .. }) => Err(Code::NO_TASK),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    fn has_ended(&mut self, task: Tid) -> Result<bool, Code> {
+        match task_of(task) {
+            Some(task) => self.task.has_ended(task).map_err(|error| failed(&error)),
+            None => Ok(true),
+        }
+    }
+
+    fn hosts(&self) -> Vec<Host> {
+        let system = rustix::system::uname();
+        vec![Host {
+            host: FIRST_HOST,
+            name: system.nodename().to_string_lossy().into_owned(),
+            architecture: architecture().to_owned(),
+            format: NATIVE_FORMAT,
+        }]
+    }
+
+    fn descriptors(&self) -> Vec<i32> {
+        vec![self.link.as_raw_fd()]
+    }
+}
+
+fn failed(error: &TaskError) -> Code {
+    tracing::warn!(%error, "the machine cannot be reached");
+    Code::SYSTEM
+}

@@ -1,0 +1,121 @@
+//! A connection of the server: what has come, what is to go.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, IoSliceMut, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+
+use crate::code::Code;
+use crate::machine::{Outgoing, Request};
+use crate::tid::Tid;
+use crate::wire;
+
+const READ_BYTES: usize = 64 << 10;
+/// What waits to be taken by one that does not; then it is let go.
+const WAITING_MAX: usize = 512 << 20;
+/// Descriptors that came and were not asked about.
+const DESCRIPTORS_MAX: usize = 4;
+
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) task: Option<Tid>,
+    pub(super) descriptors: VecDeque<OwnedFd>,
+    stream: UnixStream,
+    came: Vec<u8>,
+    to_send: Vec<u8>,
+    sent: usize,
+    is_lost: bool,
+}
+
+impl Client {
+    /// `None`: another user's.
+    pub(super) fn new(stream: UnixStream) -> Option<Self> {
+        let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+        let own = rustix::process::geteuid();
+        if peer.uid != own && !peer.uid.is_root() {
+            return None;
+        }
+        stream.set_nonblocking(true).ok()?;
+        Some(Self {
+            task: None,
+            descriptors: VecDeque::new(),
+            stream,
+            came: Vec::new(),
+            to_send: Vec::new(),
+            sent: 0,
+            is_lost: false,
+        })
+    }
+
+    pub(super) fn poll_fd(&self) -> PollFd<'_> {
+        let wanted = match self.waiting_bytes() {
+            0 => PollFlags::IN,
+            _ => PollFlags::IN | PollFlags::OUT,
+        };
+        PollFd::from_borrowed_fd(self.stream.as_fd(), wanted)
+    }
+
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.to_send.len() - self.sent
+    }
+
+    /// Takes in what has come. False: nothing more will.
+    pub(super) fn read(&mut self) -> bool {
+        let mut bytes = vec![0; READ_BYTES];
+        loop {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+            let mut slices = [IoSliceMut::new(&mut bytes)];
+            match recvmsg(&self.stream, &mut slices, &mut control, flags) {
+                Ok(message) if message.bytes == 0 => return false,
+                Ok(message) => {
+                    let read = message.bytes;
+                    for one in control.drain() {
+                        if let RecvAncillaryMessage::ScmRights(descriptors) = one {
+                            self.descriptors.extend(descriptors);
+                        }
+                    }
+                    self.descriptors.truncate(DESCRIPTORS_MAX);
+                    self.came.extend_from_slice(&bytes[..read]);
+                    if read < READ_BYTES {
+                        return true;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    pub(super) fn next_request(&mut self) -> Result<Option<Request>, Code> {
+        wire::take(&mut self.came)
+    }
+
+    pub(super) fn send(&mut self, outgoing: &Outgoing) {
+        let appended = wire::append(&mut self.to_send, outgoing);
+        self.is_lost |= appended.is_err() || self.waiting_bytes() > WAITING_MAX;
+    }
+
+    /// False: it takes nothing more.
+    pub(super) fn flush(&mut self) -> bool {
+        while self.waiting_bytes() > 0 && !self.is_lost {
+            match self.stream.write(&self.to_send[self.sent..]) {
+                Ok(0) => return false,
+                Ok(written) => self.sent += written,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(_) => return false,
+            }
+        }
+        self.to_send.clear();
+        self.sent = 0;
+        !self.is_lost
+    }
+}

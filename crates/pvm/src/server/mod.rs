@@ -1,0 +1,301 @@
+//! The server of a machine: a thread that holds [`State`] for the tasks of a pool.
+//!
+//! It listens at `pvm` in the pool's directory. `hythe run --pvm` starts it, unless there is one;
+//! the machine ends with that job. A task's connection closes with its process: that is how it
+//! leaves. Never waits for one of them.
+
+mod client;
+mod place;
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use std::{io, mem};
+
+use hythe_node::Pool;
+use rustix::event::{PollFd, PollFlags};
+
+use crate::code::Code;
+use crate::machine::{Outgoing, Reply, Request, State};
+use crate::numbers::tid_of;
+use crate::tid::Tid;
+use client::Client;
+use place::Place;
+pub(crate) use place::socket_path;
+
+/// How often it looks whether a task has ended whose end is waited for.
+const LOOK: Duration = Duration::from_millis(50);
+/// Else it waits for what comes.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// At once; one more is closed again.
+const CLIENTS_MAX: usize = 1024;
+/// Output of tasks is read while less than this waits for who gets it: then they wait, as at a
+/// pipe.
+const OUTPUT_AHEAD: usize = 1 << 20;
+const READ_BYTES: usize = 16 << 10;
+
+/// A machine that is served, until this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Serves the machine of a pool. `None`: somebody does.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn start(pool: &Pool) -> io::Result<Option<Self>> {
+        let Some(place) = Place::take(&pool.path())? else {
+            return Ok(None);
+        };
+        let (stop, stopped) = UnixStream::pair()?;
+        let mut serving = Serving {
+            pool: pool.clone(),
+            place,
+            state: State::default(),
+            clients: BTreeMap::new(),
+            by_task: BTreeMap::new(),
+            pipes: Vec::new(),
+            accepted: 0,
+            looked: Instant::now(),
+        };
+        let thread = hythe_sys::wait::spawn("hythe-pvm", move || serving.run(&stopped))?;
+        Ok(Some(Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        }))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            hythe_sys::wait::for_end_of(thread);
+        }
+    }
+}
+
+/// What a task prints.
+#[derive(Debug)]
+struct Pipe {
+    task: Tid,
+    to: Tid,
+    from: OwnedFd,
+}
+
+#[derive(Debug)]
+struct Serving {
+    pool: Pool,
+    place: Place,
+    state: State,
+    clients: BTreeMap<u64, Client>,
+    by_task: BTreeMap<Tid, u64>,
+    pipes: Vec<Pipe>,
+    accepted: u64,
+    looked: Instant,
+}
+
+impl Serving {
+    fn run(&mut self, stopped: &UnixStream) {
+        while !self.wait(stopped) {
+            self.accept();
+            self.serve_clients();
+            self.read_pipes();
+            self.look_at_ends();
+            self.flush();
+        }
+    }
+
+    /// True: it is to end.
+    fn wait(&self, stopped: &UnixStream) -> bool {
+        let mut waited_for = vec![
+            PollFd::new(stopped, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.place.listener.as_fd(), PollFlags::IN),
+        ];
+        waited_for.extend(self.clients.values().map(Client::poll_fd));
+        let pipes = self.pipes.iter().filter(|pipe| self.may_read(pipe));
+        waited_for.extend(pipes.map(|pipe| PollFd::new(&pipe.from, PollFlags::IN)));
+        let timeout = match self.state.to_look_at().is_empty() {
+            true => LONGEST_WAIT,
+            false => LOOK,
+        };
+        let ready = hythe_sys::wait::ready(&mut waited_for, timeout);
+        ready.first().copied().unwrap_or(false)
+    }
+
+    fn accept(&mut self) {
+        while let Ok((stream, _)) = self.place.listener.accept() {
+            if self.clients.len() < CLIENTS_MAX
+                && let Some(client) = Client::new(stream)
+            {
+                self.accepted += 1;
+                self.clients.insert(self.accepted, client);
+            }
+        }
+    }
+
+    fn serve_clients(&mut self) {
+        let numbers: Vec<u64> = self.clients.keys().copied().collect();
+        for number in numbers {
+            let Some(client) = self.clients.get_mut(&number) else {
+                continue;
+            };
+            let is_open = client.read();
+            let mut is_sound = true;
+            while let Some(client) = self.clients.get_mut(&number) {
+                match client.next_request() {
+                    Ok(Some(request)) => self.answer(number, request),
+                    Ok(None) => break,
+                    Err(_) => {
+                        is_sound = false;
+                        break;
+                    }
+                }
+            }
+            if !is_open || !is_sound {
+                self.disconnect(number);
+            }
+        }
+    }
+
+    fn answer(&mut self, number: u64, request: Request) {
+        let Some(client) = self.clients.get_mut(&number) else {
+            return;
+        };
+        let sent = match (client.task, request) {
+            (None, Request::Enroll { task }) if task.is_task() => {
+                if self.by_task.contains_key(&task) {
+                    return client.send(&Outgoing::Reply(Reply::Refused(Code::ALREADY)));
+                }
+                client.task = Some(task);
+                self.by_task.insert(task, number);
+                self.state.enroll(task);
+                return client.send(&Outgoing::Reply(Reply::Number(0)));
+            }
+            (_, request @ Request::Collect { task, to, .. }) => {
+                let Some(from) = client.descriptors.pop_front() else {
+                    return client.send(&Outgoing::Reply(Reply::Refused(Code::BAD_PARAMETER)));
+                };
+                let sent = self.state.ask(task, request);
+                let is_done = (task, Outgoing::Reply(Reply::Number(0)));
+                if sent.contains(&is_done) && rustix::io::ioctl_fionbio(&from, true).is_ok() {
+                    self.pipes.push(Pipe { task, to, from });
+                }
+                sent.into_iter()
+                    .filter_map(|(to, outgoing)| match outgoing {
+                        Outgoing::Reply(_) => {
+                            client.send(&outgoing);
+                            None
+                        }
+                        Outgoing::Message(_) => Some((to, outgoing)),
+                    })
+                    .collect()
+            }
+            (Some(task), request) => self.state.ask(task, request),
+            (None, _) => {
+                return client.send(&Outgoing::Reply(Reply::Refused(Code::SYSTEM)));
+            }
+        };
+        self.deliver(sent);
+    }
+
+    fn deliver(&mut self, sent: Vec<(Tid, Outgoing)>) {
+        for (task, outgoing) in sent {
+            let number = self.by_task.get(&task);
+            let client = number.and_then(|number| self.clients.get_mut(number));
+            if let Some(client) = client {
+                client.send(&outgoing);
+            }
+        }
+    }
+
+    fn disconnect(&mut self, number: u64) {
+        let Some(client) = self.clients.remove(&number) else {
+            return;
+        };
+        if let Some(task) = client.task {
+            self.by_task.remove(&task);
+            let sent = self.state.leave(task);
+            self.deliver(sent);
+        }
+    }
+
+    /// Who gets it takes it, or is gone, and then it goes nowhere.
+    fn may_read(&self, pipe: &Pipe) -> bool {
+        let number = self.by_task.get(&pipe.to);
+        let client = number.and_then(|number| self.clients.get(number));
+        client.is_none_or(|client| client.waiting_bytes() < OUTPUT_AHEAD)
+    }
+
+    fn read_pipes(&mut self) {
+        let mut bytes = [0; READ_BYTES];
+        for pipe in mem::take(&mut self.pipes) {
+            if !self.may_read(&pipe) {
+                self.pipes.push(pipe);
+                continue;
+            }
+            let read = match rustix::io::read(&pipe.from, &mut bytes) {
+                Ok(read) => read,
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
+                    self.pipes.push(pipe);
+                    continue;
+                }
+                // It gives nothing more.
+                Err(_) => 0,
+            };
+            let sent = self.state.output(pipe.task, &bytes[..read]);
+            self.deliver(sent);
+            if read > 0 {
+                self.pipes.push(pipe);
+            }
+        }
+    }
+
+    /// Connections tell of ends, but a process that a task forked may hold one open, and one that
+    /// has not enrolled yet has none.
+    fn look_at_ends(&mut self) {
+        let watched = self.state.to_look_at();
+        if watched.is_empty() || self.looked.elapsed() < LOOK {
+            return;
+        }
+        self.looked = Instant::now();
+        // A runner that does not answer may run them still.
+        let Ok((running, silent)) = hythe_cluster::tasks::list(&self.pool) else {
+            return;
+        };
+        if !silent.is_empty() {
+            return;
+        }
+        let running: Vec<Tid> = running.iter().filter_map(|one| tid_of(one.task)).collect();
+        for task in watched {
+            if running.contains(&task) {
+                continue;
+            }
+            let sent = match self.by_task.get(&task).copied() {
+                Some(number) => {
+                    self.disconnect(number);
+                    Vec::new()
+                }
+                None => self.state.ended(task),
+            };
+            self.deliver(sent);
+        }
+    }
+
+    fn flush(&mut self) {
+        let mut closed = Vec::new();
+        for (number, client) in &mut self.clients {
+            if !client.flush() {
+                closed.push(*number);
+            }
+        }
+        for number in closed {
+            self.disconnect(number);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The machine's socket: `pvm` in the pool's directory. One that nobody listens at is what a killed
+//! server left.
+
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+
+const NAME: &str = "pvm";
+/// The lock under which it is made and taken away.
+const LOCK: &str = "pvm.lock";
+
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) listener: UnixListener,
+    path: PathBuf,
+}
+
+pub(crate) fn socket_path(directory: &Path) -> PathBuf {
+    directory.join(NAME)
+}
+
+impl Place {
+    /// `None`: somebody listens there.
+    pub(super) fn take(directory: &Path) -> io::Result<Option<Self>> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let lock = rustix::fs::open(directory.join(LOCK), flags, Mode::RUSR | Mode::WUSR)?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        let path = socket_path(directory);
+        match UnixStream::connect(&path) {
+            Ok(_) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                // Under the lock nobody makes it anew.
+                std::fs::remove_file(&path)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let listener = UnixListener::bind(&path)?;
+        listener.set_nonblocking(true)?;
+        Ok(Some(Self { listener, path }))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

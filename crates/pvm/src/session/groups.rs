@@ -1,0 +1,150 @@
+//! Groups: membership by the machine, data by messages of members.
+
+use super::Session;
+use crate::buffer::Buffer;
+use crate::code::Code;
+use crate::inbox::Wanted;
+use crate::machine::{Reply, Request};
+use crate::tid::Tid;
+
+/// The context of data of groups: one of those that PVM reserves.
+const GROUP_CONTEXT: i32 = 0x0007_ffff - 3;
+
+impl<F: Clone> Session<F> {
+    /// Joins a group: the number in it.
+    ///
+    /// # Errors
+    /// [`Code::NULL_GROUP`], [`Code::DUPLICATE_GROUP`], [`Code::DENIED`]: it is frozen.
+    pub fn join_group(&mut self, group: &str) -> Result<i32, Code> {
+        let group = group.to_owned();
+        self.ask_number(Request::Join { group })
+    }
+
+    /// Leaves a group.
+    ///
+    /// # Errors
+    /// [`Code::NO_GROUP`], [`Code::NOT_IN_GROUP`].
+    pub fn leave_group(&mut self, group: &str) -> Result<i32, Code> {
+        let group = group.to_owned();
+        self.ask_number(Request::Leave { group })
+    }
+
+    /// The member with a number.
+    ///
+    /// # Errors
+    /// [`Code::NO_GROUP`], [`Code::NO_INSTANCE`].
+    pub fn group_member(&mut self, group: &str, instance: i32) -> Result<i32, Code> {
+        let group = group.to_owned();
+        self.ask_number(Request::Member { group, instance })
+    }
+
+    /// The number of a member.
+    ///
+    /// # Errors
+    /// [`Code::NO_GROUP`], [`Code::NOT_IN_GROUP`], [`Code::BAD_PARAMETER`].
+    pub fn group_instance(&mut self, group: &str, task: i32) -> Result<i32, Code> {
+        let task = Tid::from_number(task);
+        if !task.is_task() {
+            return Err(Code::BAD_PARAMETER);
+        }
+        let group = group.to_owned();
+        self.ask_number(Request::Instance { group, task })
+    }
+
+    /// How many are in it.
+    ///
+    /// # Errors
+    /// [`Code::NO_GROUP`].
+    pub fn group_size(&mut self, group: &str) -> Result<i32, Code> {
+        let group = group.to_owned();
+        self.ask_number(Request::Size { group })
+    }
+
+    /// Waits until `count` members have come; -1: all of them.
+    ///
+    /// # Errors
+    /// [`Code::NO_GROUP`]: also when so many cannot come any more, because a member has left;
+    /// [`Code::NOT_IN_GROUP`]; [`Code::MISMATCH`]: none, or not as many as others say.
+    pub fn barrier(&mut self, group: &str, count: i32) -> Result<i32, Code> {
+        let group = group.to_owned();
+        self.ask_number(Request::Barrier { group, count })
+    }
+
+    /// Waits until `size` members have come, then nobody joins any more; -1: all of them.
+    ///
+    /// # Errors
+    /// As [`Session::barrier`]; [`Code::DUPLICATE_GROUP`]: it is frozen.
+    pub fn freeze_group(&mut self, group: &str, size: i32) -> Result<i32, Code> {
+        let group = group.to_owned();
+        self.ask_number(Request::Freeze { group, size })
+    }
+
+    /// Members by their numbers.
+    ///
+    /// # Errors
+    /// [`Code::NO_GROUP`].
+    pub fn group_members(&mut self, group: &str) -> Result<Vec<(i32, Tid)>, Code> {
+        let group = group.to_owned();
+        match self.machine.ask(Request::Members { group })? {
+            Reply::Members(members) => Ok(members),
+            Reply::Refused(code) => Err(code),
+            _ => Err(Code::BAD_MESSAGE),
+        }
+    }
+
+    /// Sends the active buffer to all members but this task.
+    ///
+    /// # Errors
+    /// [`Code::NO_GROUP`], [`Code::BAD_PARAMETER`]: a negative tag; as [`Session::send`].
+    pub fn broadcast(
+        &mut self,
+        group: &str,
+        tag: i32,
+        in_place: Option<&[u8]>,
+    ) -> Result<(), Code> {
+        if tag < 0 {
+            return Err(Code::BAD_PARAMETER);
+        }
+        let own = self.task();
+        let members = self.group_members(group)?.into_iter();
+        let others = members.map(|(_, task)| task).filter(|task| *task != own);
+        let others: Vec<i32> = others.map(Tid::number).collect();
+        self.multicast(&others, tag, in_place)
+    }
+
+    /// Members for a step that all take, and the member with number `root`.
+    ///
+    /// # Errors
+    /// [`Code::NO_GROUP`]; [`Code::NO_INSTANCE`]: this task or `root` is none of them.
+    pub fn meeting(&mut self, group: &str, root: i32) -> Result<(Vec<(i32, Tid)>, Tid), Code> {
+        let members = self.group_members(group)?;
+        let own = self.task();
+        if members.iter().all(|(_, task)| *task != own) {
+            return Err(Code::NO_INSTANCE);
+        }
+        let found = members.iter().find(|(number, _)| *number == root);
+        let root = found.map(|(_, task)| *task).ok_or(Code::NO_INSTANCE)?;
+        Ok((members, root))
+    }
+
+    /// Sends data of a step.
+    ///
+    /// # Errors
+    /// As [`Session::send`].
+    pub fn send_step(&mut self, to: Tid, tag: i32, bytes: &[u8]) -> Result<(), Code> {
+        if tag < 0 {
+            return Err(Code::BAD_PARAMETER);
+        }
+        self.send_in(GROUP_CONTEXT, to.number(), tag, bytes)
+    }
+
+    /// What a member sent for a step, if it has come.
+    pub fn take_step(&mut self, from: Tid, tag: i32) -> Option<Buffer> {
+        let wanted = Wanted {
+            source: from.number(),
+            tag,
+            context: GROUP_CONTEXT,
+        };
+        self.take(&wanted)
+    }
+}

@@ -1,0 +1,142 @@
+//! Other tasks: which there are, signals, notices of their end.
+
+use super::Session;
+use crate::code::Code;
+use crate::machine::{Host, Process, Request, WatchedEvent};
+use crate::tid::{FIRST_HOST, Tid};
+
+/// `PvmTaskExit` to `PvmRouteDelete`, and what is added to end a wait.
+const TASK_EXIT: i32 = 1;
+const HOST_DELETE: i32 = 2;
+const HOST_ADD: i32 = 3;
+const ROUTE_ADD: i32 = 4;
+const ROUTE_DELETE: i32 = 5;
+const CANCEL: i32 = 256;
+
+/// Bits of `ti_flag`: the task has enrolled; it was spawned and has not yet.
+const CONNECTED: i32 = 4;
+const WAITED_FOR: i32 = 2;
+
+/// What `pvm_tasks` says of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its number.
+    pub task: i32,
+    /// That of who spawned it; 0: nobody.
+    pub parent: i32,
+    /// That of its host.
+    pub host: i32,
+    /// What state it is in.
+    pub flags: i32,
+    /// Path of its program; none for one that was started by hand.
+    pub program: String,
+    /// Process id.
+    pub pid: i32,
+}
+
+impl<F: Clone> Session<F> {
+    /// Tasks of the machine: all (0), those of a host, or one.
+    ///
+    /// # Errors
+    /// [`Code::BAD_PARAMETER`], [`Code::NO_HOST`], [`Code::SYSTEM`].
+    pub fn rows(&mut self, of: i32) -> Result<Vec<Row>, Code> {
+        let of = Tid::from_number(of);
+        let is_daemon = of.number() == of.daemon().number() && of.host().is_host();
+        if of.number() != 0 && !of.is_task() && !of.is_host() && !is_daemon {
+            return Err(Code::BAD_PARAMETER);
+        }
+        if of.number() != 0 && of.host() != FIRST_HOST {
+            return Err(Code::NO_HOST);
+        }
+        let processes = self.machine.processes()?.into_iter();
+        let processes = processes.filter(|one| !of.is_task() || one.task == of);
+        Ok(processes.map(|process| row(&process)).collect())
+    }
+
+    /// 0: it runs.
+    ///
+    /// # Errors
+    /// [`Code::BAD_PARAMETER`], [`Code::NO_TASK`], [`Code::SYSTEM`].
+    pub fn status(&mut self, task: i32) -> Result<i32, Code> {
+        let task = Tid::from_number(task);
+        if !task.is_task() {
+            return Err(Code::BAD_PARAMETER);
+        }
+        let processes = self.machine.processes()?;
+        match processes.iter().any(|process| process.task == task) {
+            true => Ok(0),
+            false => Err(Code::NO_TASK),
+        }
+    }
+
+    /// Sends a signal. One to a task that has ended is sent to nobody.
+    ///
+    /// # Errors
+    /// [`Code::BAD_PARAMETER`], [`Code::SYSTEM`].
+    pub fn signal(&mut self, task: i32, signal: i32) -> Result<i32, Code> {
+        let task = Tid::from_number(task);
+        if !task.is_task() {
+            return Err(Code::BAD_PARAMETER);
+        }
+        match self.machine.signal(task, signal) {
+            Ok(()) | Err(Code::NO_TASK) => Ok(0),
+            Err(code) => Err(code),
+        }
+    }
+
+    /// Asks for messages about the end of tasks or hosts.
+    ///
+    /// # Errors
+    /// [`Code::BAD_PARAMETER`], [`Code::OUT_OF_RESOURCES`], [`Code::SYSTEM`].
+    pub fn notify(&mut self, what: i32, tag: i32, of: &[i32]) -> Result<i32, Code> {
+        let is_cancelled = what & CANCEL != 0;
+        if tag < 0 {
+            return Err(Code::BAD_PARAMETER);
+        }
+        let event = match what & !CANCEL {
+            TASK_EXIT => WatchedEvent::TaskExit,
+            HOST_DELETE => WatchedEvent::HostDelete,
+            // Hosts do not come while the machine runs, and there are no routes.
+            HOST_ADD | ROUTE_ADD | ROUTE_DELETE => return Ok(0),
+            _ => return Err(Code::BAD_PARAMETER),
+        };
+        let context = self.context();
+        let of = of.iter().map(|number| Tid::from_number(*number)).collect();
+        self.ask_number(Request::Watch {
+            event,
+            of,
+            tag,
+            context,
+            is_cancelled,
+        })
+    }
+
+    /// All hosts.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<Host> {
+        self.machine.hosts()
+    }
+
+    /// What `select` may wait for.
+    #[must_use]
+    pub fn descriptors(&self) -> Vec<i32> {
+        self.machine.descriptors()
+    }
+}
+
+fn row(process: &Process) -> Row {
+    Row {
+        task: process.task.number(),
+        parent: process.parent.map_or(0, Tid::number),
+        host: process.task.host().number(),
+        flags: match process.is_enrolled {
+            true => CONNECTED,
+            false => WAITED_FOR,
+        },
+        program: match process.parent {
+            Some(_) => process.program.clone(),
+            None => String::new(),
+        },
+        pid: i32::try_from(process.pid).unwrap_or(0),
+    }
+}
