@@ -165,7 +165,8 @@ pub(crate) enum Command {
             "The tasks find their rank in HYTHE_RANK, their number in HYTHE_SIZE.\n\n",
             "Examples:\n",
             "  hythe run -n 4 ./solve input.dat\n",
-            "  hythe run -n 2 --label -x DEBUG=1 -- make test",
+            "  hythe run -n 2 --label -x DEBUG=1 -- make test\n",
+            "  hythe run --stay &",
         )
     )]
     Run(RunArgs),

@@ -45,6 +45,9 @@ fn task() {
         "groups" => groups(&mut task),
         "named" => named_groups(&mut task),
         "dead" => dead_member(&mut task),
+        "count" => barrier_by_count(&mut task),
+        "lease" => lease(&mut task),
+        "leave" => leave(task),
         other => panic!("no case {other}"),
     }
 }
@@ -372,6 +375,245 @@ fn dead_member(task: &mut Task) {
 fn a_barrier_with_a_dead_member_names_it() {
     let ended = run_with("dead", 4, &["--keep-going"]);
     ended.failed_naming(5, &["rank 2", "exited with 5"]);
+}
+
+fn barrier_by_count(task: &mut Task) {
+    let siblings = task.sibling_group();
+    let not_in_it = task.barrier("counted", 1, BOUND).expect_err("no member");
+    assert!(
+        matches!(not_in_it, TaskError::NotInGroup { .. }),
+        "{not_in_it}"
+    );
+    task.join_group("counted").expect("joined");
+    siblings.barrier(task, BOUND).expect("all come");
+    for _ in 0..50 {
+        task.barrier("counted", 4, BOUND).expect("all come");
+    }
+    // Two of four.
+    if task.rank() < 2 {
+        task.barrier("counted", 2, BOUND).expect("both come");
+    }
+    siblings.barrier(task, BOUND).expect("all come");
+    if task.rank() == 0 {
+        let late = task.barrier("counted", 2, Duration::from_millis(50));
+        let late = late.expect_err("nobody else comes");
+        assert!(matches!(late, TaskError::Late { task: None, .. }), "{late}");
+    }
+    siblings.barrier(task, BOUND).expect("all come");
+    // Who gave up is not counted.
+    if task.rank() == 1 {
+        let late = task.barrier("counted", 2, Duration::from_millis(50));
+        late.expect_err("nobody else comes");
+    }
+    siblings.barrier(task, BOUND).expect("all come");
+    if task.rank() == 3 {
+        std::process::exit(6);
+    }
+    let error = task
+        .barrier("counted", 4, BOUND)
+        .expect_err("one has ended");
+    let dead = task.siblings()[3];
+    assert!(
+        matches!(error, TaskError::Ended { task } if task == dead),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_barrier_opens_for_as_many_members_as_are_asked_for() {
+    let ended = run_with("count", 4, &["--keep-going"]);
+    ended.failed_naming(6, &["rank 3", "exited with 6"]);
+}
+
+fn lease(task: &mut Task) {
+    const LARGE: usize = 5_000_000;
+    let siblings = task.siblings();
+    if task.rank() == 1 {
+        for count in [100_usize, LARGE, 0] {
+            let message = receive(task, Wanted::any().tag(3));
+            let expected: Vec<u8> = (0..count).map(|at| (at % 249) as u8).collect();
+            assert_eq!(message.into_vec(), expected);
+        }
+        // More than the queue has place for, before any is received.
+        receive(task, Wanted::any().tag(5));
+        for number in 0..200_u32 {
+            let message = receive(task, Wanted::any().tag(4));
+            assert_eq!(message.to_vec(), number.to_le_bytes());
+        }
+        assert_eq!(task.violations(), 0);
+        return;
+    }
+    // It has joined when it has subscribed: what is sent before is kept, wherever it was written.
+    for count in [100_usize, LARGE, 0] {
+        let mut lease = task.lease(siblings[1], count).expect("leased");
+        assert_eq!((lease.len(), lease.receiver()), (count, siblings[1]));
+        assert_eq!(lease.is_in_slot(), count != LARGE);
+        let bytes: Vec<u8> = (0..count).map(|at| (at % 249) as u8).collect();
+        let half = count / 2;
+        lease.write(half, &bytes[half..]);
+        let in_place = lease.as_mut_slice(hythe::TrustPeers::i_trust_every_writer_of_this_pool());
+        in_place[..half].copy_from_slice(&bytes[..half]);
+        task.send_leased(lease, 3).expect("sent or kept");
+    }
+    drop(task.lease(siblings[1], 64).expect("leased"));
+    for number in 0..200_u32 {
+        let mut lease = task.lease(siblings[1], 4).expect("leased");
+        lease.write(0, &number.to_le_bytes());
+        task.send_leased(lease, 4).expect("sent or kept");
+    }
+    task.send(siblings[1], 5, b"").expect("sent or kept");
+    assert!(task.flush(BOUND), "it is received in the end");
+    task.set_kept_bytes_max(0);
+    let mut sends = (0..1000).map(|_| task.send(siblings[0], 0, &[0; 64]));
+    let refused = sends.find_map(Result::err).expect("its queue is full soon");
+    assert!(
+        matches!(refused, TaskError::KeptTooMuch { most: 0, .. }),
+        "{refused}"
+    );
+}
+
+#[test]
+fn messages_are_written_where_they_are_sent_from() {
+    run("lease", 2);
+}
+
+fn leave(mut task: Task) {
+    let siblings = task.siblings();
+    let first = siblings[0];
+    if task.rank() == 0 {
+        let wanted = Wanted::any().from(siblings[1]);
+        assert_eq!(receive(&mut task, wanted).to_vec(), b"going");
+        let error = task.receive(wanted, BOUND).expect_err("it has left");
+        assert!(matches!(error, TaskError::Ended { .. }), "{error}");
+        let message = receive(&mut task, Wanted::any().tag(2));
+        assert_eq!(message.to_vec(), b"back");
+        assert!(!siblings.contains(&message.source()));
+        assert!(!task.has_ended(message.source()).expect("no error"));
+        task.send(message.source(), 3, b"").expect("sent");
+        task.notify_end(message.source()).expect("asked");
+        let ended = task.take_end(BOUND).expect("no error");
+        assert_eq!(ended, Some(message.source()));
+        return;
+    }
+    task.send(first, 1, b"going").expect("sent");
+    task.leave().expect("left");
+    let pool = std::env::var("HYTHE_POOL").expect("a task");
+    let pool = hythe::PoolOptions::new(&pool);
+    let mut task = Task::enrol(&pool, &TaskOptions::default()).expect("enrolled");
+    assert_eq!((task.rank(), task.size(), task.parent()), (0, 1, None));
+    task.send(first, 2, b"back").expect("sent");
+    receive(&mut task, Wanted::any().from(first).tag(3));
+}
+
+#[test]
+fn a_task_that_leaves_has_ended_and_may_enrol_again() {
+    run("leave", 2);
+}
+
+/// Not a test by itself: a program that nobody starts as a task.
+#[test]
+fn guest() {
+    if std::env::var(CASE).as_deref() != Ok("guest") {
+        return;
+    }
+    let pool = hythe::PoolOptions::new("default");
+    let mut enrolled = None;
+    support::eventually("the job is there", || {
+        match Task::enrol(&pool, &TaskOptions::default()) {
+            Ok(task) => enrolled = Some(task),
+            // Nor is the pool, at first.
+            Err(TaskError::NoJob | TaskError::Node(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+        enrolled.is_some()
+    });
+    let mut task = enrolled.expect("just enrolled");
+    let own = std::env::current_exe().expect("this test");
+    let own = own.to_str().expect("a plain path");
+    let options = SpawnOptions::new(own).count(2).variable(CASE, "child");
+    let options = ["--exact", "child", "--nocapture"]
+        .iter()
+        .fold(options, |options, word| options.argument(word));
+    spawn_and_see_end(&mut task, &options, true);
+    // Together more than there are numbers; then some come for the second time.
+    for _ in 0..5 {
+        spawn_and_see_end(&mut task, &SpawnOptions::new("true").count(120), false);
+    }
+    spawn_and_see_end(&mut task, &options, true);
+    println!("guest {}", task.id());
+    loop {
+        std::thread::park();
+    }
+}
+
+fn spawn_and_see_end(task: &mut Task, options: &SpawnOptions, answers: bool) {
+    let spawned = task.spawn(options).expect("spawned");
+    for child in spawned.iter().filter(|_| answers) {
+        let answer = receive(task, Wanted::any().from(*child));
+        assert_eq!(answer.to_vec(), child.to_string().into_bytes());
+        // It waits for it, so it lives.
+        assert!(!task.has_ended(*child).expect("no error"), "{child}");
+        task.send(*child, 2, b"go").expect("sent");
+    }
+    for child in &spawned {
+        task.notify_end(*child).expect("asked");
+    }
+    for _ in &spawned {
+        let ended = task.take_end(BOUND).expect("no error").expect("in time");
+        assert!(spawned.contains(&ended));
+    }
+}
+
+/// What a guest spawns.
+#[test]
+fn child() {
+    if std::env::var(CASE).as_deref() != Ok("child") {
+        return;
+    }
+    let mut task = Task::join().expect("a task");
+    let parent = task.parent().expect("spawned");
+    let own = task.id().to_string();
+    task.send(parent, 1, own.as_bytes()).expect("sent");
+    receive(&mut task, Wanted::any().from(parent).tag(2));
+}
+
+#[test]
+fn a_program_that_nobody_started_enrols_in_a_job_that_stays() {
+    let root = Root::new();
+    let own = std::env::current_exe().expect("this test");
+    let job = root.start(&["run", "--stay"]);
+    let guest = || {
+        let mut command = root.command_by(
+            std::process::Command::new(&own),
+            &["--exact", "guest", "--nocapture"],
+        );
+        command.env(CASE, "guest").env_remove("HYTHE_TASK");
+        support::Running::new(command)
+    };
+    let one = guest();
+    let tasks = || {
+        let listed = root.json(&["tasks"]);
+        let tasks = listed["tasks"].as_array().expect("a list").clone();
+        let pids = tasks.iter().map(|task| task["pid"].clone());
+        pids.collect::<Vec<_>>()
+    };
+    let all_done = |guest: &support::Running| {
+        support::eventually("it has spawned", || guest.printed().contains("guest 1."));
+    };
+    all_done(&one);
+    let other = guest();
+    all_done(&other);
+    assert_eq!(tasks(), [one.child.id(), other.child.id()]);
+    // Killed, it is no task any more, and the kernel says so.
+    one.signal(rustix::process::Signal::KILL);
+    support::eventually("one is left", || tasks() == [other.child.id()]);
+    // The job ends without it, and does not end it.
+    job.signal(rustix::process::Signal::TERM);
+    let ended = job.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    assert!(tasks().is_empty());
+    let mut other = other;
+    assert!(other.child.try_wait().expect("own child").is_none());
 }
 
 #[test]

@@ -25,10 +25,14 @@ pub(crate) struct RunArgs {
     /// Go on with the others when a task fails, and exit with its code at the end
     #[arg(long)]
     pub(crate) keep_going: bool,
-    /// The program, and its arguments
+    /// Keep the job, also without tasks, until this command is asked to end: other programs may
+    /// enrol in it, and spawn
+    #[arg(long)]
+    pub(crate) stay: bool,
+    /// The program, and its arguments; with `--stay` it may be left out
     #[arg(
         value_name = "PROGRAM",
-        required = true,
+        required_unless_present = "stay",
         trailing_var_arg = true,
         allow_hyphen_values = true
     )]
@@ -61,8 +65,16 @@ impl RunArgs {
     pub(crate) fn program(&self) -> (&OsStr, &[OsString]) {
         match self.program.split_first() {
             Some((program, arguments)) => (program, arguments),
-            // The definition requires one.
+            // A job that stays may begin without tasks.
             None => (OsStr::new(""), &[]),
+        }
+    }
+
+    /// How many tasks the job begins with.
+    pub(crate) fn tasks(&self) -> u32 {
+        match self.program.is_empty() {
+            true => 0,
+            false => self.count,
         }
     }
 

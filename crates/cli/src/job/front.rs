@@ -82,6 +82,7 @@ fn command(args: &RunArgs, globals: &Globals) -> Result<Command, CliError> {
         (globals.json, "--json"),
         (args.label, "--label"),
         (args.keep_going, "--keep-going"),
+        (args.stay, "--stay"),
     ];
     command.args(
         flags

@@ -42,10 +42,11 @@ fn options(args: &RunArgs, globals: &Globals) -> Result<JobOptions, CliError> {
     Ok(JobOptions {
         program: program.to_owned(),
         arguments: arguments.to_vec(),
-        count: args.count,
+        count: args.tasks(),
         environment,
         keeps_going: args.keep_going,
-        whole_lines: args.count > 1 || args.label || globals.json,
+        whole_lines: args.count > 1 || args.stay || args.label || globals.json,
+        stays: args.stay,
         host: host.nodename().to_string_lossy().into_owned(),
     })
 }
@@ -79,7 +80,7 @@ fn judge(end: &JobEnd, args: &RunArgs) -> Result<(), CliError> {
     let Some(failed) = failed else { return Ok(()) };
     let others = match end.tasks.len() {
         1 => "",
-        _ if args.keep_going => "; the others went on",
+        _ if args.keep_going || args.stay => "; the others went on",
         _ => "; the others were ended",
     };
     Err(CliError::TaskFailed {

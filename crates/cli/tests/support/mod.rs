@@ -229,6 +229,12 @@ impl Running {
         String::from_utf8_lossy(&said).into_owned()
     }
 
+    /// What it has printed so far.
+    pub(crate) fn printed(&self) -> String {
+        let printed = self.printed.lock().expect("no reader fails");
+        String::from_utf8_lossy(&printed).into_owned()
+    }
+
     /// Waits until it has said that on standard error.
     pub(crate) fn wait_until_said(&self, what: &str) {
         eventually(what, || self.said().contains(what));

@@ -44,6 +44,9 @@ pub enum TaskError {
     /// All numbers of jobs are taken.
     #[error("{JOB_MAX} jobs run in this pool: wait for one to end, or use another pool")]
     TooManyJobs,
+    /// No job takes programs in.
+    #[error("no job of this pool takes programs in: start one by `hythe run --stay`")]
+    NoJob,
     /// It is not there.
     #[error(
         "there is no task {task}: it has ended, or never was; `hythe tasks` shows those there are"

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub(super) struct RunnerLink {
     /// What has come of a line.
     line: Vec<u8>,
     ended: BTreeSet<TaskId>,
+    /// The barrier that has opened: the group's name, and who is missing.
+    met: Option<(String, Option<TaskId>)>,
     is_over: bool,
 }
 
@@ -48,6 +51,7 @@ impl RunnerLink {
             stream,
             line: Vec::new(),
             ended: BTreeSet::new(),
+            met: None,
             is_over: false,
         }))
     }
@@ -76,10 +80,38 @@ impl RunnerLink {
 
     /// Takes in what has come, without waiting. Has this task ended?
     pub(super) fn has_ended(&mut self, task: TaskId) -> bool {
+        self.take_in(|link| link.ended.contains(&task));
+        self.is_over || self.ended.contains(&task)
+    }
+
+    /// A task with this number has begun: an end that was told is that of an earlier one.
+    pub(super) fn note_begun(&mut self, task: TaskId) {
+        self.ended.remove(&task);
+    }
+
+    /// Takes in what has come, without waiting: a barrier of this group that has opened, and the
+    /// member that is missing there. An error: the runner is gone.
+    pub(super) fn take_met(&mut self, group: &str) -> Result<Option<Option<TaskId>>, TaskError> {
+        self.take_in(|link| link.met.is_some());
+        match self.met.take() {
+            Some((of, missing)) if of == group => Ok(Some(missing)),
+            // Of a barrier that this task has given up.
+            _ if self.is_over => Err(self.error("it is gone".to_owned())),
+            _ => Ok(None),
+        }
+    }
+
+    /// What becomes readable when the runner says something.
+    pub(super) fn poll_handle(&self) -> Result<OwnedFd, TaskError> {
+        let handle = self.stream.as_fd().try_clone_to_owned();
+        handle.map_err(|error| self.error(error.to_string()))
+    }
+
+    fn take_in(&mut self, is_enough: impl Fn(&Self) -> bool) {
         let mut part = [0; 1024];
         // An end may have come together with the answer before it.
         while let Ok(Some(_)) = self.take_line() {}
-        while !self.is_over && !self.ended.contains(&task) {
+        while !self.is_over && !is_enough(self) {
             match recv(&self.stream, &mut part, RecvFlags::DONTWAIT) {
                 Ok((0, _)) => self.is_over = true,
                 Ok((read, _)) => {
@@ -93,7 +125,6 @@ impl RunnerLink {
                 Err(_) => self.is_over = true,
             }
         }
-        self.is_over || self.ended.contains(&task)
     }
 
     fn send(&mut self, request: &Request) -> io::Result<()> {
@@ -120,7 +151,7 @@ impl RunnerLink {
         }
     }
 
-    /// The next whole line that is no end.
+    /// The next whole line that was asked for.
     fn take_line(&mut self) -> io::Result<Option<Reply>> {
         while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.line.drain(..=end).collect();
@@ -128,6 +159,7 @@ impl RunnerLink {
                 Reply::Ended { task } => {
                     self.ended.insert(task);
                 }
+                Reply::Met { group, missing } => self.met = Some((group, missing)),
                 reply => return Ok(Some(reply)),
             }
         }
@@ -155,6 +187,7 @@ mod tests {
             stream,
             line: Vec::new(),
             ended: BTreeSet::new(),
+            met: None,
             is_over: false,
         };
         for reply in [Reply::Done, Reply::Ended { task }] {

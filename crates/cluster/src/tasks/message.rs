@@ -51,6 +51,36 @@ pub(super) enum Request {
         /// Its name.
         group: String,
     },
+    /// A member has come to a barrier of its group, which opens when so many have. The answer is
+    /// at once; [`Reply::Met`] follows.
+    Meet {
+        /// The group's name.
+        group: String,
+        /// Who has come.
+        task: TaskId,
+        /// How many have to.
+        count: u32,
+    },
+    /// It does not wait there any more.
+    StopWaiting {
+        /// The group's name.
+        group: String,
+        /// Who.
+        task: TaskId,
+    },
+    /// To take the process that asks into the job, as a task for as long as this connection is
+    /// open.
+    Enrol {
+        /// Only into a job that stays without tasks.
+        if_it_stays: bool,
+    },
+    /// A task is none any more: others are told its end. Its process goes on.
+    Depart {
+        /// Which.
+        task: TaskId,
+    },
+    /// To end the job.
+    End,
 }
 
 /// What tasks are to be started.
@@ -90,6 +120,19 @@ pub(super) enum Reply {
     Ended {
         /// Which.
         task: TaskId,
+    },
+    /// The process that asked is this task.
+    Enrolled {
+        /// Which.
+        task: TaskId,
+    },
+    /// Those that came to a barrier go on.
+    Met {
+        /// Of this group.
+        group: String,
+        /// A member that has ended, without which they are too few.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        missing: Option<TaskId>,
     },
     /// Those that are in the group, with their numbers in it.
     Members {

@@ -25,4 +25,6 @@ pub use error::TaskError;
 pub use id::{BadTaskId, TaskId};
 pub use message::{TaskEnd, TaskInfo};
 pub use runner::{JobEnd, JobOptions, Output, Runner, Stream, Supervised};
-pub use task::{Group, Message, ReducedValue, SpawnOptions, SpawnPlace, Task, TaskOptions, Wanted};
+pub use task::{
+    Group, Message, MessageLease, ReducedValue, SpawnOptions, SpawnPlace, Task, TaskOptions, Wanted,
+};

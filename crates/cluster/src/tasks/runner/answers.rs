@@ -5,23 +5,48 @@ use std::ffi::OsString;
 use rustix::process::Signal;
 
 use super::Job;
-use super::program::{self, Program};
+use super::clients::Client;
+use super::groups::{Met, Refusal};
+use super::program::{self, Program, Running};
 use crate::tasks::error::TaskError;
-use crate::tasks::id::TaskId;
+use crate::tasks::id::{TASKS_MAX, TaskId};
 use crate::tasks::message::{Reply, Request, Spawn};
 
-/// The most ends that one client may wait for.
-const WATCHED_MAX: usize = 1024;
+/// What clients are told when all have been answered.
+#[derive(Debug, Default)]
+struct Afterwards {
+    met: Vec<Met>,
+    departed: Vec<TaskId>,
+}
 
 impl Job {
     pub(super) fn answer_clients(&mut self) {
         let mut clients = std::mem::take(&mut self.clients);
-        clients.serve(|request, watched| self.answer(request, watched));
+        let mut after = Afterwards::default();
+        let gone = clients.serve(|request, client| self.answer(request, client, &mut after));
         self.clients = clients;
+        self.tell_met(after.met);
+        for task in after.departed {
+            self.clients.tell_end(task);
+        }
+        for task in &mut self.tasks {
+            if gone.contains(&task.role.id) {
+                task.note_gone();
+            }
+        }
     }
 
-    fn answer(&mut self, request: Request, watched: &mut Vec<TaskId>) -> Reply {
+    pub(super) fn tell_met(&mut self, met: Vec<Met>) {
+        for met in met {
+            for task in met.tasks {
+                self.clients.tell_met(task, &met.group, met.missing);
+            }
+        }
+    }
+
+    fn answer(&mut self, request: Request, client: &mut Client, after: &mut Afterwards) -> Reply {
         let mut running = self.tasks.iter().filter(|task| task.end.is_none());
+        let mut tasks = self.tasks.iter().filter(|task| task.is_task());
         match request {
             Request::List => Reply::Tasks {
                 tasks: running.map(|task| task.info()).collect(),
@@ -38,19 +63,15 @@ impl Job {
                     None => failed(format!("{signal} is no signal")),
                 }
             }
-            Request::Watch { task } => match running.any(|running| running.role.id == task) {
+            Request::Watch { task } => match tasks.any(|running| running.role.id == task) {
                 false => Reply::NoSuchTask,
-                true if watched.len() < WATCHED_MAX => {
-                    watched.push(task);
-                    Reply::Done
-                }
-                true => failed(format!("{WATCHED_MAX} ends are waited for already")),
+                true => client.watch(task),
             },
             Request::Spawn(spawn) => match self.spawn(*spawn) {
                 Ok(reply) => reply,
                 Err(error) => failed(error.to_string()),
             },
-            Request::Join { group, task } => match running.any(|running| running.role.id == task) {
+            Request::Join { group, task } => match tasks.any(|running| running.role.id == task) {
                 false => Reply::NoSuchTask,
                 true => match self.groups.join(&group, task) {
                     Ok(()) => self.members(&group),
@@ -62,6 +83,75 @@ impl Job {
                 false => Reply::NoSuchTask,
             },
             Request::Members { group } => self.members(&group),
+            Request::Meet { group, task, count } => match self.groups.meet(&group, task, count) {
+                Ok(opened) => {
+                    client.waiting = Some(task);
+                    after.met.extend(opened);
+                    Reply::Done
+                }
+                Err(Refusal::NotAMember) => Reply::NoSuchTask,
+                Err(Refusal::Reason(reason)) => failed(reason),
+            },
+            Request::StopWaiting { group, task } => match self.groups.stop_waiting(&group, task) {
+                true => Reply::Done,
+                false => Reply::NoSuchTask,
+            },
+            Request::Enrol { if_it_stays } => self.enrol(if_it_stays, client),
+            Request::Depart { task } => {
+                if !tasks.any(|running| running.role.id == task) {
+                    return Reply::NoSuchTask;
+                }
+                client.guest.take_if(|guest| *guest == task);
+                self.depart(task, after);
+                Reply::Done
+            }
+            Request::End => {
+                self.ask_to_end(Signal::TERM);
+                Reply::Done
+            }
+        }
+    }
+
+    fn enrol(&mut self, if_it_stays: bool, client: &mut Client) -> Reply {
+        if self.asked_to_end.is_some() || (if_it_stays && !self.runner.options.stays) {
+            return failed("it takes nobody in".to_owned());
+        }
+        if client.guest.is_some() {
+            return failed("this process has enrolled already".to_owned());
+        }
+        let Some(index) = self.free_indices(1) else {
+            return failed(
+                TaskError::TooManyTasks {
+                    asked: TASKS_MAX + 1,
+                }
+                .to_string(),
+            );
+        };
+        let Some(id) = TaskId::new(self.runner.place.job, index) else {
+            return failed("its numbers are used up".to_owned());
+        };
+        match Running::enrolled(&client.stream, id) {
+            Ok(task) => {
+                self.tasks.push(task);
+                client.guest = Some(id);
+                Reply::Enrolled { task: id }
+            }
+            Err(error) => failed(error.to_string()),
+        }
+    }
+
+    /// It is no task any more, whatever its process does.
+    fn depart(&mut self, id: TaskId, after: &mut Afterwards) {
+        after.met.extend(self.groups.forget(id));
+        let mut tasks = self.tasks.iter_mut().filter(|task| task.role.id == id);
+        if let Some(task) = tasks.find(|task| task.is_task()) {
+            match task.is_child() {
+                true => {
+                    task.has_departed = true;
+                    after.departed.push(id);
+                }
+                false => task.note_gone(),
+            }
         }
     }
 
@@ -85,11 +175,9 @@ impl Job {
             environment,
             directory: spawn.directory,
         };
-        let first = self.tasks.len();
-        self.start_all(&program, spawn.count, Some(spawn.parent))?;
-        match self.tasks.get(first) {
-            Some(task) => Ok(Reply::Spawned {
-                first: task.role.id,
+        match self.start_all(&program, spawn.count, Some(spawn.parent))? {
+            Some(first) => Ok(Reply::Spawned {
+                first,
                 count: spawn.count,
             }),
             None => Err(TaskError::TooManyTasks { asked: 0 }),

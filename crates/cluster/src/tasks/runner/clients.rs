@@ -12,18 +12,25 @@ use crate::tasks::message::{LINE_BYTES_MAX, Reply, Request};
 
 /// At once; one more is closed again. Each task has a connection, and commands come and go.
 const CLIENTS_MAX: usize = TASKS_MAX as usize + 128;
+/// The most ends that one may wait for.
+const WATCHED_MAX: usize = 1024;
 /// The longest request.
 const REQUEST_BYTES_MAX: usize = 64 << 10;
 /// Read at one look, of one client.
 const READ_BYTES: usize = 4096;
 
+/// What a runner knows of one of them.
 #[derive(Debug)]
-struct Client {
-    stream: UnixStream,
+pub(super) struct Client {
+    pub(super) stream: UnixStream,
     request: Vec<u8>,
     reply: Vec<u8>,
     /// Whose ends it wants to know.
-    watched: Vec<TaskId>,
+    pub(super) watched: Vec<TaskId>,
+    /// What it has enrolled as.
+    pub(super) guest: Option<TaskId>,
+    /// The task for which it waits at a barrier.
+    pub(super) waiting: Option<TaskId>,
 }
 
 #[derive(Debug, Default)]
@@ -50,14 +57,39 @@ impl Clients {
                     request: Vec::new(),
                     reply: Vec::new(),
                     watched: Vec::new(),
+                    guest: None,
+                    waiting: None,
                 });
             }
         }
     }
 
     /// Reads what has come, answers whole requests, and lets go of who went or makes no sense.
-    pub(super) fn serve(&mut self, mut answer: impl FnMut(Request, &mut Vec<TaskId>) -> Reply) {
-        self.0.retain_mut(|client| client.serve(&mut answer));
+    /// Returns the tasks that had enrolled and went.
+    pub(super) fn serve(
+        &mut self,
+        mut answer: impl FnMut(Request, &mut Client) -> Reply,
+    ) -> Vec<TaskId> {
+        let mut gone = Vec::new();
+        self.0.retain_mut(|client| {
+            let stays = client.serve(&mut answer);
+            if !stays {
+                gone.extend(client.guest);
+            }
+            stays
+        });
+        gone
+    }
+
+    /// Tells a task that its barrier has opened, or which member is missing there.
+    pub(super) fn tell_met(&mut self, task: TaskId, group: &str, missing: Option<TaskId>) {
+        for client in &mut self.0 {
+            if client.waiting == Some(task) {
+                client.waiting = None;
+                let group = group.to_owned();
+                let _ = client.say(&Reply::Met { group, missing }) && client.flush();
+            }
+        }
     }
 
     /// Tells those who want to know that a task has ended.
@@ -65,6 +97,7 @@ impl Clients {
         for client in &mut self.0 {
             let before = client.watched.len();
             client.watched.retain(|watched| *watched != task);
+            client.guest.take_if(|guest| *guest == task);
             if client.watched.len() < before {
                 // One that cannot be told is let go at the next look.
                 let _ = client.say(&Reply::Ended { task }) && client.flush();
@@ -74,8 +107,19 @@ impl Clients {
 }
 
 impl Client {
+    /// It wants to know the end of a task that runs.
+    pub(super) fn watch(&mut self, task: TaskId) -> Reply {
+        if self.watched.len() >= WATCHED_MAX {
+            return Reply::Failed {
+                reason: format!("{WATCHED_MAX} ends are waited for already"),
+            };
+        }
+        self.watched.push(task);
+        Reply::Done
+    }
+
     /// False: it is done with.
-    fn serve(&mut self, answer: &mut impl FnMut(Request, &mut Vec<TaskId>) -> Reply) -> bool {
+    fn serve(&mut self, answer: &mut impl FnMut(Request, &mut Self) -> Reply) -> bool {
         if !self.flush() {
             return false;
         }
@@ -93,7 +137,7 @@ impl Client {
         while let Some(end) = self.request.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.request.drain(..=end).collect();
             let reply = match serde_json::from_slice(&line) {
-                Ok(request) => answer(request, &mut self.watched),
+                Ok(request) => answer(request, self),
                 Err(error) => Reply::Failed {
                     reason: format!("the request cannot be read: {error}"),
                 },

@@ -60,6 +60,8 @@ pub struct JobOptions {
     pub keeps_going: bool,
     /// Pass on what they print in whole lines; else as it comes.
     pub whole_lines: bool,
+    /// Take processes in and spawn, also without tasks, until this process is asked to end.
+    pub stays: bool,
     /// The name of this host, for errors.
     pub host: String,
 }
@@ -141,7 +143,10 @@ impl Runner {
         signals: UnixStream,
         write: impl FnMut(&Output) -> io::Result<()> + Send + 'static,
     ) -> Result<JobEnd, TaskError> {
-        let path = program::find(&self.options.program, &self.options.host)?;
+        let path = match self.options.count {
+            0 => PathBuf::new(),
+            _ => program::find(&self.options.program, &self.options.host)?,
+        };
         let writer = Writer::start(Box::new(write))?;
         let system = |source| TaskError::System {
             action: "read signals",
@@ -157,6 +162,7 @@ impl Runner {
             signals,
             asked_to_end: None,
             is_front_gone: false,
+            next_index: 0,
         };
         let started = job.start(path);
         let ran = started.and_then(|()| job.run(writer));
@@ -179,6 +185,8 @@ struct Job {
     /// Since when tasks have been asked to end.
     asked_to_end: Option<Instant>,
     is_front_gone: bool,
+    /// Where the next number is looked for: each comes again as late as it can.
+    next_index: u32,
 }
 
 impl Job {
@@ -198,24 +206,45 @@ impl Job {
             environment,
             directory: None,
         };
-        self.start_all(&program, count, None)
+        self.start_all(&program, count, None).map(drop)
     }
 
-    /// Starts so many with numbers one behind the other, or none.
+    /// So many numbers one behind the other that no task has. Those that the job began with keep
+    /// theirs.
+    fn free_indices(&mut self, count: u32) -> Option<u32> {
+        let mut is_taken = [false; TASKS_MAX as usize];
+        let kept = self.tasks.iter();
+        for task in kept.filter(|task| task.end.is_none() || task.is_first()) {
+            is_taken[task.role.id.index() as usize] = true;
+        }
+        let is_free = |first: &u32| {
+            let range = *first as usize..first.saturating_add(count) as usize;
+            let found = is_taken.get(range);
+            found.is_some_and(|range| !range.contains(&true))
+        };
+        let (before, behind) = (0..self.next_index, self.next_index..TASKS_MAX);
+        let first = behind.chain(before).find(is_free)?;
+        self.next_index = (first + count) % TASKS_MAX;
+        Some(first)
+    }
+
+    /// Starts so many with numbers one behind the other, or none. Returns the first of them.
     fn start_all(
         &mut self,
         program: &Program,
         size: u32,
         parent: Option<TaskId>,
-    ) -> Result<(), TaskError> {
+    ) -> Result<Option<TaskId>, TaskError> {
         let before = self.tasks.len();
-        // Fits: there are at most `TASKS_MAX`.
-        let first = before as u32;
+        let running = self.tasks.iter().filter(|task| task.end.is_none());
         let too_many = TaskError::TooManyTasks {
-            asked: first.saturating_add(size),
+            asked: size.saturating_add(u32::try_from(running.count()).unwrap_or(u32::MAX)),
+        };
+        let Some(first) = self.free_indices(size) else {
+            return Err(too_many);
         };
         for rank in 0..size {
-            let Some(id) = TaskId::new(self.runner.place.job, first.saturating_add(rank)) else {
+            let Some(id) = TaskId::new(self.runner.place.job, first + rank) else {
                 self.abandon(before);
                 return Err(too_many);
             };
@@ -233,7 +262,7 @@ impl Job {
                 }
             }
         }
-        Ok(())
+        Ok(self.tasks.get(before).map(|task| task.role.id))
     }
 
     /// Kills those that were started before one could not be. They keep their numbers.
@@ -263,7 +292,8 @@ impl Job {
             if is_last_look && is_ready && is_read {
                 break;
             }
-            if !is_last_look && self.tasks.iter().all(|task| task.end.is_some()) {
+            self.forget_ended();
+            if !is_last_look && self.is_over() {
                 // What they left running may hold their streams open.
                 descendants::kill_all();
                 is_last_look = true;
@@ -277,6 +307,21 @@ impl Job {
             action: "write what tasks print",
             source,
         })
+    }
+
+    /// Who has enrolled does not hold the job up: that is no process of it.
+    fn is_over(&self) -> bool {
+        let mut children = self.tasks.iter().filter(|task| task.is_child());
+        let has_ended = children.all(|task| task.end.is_some());
+        has_ended && (!self.runner.options.stays || self.asked_to_end.is_some())
+    }
+
+    /// Tasks that came later and of which all is known and written.
+    fn forget_ended(&mut self) {
+        self.tasks.retain(|task| {
+            let is_printed = task.printed.iter().all(|printed| printed.from.is_none());
+            task.end.is_none() || task.is_first() || !is_printed
+        });
     }
 
     fn wait(&self, for_output: bool) {
@@ -328,8 +373,20 @@ impl Job {
                 }
                 false => signal,
             };
-            self.tasks.iter().for_each(|task| task.signal(signal));
+            self.signal_children(signal);
         }
+    }
+
+    fn signal_children(&self, signal: Signal) {
+        let children = self.tasks.iter().filter(|task| task.is_child());
+        children.for_each(|task| task.signal(signal));
+    }
+
+    fn ask_to_end(&mut self, signal: Signal) {
+        self.asked_to_end = Some(Instant::now());
+        self.signal_children(signal);
+        // One that is stopped takes it only then.
+        self.signal_children(Signal::CONT);
     }
 
     /// True: there is nothing more to read for now.
@@ -371,7 +428,7 @@ impl Job {
     }
 
     fn take_ends(&mut self) -> Result<(), TaskError> {
-        let mut has_failed = false;
+        let (mut has_failed, mut met) = (false, Vec::new());
         for task in &mut self.tasks {
             let taken = task.take_end().map_err(|source| TaskError::System {
                 action: "wait for a task",
@@ -380,18 +437,17 @@ impl Job {
             if let Some(end) = taken {
                 tracing::debug!(task = %end.task, code = end.exit_code(), "a task has ended");
                 self.clients.tell_end(end.task);
-                self.groups.forget(end.task);
-                if task.role.parent.is_none() {
+                met.extend(self.groups.forget(end.task));
+                if task.is_first() {
                     has_failed |= end.exit_code() != 0;
                     self.ends.push(end);
                 }
             }
         }
-        if has_failed && !self.runner.options.keeps_going && self.asked_to_end.is_none() {
-            self.asked_to_end = Some(Instant::now());
-            self.tasks.iter().for_each(|task| task.signal(Signal::TERM));
-            // One that is stopped takes it only then.
-            self.tasks.iter().for_each(|task| task.signal(Signal::CONT));
+        self.tell_met(met);
+        let goes_on = self.runner.options.keeps_going || self.runner.options.stays;
+        if has_failed && !goes_on && self.asked_to_end.is_none() {
+            self.ask_to_end(Signal::TERM);
         }
         Ok(())
     }
@@ -401,7 +457,7 @@ impl Job {
             .asked_to_end
             .is_some_and(|since| since.elapsed() >= GRACE)
         {
-            self.tasks.iter().for_each(|task| task.signal(Signal::KILL));
+            self.signal_children(Signal::KILL);
         }
     }
 }

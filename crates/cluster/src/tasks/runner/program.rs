@@ -4,13 +4,16 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Access, access};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::net::{RecvFlags, recv};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use super::lines::Lines;
 use crate::tasks::error::TaskError;
@@ -61,7 +64,16 @@ pub(super) struct Printed {
     pub(super) lines: Lines,
 }
 
-/// A task that was started, and is this process's child until its end was taken.
+/// What a task is to the runner.
+#[derive(Debug)]
+enum Process {
+    /// Its child, until its end was taken.
+    Child(Child),
+    /// A process that nobody started as a task, and that has enrolled.
+    Guest { pid: u32, has_gone: bool },
+}
+
+/// A task that was started, or has enrolled.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) role: Role,
@@ -69,7 +81,9 @@ pub(super) struct Running {
     /// Standard output and standard error.
     pub(super) printed: [Printed; 2],
     pub(super) end: Option<TaskEnd>,
-    child: Child,
+    /// It runs, and is no task any more.
+    pub(super) has_departed: bool,
+    process: Process,
     path: PathBuf,
     begun: Instant,
 }
@@ -112,7 +126,7 @@ impl Running {
             for from in [&out, &error].into_iter().flatten() {
                 rustix::io::ioctl_fionbio(from, true)?;
             }
-            pidfd_open(pid_of(&child), PidfdFlags::empty())
+            pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
         })();
         let pidfd = match prepared {
             Ok(pidfd) => pidfd,
@@ -132,10 +146,69 @@ impl Running {
             pidfd,
             printed: [printed(out), printed(error)],
             end: None,
-            child,
+            has_departed: false,
+            process: Process::Child(child),
             path: program.path.clone(),
             begun: Instant::now(),
         })
+    }
+
+    /// A process that enrols over this connection, which it holds open meanwhile.
+    pub(super) fn enrolled(stream: &UnixStream, id: TaskId) -> io::Result<Self> {
+        let peer = rustix::net::sockopt::socket_peercred(stream)?.pid;
+        let pidfd = pidfd_open(peer, PidfdFlags::empty())?;
+        // It had ended before, and its number may be another's by now.
+        if matches!(
+            recv(stream, &mut [0; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT),
+            Ok((0, _))
+        ) {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        let pid = peer.as_raw_pid().unsigned_abs();
+        let printed = || Printed {
+            from: None,
+            lines: Lines::default(),
+        };
+        Ok(Self {
+            role: Role {
+                id,
+                rank: 0,
+                size: 1,
+                parent: None,
+            },
+            pidfd,
+            printed: [printed(), printed()],
+            end: None,
+            has_departed: false,
+            process: Process::Guest {
+                pid,
+                has_gone: false,
+            },
+            path: std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default(),
+            begun: Instant::now(),
+        })
+    }
+
+    /// Does the job begin with it, so that its end counts?
+    pub(super) const fn is_first(&self) -> bool {
+        matches!(self.process, Process::Child(_)) && self.role.parent.is_none()
+    }
+
+    /// Has the runner started it?
+    pub(super) const fn is_child(&self) -> bool {
+        matches!(self.process, Process::Child(_))
+    }
+
+    /// Is it a task of the job, which others reach?
+    pub(super) const fn is_task(&self) -> bool {
+        self.end.is_none() && !self.has_departed
+    }
+
+    /// A guest has closed its connection, or says that it goes.
+    pub(super) const fn note_gone(&mut self) {
+        if let Process::Guest { has_gone, .. } = &mut self.process {
+            *has_gone = true;
+        }
     }
 
     /// Takes its end, if it has come. From then on its number may be another process's.
@@ -143,24 +216,37 @@ impl Running {
         if self.end.is_some() {
             return Ok(None);
         }
-        let Some(status) = self.child.try_wait()? else {
-            return Ok(None);
+        let (code, signal) = match &mut self.process {
+            Process::Child(child) => match child.try_wait()? {
+                Some(status) => (status.code(), ExitStatusExt::signal(&status)),
+                None => return Ok(None),
+            },
+            Process::Guest { has_gone, .. } => {
+                let mut polled = [PollFd::new(&self.pidfd, PollFlags::IN)];
+                if !*has_gone && !hythe_sys::wait::ready(&mut polled, Duration::ZERO)[0] {
+                    return Ok(None);
+                }
+                // Only its parent knows how.
+                (None, None)
+            }
         };
         let end = TaskEnd {
             task: self.role.id,
             rank: self.role.rank,
-            code: status.code(),
-            signal: std::os::unix::process::ExitStatusExt::signal(&status),
+            code,
+            signal,
         };
         self.end = Some(end);
         Ok(Some(end))
     }
 
-    /// Sends a signal to it and all of its process group. Before its end was taken the number is
-    /// its own.
+    /// Sends a signal to it and all of its process group; to one that has enrolled alone. Before
+    /// its end was taken the number is its own.
     pub(super) fn signal(&self, signal: Signal) {
-        if self.end.is_none() {
-            let _ = kill_process_group(pid_of(&self.child), signal);
+        match &self.process {
+            _ if self.end.is_some() => {}
+            Process::Child(child) => drop(kill_process_group(Pid::from_child(child), signal)),
+            Process::Guest { .. } => drop(pidfd_send_signal(&self.pidfd, signal)),
         }
     }
 
@@ -170,14 +256,13 @@ impl Running {
             rank: self.role.rank,
             size: self.role.size,
             parent: self.role.parent,
-            pid: self.child.id(),
+            pid: match &self.process {
+                Process::Child(child) => child.id(),
+                Process::Guest { pid, .. } => *pid,
+            },
             runner_pid: std::process::id(),
             program: self.path.to_string_lossy().into_owned(),
             running_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         }
     }
-}
-
-fn pid_of(child: &Child) -> Pid {
-    Pid::from_child(child)
 }

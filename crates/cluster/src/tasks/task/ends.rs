@@ -41,14 +41,39 @@ impl Ends {
         link.ask(request)
     }
 
-    /// Has it ended? Its runner is asked once, and says it from then on by itself.
+    /// Keeps a connection to the runner of a job, in place of what there was.
+    pub(super) fn keep(&mut self, job: u32, link: RunnerLink) {
+        self.links.insert(job, link);
+    }
+
+    /// The connection to the runner of a job, if there is one.
+    pub(super) fn link(&mut self, job: u32) -> Option<&mut RunnerLink> {
+        self.links.get_mut(&job)
+    }
+
+    /// Has it ended, since it was asked for first? Its number may be another's by now.
+    pub(super) fn was_seen_to_end(&mut self, task: TaskId) -> Result<bool, TaskError> {
+        match self.ended.contains(&task) {
+            true => Ok(true),
+            false => self.has_ended(task),
+        }
+    }
+
+    /// Has it ended? Its runner is asked once, and says it from then on by itself. Of one that has
+    /// ended it is asked again: numbers come back.
     pub(super) fn has_ended(&mut self, task: TaskId) -> Result<bool, TaskError> {
         if self.ended.contains(&task) {
-            return Ok(true);
+            self.watched.remove(&task);
         }
         if !self.watched.contains(&task) {
             match self.ask(task.job(), &Request::Watch { task })? {
-                Some(Reply::Done) => drop(self.watched.insert(task)),
+                Some(Reply::Done) => {
+                    self.watched.insert(task);
+                    self.ended.remove(&task);
+                    if let Some(link) = self.links.get_mut(&task.job()) {
+                        link.note_begun(task);
+                    }
+                }
                 Some(Reply::Failed { reason }) => {
                     return Err(TaskError::Runner {
                         job: task.job(),

@@ -104,6 +104,17 @@ impl Message {
         self.len() == 0
     }
 
+    /// Copies bytes out, from `at` on.
+    ///
+    /// # Panics
+    /// If it has not so many.
+    pub fn read(&self, at: usize, into: &mut [u8]) {
+        match &self.payload {
+            Payload::Slot(sample) => sample.read(HEADER_BYTES + at, into),
+            Payload::Memory(bytes) => into.copy_from_slice(&bytes[at..at + into.len()]),
+        }
+    }
+
     /// A copy of its bytes.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {

@@ -1,9 +1,12 @@
 //! This process as a task.
 
 mod ends;
+mod enrol;
 mod group;
 mod header;
 mod inbox;
+mod lease;
+mod meeting;
 mod outbox;
 mod spawn;
 
@@ -20,6 +23,7 @@ pub use group::{Group, ReducedValue};
 use header::Header;
 use inbox::Inbox;
 pub use inbox::{Message, Wanted};
+pub use lease::MessageLease;
 use outbox::Outbox;
 pub use spawn::{SpawnOptions, SpawnPlace};
 
@@ -83,6 +87,15 @@ pub struct Task {
     node: Node,
 }
 
+/// What a task is in its job.
+#[derive(Clone, Copy, Debug)]
+struct Role {
+    id: TaskId,
+    rank: u32,
+    size: u32,
+    parent: Option<TaskId>,
+}
+
 impl Task {
     /// Joins the pool of the job, as the task that the environment says.
     ///
@@ -97,19 +110,34 @@ impl Task {
     /// # Errors
     /// As [`Task::join`].
     pub fn join_with(options: &TaskOptions) -> Result<Self, TaskError> {
-        let id: TaskId = number("HYTHE_TASK")?;
-        let pool = Pool::open(&pool_options()?)?;
-        let node = Node::join(&pool, &format!("task {id}"))?;
-        let ends = Arc::new(Mutex::new(Ends::new(&pool)));
-        Ok(Self {
-            id,
+        let role = Role {
+            id: number("HYTHE_TASK")?,
             rank: number("HYTHE_RANK")?,
             size: number("HYTHE_SIZE")?,
             parent: match std::env::var_os("HYTHE_PARENT") {
                 None => None,
                 Some(_) => Some(number("HYTHE_PARENT")?),
             },
-            inbox: Inbox::open(&node, id)?,
+        };
+        let pool = Pool::open(&pool_options()?)?;
+        let ends = Ends::new(&pool);
+        Self::start(&pool, role, ends, options)
+    }
+
+    fn start(
+        pool: &Pool,
+        role: Role,
+        ends: Ends,
+        options: &TaskOptions,
+    ) -> Result<Self, TaskError> {
+        let node = Node::join(pool, &format!("task {}", role.id))?;
+        let ends = Arc::new(Mutex::new(ends));
+        Ok(Self {
+            id: role.id,
+            rank: role.rank,
+            size: role.size,
+            parent: role.parent,
+            inbox: Inbox::open(&node, role.id)?,
             outbox: Outbox::start(&node, &ends, options.kept_bytes)?,
             ends,
             notices: BTreeSet::new(),
@@ -168,14 +196,18 @@ impl Task {
     }
 
     fn send_in(&self, context: u32, to: TaskId, tag: u32, bytes: &[u8]) -> Result<(), TaskError> {
-        let header = Header {
+        self.outbox
+            .send(to, self.header(context, tag, bytes.len()), bytes)
+    }
+
+    const fn header(&self, context: u32, tag: u32, bytes: usize) -> Header {
+        Header {
             source: self.id,
             context,
             tag,
-            total: bytes.len() as u64,
+            total: bytes as u64,
             offset: 0,
-        };
-        self.outbox.send(to, header, bytes)
+        }
     }
 
     /// Receives the first message that is wanted, waiting for at most `timeout`. `None`: none came.
@@ -248,7 +280,7 @@ impl Task {
         let start = Instant::now();
         loop {
             for task in self.notices.clone() {
-                if self.has_ended(task)? {
+                if self.ends().was_seen_to_end(task)? {
                     self.notices.remove(&task);
                     return Ok(Some(task));
                 }
@@ -265,6 +297,12 @@ impl Task {
     #[must_use]
     pub fn kept_bytes(&self) -> usize {
         self.outbox.kept_bytes()
+    }
+
+    /// From now on so many bytes are kept at most, instead of [those](TaskOptions::kept_bytes) it
+    /// began with. What is kept already is sent all the same.
+    pub fn set_kept_bytes_max(&self, kept_bytes: usize) {
+        self.outbox.set_kept_bytes_max(kept_bytes);
     }
 
     /// How many messages were lost, because their receivers ended before they received them.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hythe_node::{Node, NodeError, Publisher, PublisherOptions, RegionIndex};
+use hythe_node::{Lease, Node, NodeError, Published, Publisher, PublisherOptions, RegionIndex};
 
 use super::ends::Ends;
 use super::header::{HEADER_BYTES, Header};
@@ -46,6 +46,7 @@ struct Receiver {
 struct State {
     receivers: BTreeMap<TaskId, Receiver>,
     kept_bytes: usize,
+    kept_bytes_max: usize,
     lost: u64,
     is_stopped: bool,
 }
@@ -55,7 +56,6 @@ struct Shared {
     node: Node,
     ends: Arc<Mutex<Ends>>,
     piece_bytes: usize,
-    kept_bytes_max: usize,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -91,8 +91,10 @@ impl Outbox {
             piece_bytes: largest
                 .saturating_sub(HEADER_BYTES)
                 .clamp(1, PIECE_BYTES_MAX),
-            kept_bytes_max,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                kept_bytes_max,
+                ..State::default()
+            }),
             changed: Condvar::new(),
         });
         let sending = Arc::clone(&shared);
@@ -108,52 +110,57 @@ impl Outbox {
     }
 
     /// Sends or keeps a message.
-    pub(super) fn send(
+    pub(super) fn send(&self, to: TaskId, header: Header, bytes: &[u8]) -> Result<(), TaskError> {
+        let shared = &*self.shared;
+        let mut state = shared.lock_to_send(to)?;
+        shared.send_or_keep(&mut state, to, header, bytes)
+    }
+
+    /// A slot for a message and its header. `None`: there is none that is free and large enough.
+    pub(super) fn lease(&self, to: TaskId, bytes: usize) -> Result<Option<Lease>, TaskError> {
+        let shared = &*self.shared;
+        let mut state = shared.lock_for(to)?;
+        let receiver = state.receiver(to)?;
+        if bytes > shared.piece_bytes {
+            return Ok(None);
+        }
+        match receiver.publisher.lease(HEADER_BYTES + bytes) {
+            Ok(lease) => Ok(Some(lease)),
+            Err(error) if error.is_pool_full() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Sends what was written into a slot, or keeps a copy of it.
+    pub(super) fn send_slot(
         &self,
         to: TaskId,
-        mut header: Header,
-        bytes: &[u8],
+        header: Header,
+        mut lease: Lease,
     ) -> Result<(), TaskError> {
         let shared = &*self.shared;
-        let is_gone = shared.has_ended(to)?;
-        let mut state = shared.lock();
-        if is_gone {
-            state.forget(to);
-            state.lost += 1;
-            return Err(TaskError::Ended { task: to });
-        }
-        shared.open(&mut state, to)?;
-        let kept = state.kept_bytes;
-        let Some(receiver) = state.receivers.get_mut(&to) else {
-            return Err(TaskError::Ended { task: to });
-        };
-        let mut sent = 0;
-        if receiver.kept.is_empty() {
-            match shared.send_pieces(&mut receiver.publisher, &header, bytes, &mut sent)? {
+        let mut state = shared.lock_to_send(to)?;
+        lease.write(0, &header.to_bytes());
+        // Fits: it was leased for so many.
+        let bytes = header.total as usize;
+        let written = lease.freeze(HEADER_BYTES + bytes);
+        let receiver = state.receiver(to)?;
+        if receiver.kept.is_empty() && receiver.publisher.subscribers()? > 0 {
+            let whole = written.part(0, HEADER_BYTES + bytes)?;
+            match outcome(receiver.publisher.forward(whole))? {
                 Piece::Sent => return Ok(()),
                 Piece::Full => {}
             }
         }
-        let left = bytes.len() - sent;
-        // What was begun has to be ended.
-        if sent == 0 && kept.saturating_add(left) > shared.kept_bytes_max {
-            return Err(TaskError::KeptTooMuch {
-                task: to,
-                bytes: bytes.len(),
-                kept,
-                most: shared.kept_bytes_max,
-            });
-        }
-        header.offset = sent as u64;
-        receiver.kept.push_back(Kept {
-            header,
-            bytes: bytes[sent..].to_vec(),
-            sent: 0,
-        });
-        state.kept_bytes += left;
-        drop(state);
-        shared.changed.notify_all();
-        Ok(())
+        let mut copy = vec![0; bytes];
+        written.read(HEADER_BYTES, &mut copy);
+        drop(written);
+        shared.send_or_keep(&mut state, to, header, &copy)
+    }
+
+    /// How many bytes may be kept from now on.
+    pub(super) fn set_kept_bytes_max(&self, kept_bytes: usize) {
+        self.shared.lock().kept_bytes_max = kept_bytes;
     }
 
     /// Bytes that are kept.
@@ -193,6 +200,11 @@ impl Drop for Outbox {
 }
 
 impl State {
+    fn receiver(&mut self, to: TaskId) -> Result<&mut Receiver, TaskError> {
+        let found = self.receivers.get_mut(&to);
+        found.ok_or(TaskError::Ended { task: to })
+    }
+
     /// Nothing is kept for a task that has ended.
     fn forget(&mut self, task: TaskId) {
         let Some(receiver) = self.receivers.remove(&task) else {
@@ -228,6 +240,65 @@ impl Shared {
             };
             entry.insert(receiver);
         }
+        Ok(())
+    }
+
+    /// The state, with the receiver in it, if that has not ended.
+    fn lock_for(&self, to: TaskId) -> Result<MutexGuard<'_, State>, TaskError> {
+        let is_gone = self.has_ended(to)?;
+        let mut state = self.lock();
+        if is_gone {
+            state.forget(to);
+            return Err(TaskError::Ended { task: to });
+        }
+        self.open(&mut state, to)?;
+        Ok(state)
+    }
+
+    /// The same for a message, which is lost if it has ended.
+    fn lock_to_send(&self, to: TaskId) -> Result<MutexGuard<'_, State>, TaskError> {
+        self.lock_for(to).inspect_err(|error| {
+            if matches!(error, TaskError::Ended { .. }) {
+                self.lock().lost += 1;
+            }
+        })
+    }
+
+    /// Sends what there is place for, and keeps the rest.
+    fn send_or_keep(
+        &self,
+        state: &mut State,
+        to: TaskId,
+        mut header: Header,
+        bytes: &[u8],
+    ) -> Result<(), TaskError> {
+        let (kept, most) = (state.kept_bytes, state.kept_bytes_max);
+        let receiver = state.receiver(to)?;
+        let mut sent = 0;
+        if receiver.kept.is_empty() {
+            match self.send_pieces(&mut receiver.publisher, &header, bytes, &mut sent)? {
+                Piece::Sent => return Ok(()),
+                Piece::Full => {}
+            }
+        }
+        let left = bytes.len() - sent;
+        // What was begun has to be ended.
+        if sent == 0 && kept.saturating_add(left) > most {
+            return Err(TaskError::KeptTooMuch {
+                task: to,
+                bytes: bytes.len(),
+                kept,
+                most,
+            });
+        }
+        header.offset = sent as u64;
+        receiver.kept.push_back(Kept {
+            header,
+            bytes: bytes[sent..].to_vec(),
+            sent: 0,
+        });
+        state.kept_bytes += left;
+        self.changed.notify_all();
         Ok(())
     }
 
@@ -356,7 +427,11 @@ fn send_piece(
     };
     lease.write(0, &header.to_bytes());
     lease.write(HEADER_BYTES, piece);
-    match publisher.publish(lease, bytes) {
+    outcome(publisher.publish(lease, bytes))
+}
+
+fn outcome(published: Result<Published, NodeError>) -> Result<Piece, TaskError> {
+    match published {
         Ok(published) if published.delivered > 0 => Ok(Piece::Sent),
         Ok(_) | Err(NodeError::Blocked { .. } | NodeError::ReceiverGone { .. }) => Ok(Piece::Full),
         Err(error) if error.is_pool_full() => Ok(Piece::Full),
