@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hythe_node::Sample;
 use hythe_pool::{MemberIndex, PortIndex, PortInfo};
 
-use crate::receiving::{Entry, Receiving};
+use crate::receiving::{Entry, Receiving, Until};
 use crate::sending::Sending;
 use crate::socket::Buffer;
 
@@ -304,7 +304,8 @@ pub(crate) struct ReceivingFlow {
 struct Inbound {
     half: Receiving,
     buffer: Buffer,
-    touched_ns: u64,
+    /// When the socket was last emptied: a port that takes what it has had does not do that.
+    turned_ns: u64,
     over: Option<String>,
 }
 
@@ -316,7 +317,7 @@ impl ReceivingFlow {
             state: Mutex::new(Inbound {
                 half,
                 buffer: Buffer::for_batches(),
-                touched_ns: 0,
+                turned_ns: 0,
                 over: None,
             }),
         }
@@ -330,20 +331,18 @@ impl ReceivingFlow {
     /// The next message, or how many are missing before it.
     pub(crate) fn take(&self, now_ns: u64) -> Option<Entry> {
         let mut state = self.lock();
-        state.touched_ns = now_ns;
         if let Some(entry) = state.half.take(now_ns) {
             return Some(entry);
         }
-        state.turn(now_ns);
+        state.turn(now_ns, Until::Message);
         state.half.take(now_ns)
     }
 
     /// Is there something to take?
     pub(crate) fn is_ready(&self, now_ns: u64) -> bool {
         let mut state = self.lock();
-        state.touched_ns = now_ns;
         if state.half.is_empty() {
-            state.turn(now_ns);
+            state.turn(now_ns, Until::Message);
         }
         !state.half.is_empty() || state.over.is_some()
     }
@@ -353,17 +352,24 @@ impl ReceivingFlow {
         let Ok(mut state) = self.state.try_lock() else {
             return Some(now_ns + NEGLECT_NS);
         };
-        let alone_ns = state.touched_ns + NEGLECT_NS;
-        if now_ns >= alone_ns {
-            state.turn(now_ns);
+        if now_ns >= state.turned_ns + NEGLECT_NS {
+            state.turn(now_ns, Until::Empty);
+            if state.half.has_more() {
+                return Some(now_ns);
+            }
         }
         state.over.is_none().then_some(())?;
         let wake_ns = state.half.next_wake().unwrap_or(u64::MAX);
-        Some(wake_ns.max(alone_ns))
+        Some(wake_ns.max(state.turned_ns + NEGLECT_NS))
     }
 
-    pub(crate) fn next_wake(&self) -> Option<u64> {
-        self.lock().half.next_wake()
+    /// When somebody who waits for it is to look again at the latest, if it is to be at all.
+    pub(crate) fn next_look(&self) -> Option<u64> {
+        let state = self.lock();
+        match state.half.has_more() && state.over.is_none() {
+            true => Some(0),
+            false => state.half.next_wake(),
+        }
     }
 
     /// As of [`SendingFlow::has_wire`].
@@ -387,12 +393,13 @@ impl ReceivingFlow {
 }
 
 impl Inbound {
-    fn turn(&mut self, now_ns: u64) {
+    fn turn(&mut self, now_ns: u64, until: Until) {
         if self.over.is_some() {
             return;
         }
+        self.turned_ns = now_ns;
         let Self { half, buffer, .. } = self;
-        if let Err(fault) = half.turn(now_ns, buffer) {
+        if let Err(fault) = half.turn(now_ns, buffer, until) {
             self.over = Some(fault.to_string());
         } else if half.has_ended() {
             self.over = Some(String::new());

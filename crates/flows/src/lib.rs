@@ -15,6 +15,8 @@
 //! What this crate never does: it encrypts nothing, it talks to no host that its agent has not
 //! named, and it copies no payload but from datagrams to slots.
 
+#[cfg(test)]
+mod fixture;
 mod flow;
 pub mod message;
 mod receiving;

@@ -12,7 +12,19 @@ use hythe_packets::{
     ACKNOWLEDGEMENT_BYTES_MAX, Arrival, Checksum, Content, Fault, HEADER_BYTES, Receiver, Settings,
 };
 
-use crate::socket::{Buffer, FlowSocket};
+use crate::socket::{Buffer, FlowSocket, Received};
+
+/// Batches that one turn takes: what comes without end keeps nobody here.
+const BATCHES_MAX: usize = 16;
+
+/// How far a turn goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Until there is something to take.
+    Message,
+    /// Until nothing is left in the socket.
+    Empty,
+}
 
 /// The receiving half of a flow.
 #[derive(Debug)]
@@ -26,6 +38,8 @@ pub(crate) struct Receiving {
     first: u64,
     /// There was no slot for it.
     stuck: Option<Whole>,
+    /// The last turn has left something in the socket, or did not look.
+    has_more: bool,
     has_ended: bool,
 }
 
@@ -132,6 +146,7 @@ impl Receiving {
             filling: VecDeque::with_capacity(settings.window.messages as usize),
             first: 0,
             stuck: None,
+            has_more: false,
             has_ended: false,
         })
     }
@@ -156,8 +171,39 @@ impl Receiving {
         self.has_ended
     }
 
+    /// Is there nothing to take, and may there be after another turn? Who sleeps on the socket is
+    /// woken once for all that has come, not for each datagram.
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_more && self.is_empty()
+    }
+
     /// Takes what has come, and acknowledges it.
-    pub(crate) fn turn(&mut self, now_ns: u64, buffer: &mut Buffer) -> Result<(), Fault> {
+    pub(crate) fn turn(
+        &mut self,
+        now_ns: u64,
+        buffer: &mut Buffer,
+        until: Until,
+    ) -> Result<(), Fault> {
+        self.has_more = true;
+        for _ in 0..BATCHES_MAX {
+            let received = self.receive(now_ns, buffer)?;
+            self.collect();
+            self.accept(now_ns);
+            self.receiver.expire(now_ns)?;
+            self.acknowledge(now_ns);
+            if received != Received::Some {
+                self.has_more = received == Received::NotLooked;
+                return Ok(());
+            }
+            if until == Until::Message && !self.is_empty() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one batch.
+    fn receive(&mut self, now_ns: u64, buffer: &mut Buffer) -> Result<Received, Fault> {
         let Self {
             participant,
             socket,
@@ -166,7 +212,6 @@ impl Receiving {
             first,
             ..
         } = self;
-        // One call: what comes without end keeps nobody here.
         socket.receive(now_ns, buffer, |datagram| {
             let Some((header, payload)) = datagram.split_first_chunk::<HEADER_BYTES>() else {
                 receiver.too_short();
@@ -191,16 +236,16 @@ impl Receiving {
                 }
             }
             Ok(())
-        })?;
-        self.collect();
-        self.accept(now_ns);
-        self.receiver.expire(now_ns)?;
+        })
+    }
+
+    /// Sends the acknowledgement that is due, if one is.
+    fn acknowledge(&mut self, now_ns: u64) {
         let mut out = [0; ACKNOWLEDGEMENT_BYTES_MAX];
         if let Some(bytes) = self.receiver.acknowledge(now_ns, &mut out) {
             // One that is lost is made good by the next.
             self.socket.send_one(now_ns, &out[..bytes]);
         }
-        Ok(())
     }
 
     /// When a turn is due at the latest.
@@ -250,6 +295,59 @@ impl Receiving {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::{Fixture, SendingPeer, settings, sockets};
+
+    /// A receiving half, and the sender at its other end.
+    fn pair(fixture: &Fixture, settings: Settings) -> (Receiving, SendingPeer) {
+        let (socket, other) = sockets();
+        let limits = (64, PortPolicy::Block { timeout_ms: 1 });
+        let half = Receiving::new(fixture.participant(), socket, settings, limits);
+        (half.expect("settings"), SendingPeer::new(other, settings))
+    }
+
+    #[test]
+    fn one_turn_takes_a_message_of_all_the_datagrams_that_lie_in_the_socket() {
+        let fixture = Fixture::new();
+        let (mut half, mut peer) = pair(&fixture, settings(64));
+        let message: Vec<u8> = (0..12_000_u32).map(|at| (at * 7 >> 3) as u8).collect();
+        peer.sender.push(1, message.len() as u32, 0).expect("free");
+        assert_eq!(peer.send(1, &message), 9);
+        // Who sleeps on the socket is woken once for all of them.
+        let mut buffer = Buffer::for_batches();
+        half.turn(2, &mut buffer, Until::Message).expect("honest");
+        assert!(!half.has_more());
+        let Some(Entry::Sample(0, sample)) = half.take(2) else {
+            panic!("it is not whole");
+        };
+        assert!(sample.to_vec() == message);
+        assert!(peer.hear(3) > 0, "acknowledged");
+        half.turn(4, &mut buffer, Until::Message).expect("honest");
+        assert!(half.is_empty() && !half.has_more(), "nothing is left");
+    }
+
+    #[test]
+    fn a_turn_is_bounded_and_says_that_it_has_left_something() {
+        let fixture = Fixture::new();
+        let (mut half, mut peer) = pair(&fixture, settings(64));
+        let count = 2 * BATCHES_MAX as u64;
+        (0..count).for_each(|_| assert!(peer.sender.push(1, 1, 0).is_some()));
+        assert_eq!(peer.send(1, &[1]) as u64, count);
+        let mut buffer = Buffer::for_batches();
+        half.turn(2, &mut buffer, Until::Empty).expect("honest");
+        let drain = |half: &mut Receiving| std::iter::from_fn(|| half.take(2)).count();
+        assert_eq!(drain(&mut half), BATCHES_MAX);
+        assert!(half.has_more(), "who would sleep looks again");
+        half.turn(2, &mut buffer, Until::Empty).expect("honest");
+        assert_eq!(drain(&mut half), BATCHES_MAX);
+        half.turn(2, &mut buffer, Until::Empty).expect("honest");
+        assert!(!half.has_more());
+        // One that is asked for a message takes no more than that from the socket.
+        (0..2).for_each(|_| assert!(peer.sender.push(3, 1, 0).is_some()));
+        peer.hear(3);
+        assert_eq!(peer.send(3, &[1]), 2);
+        half.turn(4, &mut buffer, Until::Message).expect("honest");
+        assert_eq!(half.queue.samples, 1);
+    }
 
     /// What is left of so many messages; `Err`: so many are missing.
     fn left(policy: PortPolicy, messages: u64) -> (Option<u64>, Vec<Result<u64, u32>>) {
