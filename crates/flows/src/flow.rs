@@ -150,7 +150,7 @@ impl SendingFlow {
             return Flushed::Over;
         }
         let is_held_up = state.may_go && state.half.has_unsent();
-        match is_held_up && !self.is_held_up.swap(true, Ordering::Relaxed) {
+        match is_held_up && !self.is_held_up.swap(true, Ordering::SeqCst) {
             true => Flushed::HeldUp,
             false => Flushed::Open,
         }
@@ -158,13 +158,19 @@ impl SendingFlow {
 
     /// Is it to be turned when something has come back?
     pub(crate) fn is_held_up(&self) -> bool {
-        self.is_held_up.load(Ordering::Relaxed)
+        self.is_held_up.load(Ordering::SeqCst)
     }
 
     /// For so long the port was not there.
     pub(crate) fn neglected_ns(&self, now_ns: u64) -> u64 {
         let state = self.state.try_lock();
         state.map_or(0, |state| now_ns.saturating_sub(state.touched_ns))
+    }
+
+    /// When a turn is due at the latest.
+    pub(crate) fn next_wake(&self) -> Option<u64> {
+        let state = self.state.try_lock();
+        state.ok().and_then(|state| state.half.next_wake())
     }
 
     /// Takes what has come back. Says whether there is free capacity, or the flow is over.
@@ -184,7 +190,7 @@ impl SendingFlow {
         if self.is_held_up() || state.is_finishing || now_ns >= alone_ns {
             state.turn(now_ns);
             let is_held_up = state.may_go && state.half.has_unsent();
-            self.is_held_up.store(is_held_up, Ordering::Relaxed);
+            self.is_held_up.store(is_held_up, Ordering::SeqCst);
         }
         state.over.is_none().then_some(())?;
         let wake_ns = state.half.next_wake().unwrap_or(u64::MAX);

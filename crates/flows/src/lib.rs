@@ -18,6 +18,7 @@
 #[cfg(test)]
 mod fixture;
 mod flow;
+mod held_up;
 pub mod message;
 mod receiving;
 mod sending;

@@ -124,6 +124,8 @@ impl Source for FlowSource {
     }
 
     fn nap(&self) -> Duration {
+        // Asked by who is about to sleep.
+        self.session.leave_held_up();
         nap_of(&self.flow)
     }
 }
