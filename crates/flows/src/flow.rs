@@ -412,3 +412,47 @@ impl Inbound {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hythe_node::hop::HopPool as _;
+    use hythe_node::{PortPolicy, SubscriberOptions};
+
+    use super::*;
+    use crate::fixture::{Fixture, SendingPeer, settings, sockets};
+
+    #[test]
+    fn a_port_that_takes_slowly_what_it_has_leaves_nothing_unanswered_for_long() {
+        let fixture = Fixture::new();
+        let (socket, other) = sockets();
+        let settings = settings(64);
+        let limits = (64, PortPolicy::Block { timeout_ms: 1 });
+        let half = Receiving::new(fixture.participant(), socket, settings, limits);
+        let options = SubscriberOptions::default();
+        let _port = fixture.node.subscriber("channel", &options).expect("opens");
+        let tables = fixture.participant().pool().control().tables();
+        let port = tables.ports().next().expect("open");
+        let id = FlowId { number: 1, port };
+        let flow = ReceivingFlow::new(id, MemberIndex(0), half.expect("settings"));
+        let mut peer = SendingPeer::new(other, settings);
+        let mut now_ns = 10 * NEGLECT_NS;
+        let send = |peer: &mut SendingPeer, now_ns, count| {
+            (0..count).for_each(|_| assert!(peer.sender.push(now_ns, 1, 0).is_some()));
+            assert_eq!(peer.send(now_ns, &[1]), count);
+        };
+        send(&mut peer, now_ns, 10);
+        // As if its thread had been there once: ten messages wait in the queue.
+        flow.help(now_ns);
+        assert!(peer.hear(now_ns) > 0);
+        send(&mut peer, now_ns, 16);
+        let mut answered = 0;
+        for _ in 0..4 {
+            // More often than what counts as neglect.
+            now_ns += NEGLECT_NS / 2;
+            assert!(matches!(flow.take(now_ns), Some(Entry::Sample(..))));
+            flow.help(now_ns);
+            answered += peer.hear(now_ns);
+        }
+        assert!(answered > 0, "what came meanwhile is acknowledged");
+    }
+}

@@ -36,6 +36,10 @@ pub(crate) struct Receiving {
     /// Messages that are not whole or not in turn, the first of this number.
     filling: VecDeque<Option<Lease>>,
     first: u64,
+    /// Bytes of their slots, and the most but for the first message's: a slot may be much larger
+    /// than its message, and credit is in bytes of messages.
+    held_bytes: u64,
+    held_bytes_max: u64,
     /// There was no slot for it.
     stuck: Option<Whole>,
     /// The last turn has left something in the socket, or did not look.
@@ -145,6 +149,8 @@ impl Receiving {
             queue: Queue::new(depth, policy),
             filling: VecDeque::with_capacity(settings.window.messages as usize),
             first: 0,
+            held_bytes: 0,
+            held_bytes_max: settings.window.bytes.into(),
             stuck: None,
             has_more: false,
             has_ended: false,
@@ -210,6 +216,8 @@ impl Receiving {
             receiver,
             filling,
             first,
+            held_bytes,
+            held_bytes_max,
             ..
         } = self;
         socket.receive(now_ns, buffer, |datagram| {
@@ -226,8 +234,10 @@ impl Receiving {
                     filling.resize_with(index + 1, || None);
                 }
                 let slot = &mut filling[index];
-                if slot.is_none() {
+                let may_lease = index == 0 || *held_bytes < *held_bytes_max;
+                if slot.is_none() && may_lease {
                     *slot = hop::lease(participant, place.length() as usize).ok();
+                    *held_bytes += slot.as_ref().map_or(0, capacity);
                 }
                 // Without a slot it is as if lost, and comes again.
                 if let Some(lease) = slot {
@@ -257,7 +267,10 @@ impl Receiving {
     fn collect(&mut self) {
         while let Some(whole) = self.stuck.take().or_else(|| self.next_whole()) {
             let lease = match self.filling.pop_front().flatten() {
-                Some(lease) => Some(lease),
+                Some(lease) => {
+                    self.held_bytes -= capacity(&lease);
+                    Some(lease)
+                }
                 // It has no payload, and so no packet that a slot was leased for.
                 None => hop::lease(&self.participant, whole.length as usize).ok(),
             };
@@ -292,8 +305,15 @@ impl Receiving {
     }
 }
 
+/// Bytes of payload that its slot has.
+fn capacity(lease: &Lease) -> u64 {
+    lease.capacity() as u64
+}
+
 #[cfg(test)]
 mod tests {
+    use hythe_pool::{ClassPlan, Geometry};
+
     use super::*;
     use crate::fixture::{Fixture, SendingPeer, settings, sockets};
 
@@ -347,6 +367,45 @@ mod tests {
         assert_eq!(peer.send(3, &[1]), 2);
         half.turn(4, &mut buffer, Until::Message).expect("honest");
         assert_eq!(half.queue.samples, 1);
+    }
+
+    #[test]
+    fn messages_out_of_turn_occupy_no_more_than_the_credit() {
+        let plan = ClassPlan {
+            payload_bytes: 256 << 10,
+            count: 40,
+        };
+        let geometry = Geometry::with_classes(Geometry::small_limits(), &[plan]);
+        let fixture = Fixture::with(|options| options.geometry(geometry.expect("fits")));
+        let (mut half, mut peer) = pair(&fixture, settings(64));
+        let mut buffer = Buffer::for_batches();
+        // All but the first of them come, each in a slot that is 256 times as large.
+        let message = [7; 1_000];
+        (0..9).for_each(|_| assert!(peer.sender.push(1, 1_000, 0).is_some()));
+        let lost = peer.sender.transmit(1).expect("free");
+        assert_eq!(peer.send(1, &message), 8);
+        half.turn(2, &mut buffer, Until::Empty).expect("honest");
+        let held = half.filling.iter().flatten().count();
+        assert_eq!(held, 4, "of 256 KiB, and 1 MiB are granted");
+        assert!(half.is_empty());
+        // The first has a slot whatever the others have, and then their turn comes.
+        let payload = &message[lost.range()];
+        let mut first = lost.seal(Checksum::of(payload)).to_vec();
+        first.extend_from_slice(payload);
+        peer.socket.send(&first).expect("sent");
+        let mut now_ns = 2;
+        let mut came = 0;
+        while came < 9 {
+            half.turn(now_ns, &mut buffer, Until::Empty)
+                .expect("honest");
+            came += std::iter::from_fn(|| half.take(now_ns)).count();
+            now_ns += 1_000_000;
+            peer.hear(now_ns);
+            peer.sender.expire(now_ns).expect("heard");
+            peer.send(now_ns, &message);
+            assert!(now_ns < 10_000_000_000, "{came} came");
+        }
+        assert_eq!((half.held_bytes, half.filling.len()), (0, 0));
     }
 
     /// What is left of so many messages; `Err`: so many are missing.

@@ -504,6 +504,10 @@ impl Session {
             }
         }
         for flow in &receiving {
+            if !self.is_still_open(&flow.id.port) {
+                // Its subscriber closed without having found it: nobody would take what comes.
+                flow.end("its subscriber has left");
+            }
             match flow.help(now_ns) {
                 Some(next_ns) => wake_ns = wake_ns.min(next_ns),
                 None => self.let_go_of_receiving(flow),

@@ -317,3 +317,54 @@ fn a_port_with_the_number_of_one_that_closed_has_none_of_its_flows() {
     // Its agent hears of the end, behind the question for a flow of the other.
     while !matches!(pair.a.hear(), FromProcess::Ended { .. }) {}
 }
+
+#[test]
+fn a_flow_of_a_subscriber_that_closed_before_it_saw_it_takes_nothing_and_tells() {
+    let mut pair = Pair::new();
+    let flow = pair.unseen_flow(&blocking(), agreed(32), direct);
+    let Flow {
+        publisher: _publisher,
+        subscriber,
+        ..
+    } = flow;
+    drop(subscriber);
+    let FromProcess::Ended {
+        flow: 1, reason, ..
+    } = pair.b.hear()
+    else {
+        panic!("it ends otherwise");
+    };
+    assert_eq!(reason, "its subscriber has left");
+}
+
+#[test]
+fn a_forked_copy_leaves_its_parents_flows_alone() {
+    let (mut pair, flow) = begun(&blocking(), agreed(32));
+    let node = pair.a.node.clone();
+    let mut flow = Some(flow);
+    let ended = hythe_sys::fork::run_in_child(|| {
+        let mut copy = flow.take().expect("there");
+        let refused = [
+            copy.publisher.subscribers().is_err(),
+            copy.subscriber.publishers().is_err(),
+            copy.subscriber.try_take().is_err(),
+            copy.subscriber.take(BOUND).is_err(),
+            node.lease(1).is_err(),
+        ];
+        // With them go the copies of the flow's ends, and of all that they are made of.
+        drop((copy, node.clone()));
+        for side in [&mut pair.a, &mut pair.b] {
+            drop(std::mem::replace(&mut side.node, side.host.clone()));
+        }
+        i32::from(refused.contains(&false))
+    });
+    assert_eq!(ended.expect("forked"), 0, "the copies are refused");
+    let mut flow = flow.expect("the parent's");
+    for number in 1..=50 {
+        let message = pattern(number, 3_000);
+        assert_eq!(flow.publish(&node, &message).delivered, 1);
+        assert!(flow.take() == message, "message {number}");
+    }
+    assert_eq!(flow.subscriber.statistics().dropped, 0);
+    assert!(pair.a.process.as_ref().expect("connected").receive::<FromProcess>().is_ok());
+}
