@@ -329,7 +329,7 @@ mod tests {
     fn one_turn_takes_a_message_of_all_the_datagrams_that_lie_in_the_socket() {
         let fixture = Fixture::new();
         let (mut half, mut peer) = pair(&fixture, settings(64));
-        let message: Vec<u8> = (0..12_000_u32).map(|at| (at * 7 >> 3) as u8).collect();
+        let message: Vec<u8> = (0..12_000_u32).map(|at| ((at * 7) >> 3) as u8).collect();
         peer.sender.push(1, message.len() as u32, 0).expect("free");
         assert_eq!(peer.send(1, &message), 9);
         // Who sleeps on the socket is woken once for all of them.

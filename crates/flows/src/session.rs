@@ -276,7 +276,8 @@ impl Session {
             (state.sending, state.receiving)
         };
         for flow in sending {
-            flow.end("the agent of this host is gone");
+            flow.end(monotonic_ns(), "the agent of this host is gone");
+            flow.let_return();
             self.announce(flow.id);
         }
         for (flow, _) in receiving {
@@ -322,10 +323,11 @@ impl Session {
                     self.with_sending(flow, |flow| flow.finish(monotonic_ns()));
                 }
                 FromAgent::End { flow, reason } => {
-                    self.with_sending(flow, |flow| flow.end(&reason));
+                    self.with_sending(flow, |flow| flow.end(monotonic_ns(), &reason));
                     self.with_receiving(flow, |flow| flow.end(&reason));
                     self.lock().opened.remove(&flow);
                 }
+                FromAgent::Return { flow } => self.with_sending(flow, SendingFlow::let_return),
             }
         }
         Ok(())
@@ -494,7 +496,7 @@ impl Session {
             }
             match flow.help(now_ns) {
                 Some(next_ns) => wake_ns = wake_ns.min(next_ns),
-                None => self.let_go_of_sending(flow),
+                None => self.let_go_of_sending(flow, now_ns),
             }
             if !flow.has_wire() {
                 self.note_end_of_wire(flow.id.number);
@@ -520,7 +522,17 @@ impl Session {
         Duration::from_nanos(wake_ns.saturating_sub(now_ns)).max(Duration::from_millis(1))
     }
 
-    fn let_go_of_sending(&self, flow: &Arc<SendingFlow>) {
+    /// Tells that it is over, and lets go of it when its port may go back to the agent's, or is not
+    /// there any more.
+    fn let_go_of_sending(&self, flow: &Arc<SendingFlow>, now_ns: u64) {
+        if let Some((reason, unconfirmed)) = flow.take_end() {
+            // So that its port waits for that before it sends more.
+            self.announce(flow.id);
+            self.say_ended(flow.id.number, reason, unconfirmed);
+        }
+        if !flow.has_returned(now_ns) && self.is_still_open(&flow.id.port) {
+            return;
+        }
         let mut state = self.lock();
         state.sending.retain(|other| !Arc::ptr_eq(other, flow));
         // It may be asked for again.
@@ -529,9 +541,6 @@ impl Session {
             .remove(&(flow.id.port.index.0, flow.host_port.0));
         state.wired.remove(&flow.id.number);
         drop(state);
-        if let Some((reason, unconfirmed)) = flow.over() {
-            self.say_ended(flow.id.number, reason, unconfirmed);
-        }
         self.announce(flow.id);
     }
 
@@ -542,10 +551,12 @@ impl Session {
             .retain(|(other, _)| !Arc::ptr_eq(other, flow));
         state.wired.remove(&flow.id.number);
         drop(state);
+        // First: what comes by the agent when it knows of the end finds a port that takes what is
+        // left of the flow before.
+        self.announce(flow.id);
         if let Some(reason) = flow.over() {
             self.say_ended(flow.id.number, reason, 0);
         }
-        self.announce(flow.id);
     }
 
     fn say_ended(&self, flow: u32, reason: String, unconfirmed: u32) {

@@ -83,6 +83,15 @@ impl Flows {
         lock(&self.0).process_gone(id);
     }
 
+    /// Forgets processes whose participants are gone.
+    pub(crate) fn forget_dead(&self, pool: &Pool) {
+        let mut state = lock(&self.0);
+        for id in state.processes.dead(pool) {
+            state.processes.close(id, "its participant is gone");
+            state.process_gone(id);
+        }
+    }
+
     /// A message of the other side that is about flows.
     pub(crate) fn came(
         &self,
@@ -167,8 +176,9 @@ impl Flows {
         let mut state = lock(&self.0);
         let state = &mut *state;
         let reason = "the session of the hosts is over";
-        let is_its = |flow: &sending::Flow| flow.is_of(session);
-        state.sending.end_all(&mut state.processes, reason, is_its);
+        state
+            .sending
+            .session_over(&mut state.processes, session, reason);
         state.receiving.end_all(&state.processes, session, reason);
     }
 

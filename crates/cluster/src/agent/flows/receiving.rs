@@ -32,6 +32,17 @@ type Key = (u64, u32);
 #[derive(Debug, Default)]
 pub(super) struct Receiving {
     flows: BTreeMap<Key, Flow>,
+    ending: BTreeMap<(ProcessId, u32), Ending>,
+}
+
+/// A flow that is over, until its process has said so: the other host hears of it then.
+#[derive(Debug)]
+struct Ending {
+    session: Arc<dyn FlowSession>,
+    /// Its number there.
+    flow: u32,
+    reason: String,
+    since: Instant,
 }
 
 #[derive(Debug)]
@@ -121,6 +132,10 @@ impl Receiving {
         let flows = flows.filter(|(_, flow)| flow.session.number() == session.number());
         let mut over = Vec::new();
         for (key, flow) in flows {
+        self.tell_ended(|_, ending| {
+            let waited = now.saturating_duration_since(ending.since);
+            ending.session.number() == session.number() && waited > SETTLING
+        });
             let looked = match receiver(processes, session, local, &flow.offer) {
                 Err(NoReceiver::Refused(reason)) => Err(reason),
                 Err(NoReceiver::Yet(reason)) => flow.without(processes, reason, now),
@@ -131,7 +146,7 @@ impl Receiving {
             }
         }
         for (key, reason) in over {
-            self.end_and_tell(processes, key, &reason);
+            self.end(processes, key, &reason);
         }
     }
 
@@ -153,7 +168,7 @@ impl Receiving {
         };
         let begun = flow.begin(processes, udp_port, buffer_bytes);
         if let Err(reason) = begun {
-            self.end_and_tell(processes, key, &reason);
+            self.end(processes, key, &reason);
         }
     }
 
@@ -165,6 +180,7 @@ impl Receiving {
         if flow.taken.is_some_and(|taken| taken.step == Step::Opening) {
             flow.taken = None;
             flow.retry = Some(Instant::now() + RETRY);
+        self.tell_ended(|ending, _| *ending == who);
             flow.wait(format!("its subscriber opens no socket: {reason}"));
         } else if let Some(flow) = self.flows.remove(&key) {
             flow.say_ended(reason);
@@ -178,6 +194,7 @@ impl Receiving {
                 true
             }
             Some(taken) if taken.process == process => {
+        self.tell_ended(|(owner, _), _| *owner == process);
                 flow.say_ended("its subscriber's process is gone");
                 false
             }
@@ -185,25 +202,43 @@ impl Receiving {
         });
     }
 
-    /// It is over at the other host, or offered no more.
+    /// Ends it for that reason, and tells the other host as soon as nothing more is taken from it.
     pub(super) fn end(&mut self, processes: &Processes, key: Key, reason: &str) {
         let Some(flow) = self.flows.remove(&key) else {
             return;
         };
-        if let Some(taken) = flow.taken {
-            let end = FromAgent::End {
-                flow: taken.number,
-                reason: reason.to_owned(),
-            };
-            processes.tell(taken.process, &end);
+        let Some(taken) = flow.taken else {
+            return flow.say_ended(reason);
+        };
+        let end = FromAgent::End {
+            flow: taken.number,
+            reason: reason.to_owned(),
+        };
+        processes.tell(taken.process, &end);
+        if taken.step == Step::Opening {
+            return flow.say_ended(reason);
+        }
+        let ending = Ending {
+            session: flow.session,
+            flow: flow.offer.flow,
+            reason: reason.to_owned(),
+            since: Instant::now(),
+        };
+        self.ending.insert((taken.process, taken.number), ending);
+        let its = self
+            .ending
+            .keys()
+            .filter(|(owner, _)| *owner == taken.process);
+        if its.count() > FLOWS_MAX {
+            processes.close(taken.process, "it does not say that its flows are over");
         }
     }
 
-    fn end_and_tell(&mut self, processes: &Processes, key: Key, reason: &str) {
-        if let Some(flow) = self.flows.get(&key) {
-            flow.say_ended(reason);
+    /// Nothing more is taken from those.
+    fn tell_ended(&mut self, which: impl Fn(&(ProcessId, u32), &Ending) -> bool) {
+        for (_, ending) in self.ending.extract_if(.., |who, ending| which(who, ending)) {
+            say_ended(&*ending.session, ending.flow, &ending.reason);
         }
-        self.end(processes, key, reason);
     }
 
     /// All of a session that is over.
@@ -225,6 +260,9 @@ impl Receiving {
         let mut flows = self.flows.iter_mut();
         let found = flows.find(|(_, flow)| {
             let taken = flow.taken.as_ref();
+        // Nobody hears of it.
+        self.ending
+            .retain(|_, ending| ending.session.number() != number);
             taken.is_some_and(|taken| taken.process == process && taken.number == number)
         });
         found.map(|(key, flow)| (*key, flow))
@@ -402,11 +440,7 @@ impl Flow {
     }
 
     fn say_ended(&self, reason: &str) {
-        self.session.say(Control::FlowEnded {
-            flow: self.offer.flow,
-            side: FlowSide::Receiving,
-            reason: reason.to_owned(),
-        });
+        say_ended(&*self.session, self.offer.flow, reason);
     }
 }
 
@@ -416,6 +450,14 @@ fn is_open(session: &dyn FlowSession, port: &PortInfo) -> bool {
 }
 
 /// The only receiver of a channel, if it is a subscriber whose process offers it.
+fn say_ended(session: &dyn FlowSession, flow: u32, reason: &str) {
+    session.say(Control::FlowEnded {
+        flow,
+        side: FlowSide::Receiving,
+        reason: reason.to_owned(),
+    });
+}
+
 fn receiver(
     processes: &Processes,
     session: &dyn FlowSession,

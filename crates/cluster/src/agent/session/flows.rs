@@ -57,7 +57,7 @@ impl FlowSession for Session {
         note(&mut lock(&self.pause));
     }
 
-    fn note_unconfirmed(&self, messages: u32) {
+    fn note_unconfirmed(&self, messages: u32, told_on: Option<&str>) {
         self.record.losses.unconfirmed.add(messages.into());
     }
 
@@ -65,6 +65,11 @@ impl FlowSession for Session {
         may_send(self, &published(channel)).map_err(|refusal| refusal.to_string())
     }
 
+        let stream =
+            told_on.and_then(|channel| lock(&self.channels).sending_stream(&published(channel)));
+        if let Some(stream) = stream {
+            stream.expect_missing(messages);
+        }
     fn may_receive(&self, channel: &str) -> Result<(), String> {
         may_receive(self, &published(channel)).map_err(|refusal| refusal.to_string())
     }
