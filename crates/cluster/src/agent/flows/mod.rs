@@ -134,6 +134,7 @@ impl Flows {
 
     /// The ends on this host are these now: begins and ends flows of a session.
     pub(crate) fn update(&self, session: &Arc<dyn FlowSession>, local: &LocalEnds) {
+        session.look_at_link();
         let mut state = lock(&self.0);
         if session.is_over() {
             // Whoever ended it has said so here, or will.
@@ -210,7 +211,7 @@ impl Flows {
         let (sending, offered) = state.sending.counts(session);
         let (receiving, waiting) = state.receiving.counts(session);
         LinkStatus {
-            interface: session.link().interface().map(str::to_owned),
+            interface: session.link().interface(),
             why_no_flows: why.unwrap_or_default(),
             sending,
             receiving,

@@ -93,6 +93,10 @@ impl Receiving {
         let unexpected = |what: String| Err(ClusterError::Unexpected(what));
         let number = offer.flow;
         if let Err(why) = session.link().path() {
+            if session.link().was_agreed() {
+                say_ended(&**session, number, &why);
+                return Ok(());
+            }
             return unexpected(format!("flow {number} over a link without flows: {why}"));
         }
         if offer.udp_port == 0 || offer.mtu_bytes < MTU_BYTES_MIN {
@@ -128,15 +132,17 @@ impl Receiving {
         last: &mut u32,
     ) {
         let now = Instant::now();
-        let flows = self.flows.iter_mut();
-        let flows = flows.filter(|(_, flow)| flow.session.number() == session.number());
-        let mut over = Vec::new();
-        for (key, flow) in flows {
         self.tell_ended(|_, ending| {
             let waited = now.saturating_duration_since(ending.since);
             ending.session.number() == session.number() && waited > SETTLING
         });
-            let looked = match receiver(processes, session, local, &flow.offer) {
+        let flows = self.flows.iter_mut();
+        let flows = flows.filter(|(_, flow)| flow.session.number() == session.number());
+        let mut over = Vec::new();
+        for (key, flow) in flows {
+            let usable = session.link().path().map_err(NoReceiver::Refused);
+            let found = usable.and_then(|_| receiver(processes, session, local, &flow.offer));
+            let looked = match found {
                 Err(NoReceiver::Refused(reason)) => Err(reason),
                 Err(NoReceiver::Yet(reason)) => flow.without(processes, reason, now),
                 Ok((process, port)) => flow.with(processes, (process, port), now, last),
@@ -174,13 +180,13 @@ impl Receiving {
 
     /// It is over in its process.
     pub(super) fn ended_here(&mut self, who: (ProcessId, u32), reason: &str) {
+        self.tell_ended(|ending, _| *ending == who);
         let Some((key, flow)) = self.of_process(who) else {
             return;
         };
         if flow.taken.is_some_and(|taken| taken.step == Step::Opening) {
             flow.taken = None;
             flow.retry = Some(Instant::now() + RETRY);
-        self.tell_ended(|ending, _| *ending == who);
             flow.wait(format!("its subscriber opens no socket: {reason}"));
         } else if let Some(flow) = self.flows.remove(&key) {
             flow.say_ended(reason);
@@ -188,13 +194,13 @@ impl Receiving {
     }
 
     pub(super) fn process_gone(&mut self, process: ProcessId) {
+        self.tell_ended(|(owner, _), _| *owner == process);
         self.flows.retain(|_, flow| match flow.taken {
             Some(taken) if taken.process == process && taken.step == Step::Opening => {
                 flow.taken = None;
                 true
             }
             Some(taken) if taken.process == process => {
-        self.tell_ended(|(owner, _), _| *owner == process);
                 flow.say_ended("its subscriber's process is gone");
                 false
             }
@@ -254,15 +260,15 @@ impl Receiving {
         for key in keys {
             self.end(processes, key, reason);
         }
+        // Nobody hears of it.
+        self.ending
+            .retain(|_, ending| ending.session.number() != number);
     }
 
     fn of_process(&mut self, (process, number): (ProcessId, u32)) -> Option<(Key, &mut Flow)> {
         let mut flows = self.flows.iter_mut();
         let found = flows.find(|(_, flow)| {
             let taken = flow.taken.as_ref();
-        // Nobody hears of it.
-        self.ending
-            .retain(|_, ending| ending.session.number() != number);
             taken.is_some_and(|taken| taken.process == process && taken.number == number)
         });
         found.map(|(key, flow)| (*key, flow))
@@ -444,12 +450,6 @@ impl Flow {
     }
 }
 
-fn is_open(session: &dyn FlowSession, port: &PortInfo) -> bool {
-    let tables = session.pool().control().tables();
-    tables.is_still_open(port)
-}
-
-/// The only receiver of a channel, if it is a subscriber whose process offers it.
 fn say_ended(session: &dyn FlowSession, flow: u32, reason: &str) {
     session.say(Control::FlowEnded {
         flow,
@@ -458,6 +458,12 @@ fn say_ended(session: &dyn FlowSession, flow: u32, reason: &str) {
     });
 }
 
+fn is_open(session: &dyn FlowSession, port: &PortInfo) -> bool {
+    let tables = session.pool().control().tables();
+    tables.is_still_open(port)
+}
+
+/// The only receiver of a channel, if it is a subscriber whose process offers it.
 fn receiver(
     processes: &Processes,
     session: &dyn FlowSession,

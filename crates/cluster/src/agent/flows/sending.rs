@@ -102,6 +102,9 @@ impl Sending {
         let is_refused =
             |flow: &Flow| flow.is_of(&**session) && session.may_send(&flow.channel).is_err();
         self.end_all(processes, "it is not permitted any more", is_refused);
+        if let Err(why) = session.link().path() {
+            self.end_all(processes, &why, |flow| flow.is_of(&**session));
+        }
         if session.why_no_flows().is_some() {
             return;
         }
@@ -348,9 +351,6 @@ impl Sending {
         }
     }
 
-    /// It is over in its process.
-    pub(super) fn ended_here(
-        &mut self,
     /// As [`return_one`](Self::return_one), for all of those.
     fn let_return(&mut self, processes: &Processes, which: impl Fn(&Ending) -> bool) {
         let waiting = self.ending.iter().filter(|(_, it)| it.waits_for_there);
@@ -374,6 +374,9 @@ impl Sending {
         self.let_return(processes, |ending| ending.is_of(session));
     }
 
+    /// It is over in its process.
+    pub(super) fn ended_here(
+        &mut self,
         processes: &mut Processes,
         (process, number): (ProcessId, u32),
         (reason, unconfirmed): (&str, u32),
@@ -404,9 +407,6 @@ impl Sending {
         if flow.step != Step::Opening {
             flow.say_ended(number, reason);
         }
-    }
-
-    pub(super) fn process_gone(&mut self, process: ProcessId) {
         let ending = Ending::of(flow, false, unconfirmed > 0);
         ending.note_unconfirmed(processes, unconfirmed);
         self.begin_ending(processes, number, ending);
@@ -425,6 +425,9 @@ impl Sending {
         if its.count() > FLOWS_MAX {
             processes.close(process, "it does not say that its flows are over");
         }
+    }
+
+    pub(super) fn process_gone(&mut self, process: ProcessId) {
         self.ending.retain(|_, ending| ending.process != process);
         self.flows.retain(|number, flow| {
             let is_gone = flow.process == process;
@@ -505,9 +508,6 @@ impl Sending {
     }
 }
 
-impl Flow {
-    fn say_ended(&self, number: u32, reason: &str) {
-        self.session.say(Control::FlowEnded {
 impl Ending {
     fn of(flow: Flow, waits_for_process: bool, waits_for_there: bool) -> Self {
         Self {
@@ -535,6 +535,9 @@ impl Ending {
     }
 }
 
+impl Flow {
+    fn say_ended(&self, number: u32, reason: &str) {
+        self.session.say(Control::FlowEnded {
             flow: number,
             side: FlowSide::Sending,
             reason: reason.to_owned(),

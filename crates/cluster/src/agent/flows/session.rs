@@ -20,6 +20,9 @@ pub(crate) trait FlowSession: Debug + Send + Sync {
     /// The link of its control connection.
     fn link(&self) -> &Link;
 
+    /// Looks at the interface of that again, where it is time.
+    fn look_at_link(&self);
+
     /// What carries everything else.
     fn carrier(&self) -> &str;
 

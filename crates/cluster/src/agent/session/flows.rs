@@ -34,6 +34,12 @@ impl FlowSession for Session {
         &self.link
     }
 
+    fn look_at_link(&self) {
+        let carrier = &self.context.carrier;
+        self.link
+            .look_again(|address| carrier.interface_of(address));
+    }
+
     fn carrier(&self) -> &str {
         &self.about.carrier
     }
@@ -59,17 +65,17 @@ impl FlowSession for Session {
 
     fn note_unconfirmed(&self, messages: u32, told_on: Option<&str>) {
         self.record.losses.unconfirmed.add(messages.into());
+        let stream =
+            told_on.and_then(|channel| lock(&self.channels).sending_stream(&published(channel)));
+        if let Some(stream) = stream {
+            stream.expect_missing(messages);
+        }
     }
 
     fn may_send(&self, channel: &str) -> Result<(), String> {
         may_send(self, &published(channel)).map_err(|refusal| refusal.to_string())
     }
 
-        let stream =
-            told_on.and_then(|channel| lock(&self.channels).sending_stream(&published(channel)));
-        if let Some(stream) = stream {
-            stream.expect_missing(messages);
-        }
     fn may_receive(&self, channel: &str) -> Result<(), String> {
         may_receive(self, &published(channel)).map_err(|refusal| refusal.to_string())
     }
