@@ -192,6 +192,11 @@ impl Pair {
     ) -> Flow {
         connect(&mut self.a, &mut self.b, 1, options, agreed, relay)
     }
+
+    /// As [`flow`](Self::flow), from `b` to `a`.
+    pub(crate) fn flow_back(&mut self, options: &SubscriberOptions, agreed: Agreed) -> Flow {
+        connect(&mut self.b, &mut self.a, 2, options, agreed, direct).until_begun(&self.b)
+    }
 }
 
 /// No relay.
