@@ -360,6 +360,46 @@ fn a_cut_that_is_shorter_than_the_lease_loses_nothing_and_a_longer_one_heals() {
     until_it_flows(&hosts, &mut publisher, &subscriber);
 }
 
+#[test]
+fn an_interface_that_is_renamed_is_trusted_no_more_until_it_has_its_name_again() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(46);
+    let hosts = trusting(&lan);
+    let [a, b] = &hosts;
+    let name = a.plug.interface();
+    let rename = |from: &str, to: &str| {
+        let words = ["link", "set", from, "name", to];
+        let status = a.space.command("ip").args(words).status();
+        status.expect("iproute2").success()
+    };
+    if !rename(&name, "other") {
+        eprintln!("SKIPPED: this kernel renames no interface that is up");
+        return;
+    }
+    assert!(rename("other", &name));
+    let subscriber = Task::subscriber(b);
+    let mut publisher = Task::publisher(a);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    assert_all(&subscriber, publisher.sent);
+    assert!(rename(&name, "other"));
+    eventually("there is no flow", || flows(&hosts) == [0, 0]);
+    let link = || {
+        let session = a.status_of("b").expect("known").session;
+        session.expect("connected").link
+    };
+    assert_eq!(link().why_no_flows, "the link at other is not trusted here");
+    // By the agents.
+    publisher.send(50, 0);
+    assert_all(&subscriber, publisher.sent);
+    assert_eq!(flows(&hosts), [0, 0]);
+    assert!(rename("other", &name));
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    assert_all(&subscriber, publisher.sent);
+    assert_eq!(a.status_of("b").expect("known").sessions, 1);
+}
+
 /// What `hythe host wire` does, on a host, in a thread.
 struct Served {
     stop: Option<std::io::PipeWriter>,

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hythe_node::Sample;
+use hythe_node::hop::Unconfirmed;
 use hythe_pool::{MemberIndex, PortIndex, PortInfo};
 
-use crate::receiving::{Entry, Receiving};
+use crate::receiving::{Entry, Receiving, Until};
 use crate::sending::Sending;
 use crate::socket::Buffer;
 
@@ -19,6 +20,9 @@ use crate::socket::Buffer;
 const NEGLECT_NS: u64 = 5_000_000;
 /// Acknowledgements are looked for this often, where nothing else makes it.
 const TURN_NS: u64 = 1_000_000;
+/// The port of a flow that broke goes back to the agent's at the latest after so long: the agent
+/// waits half of it for the other host.
+const RETURN_BOUND_NS: u64 = 10_000_000_000;
 
 /// Which flow, and of which port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +60,17 @@ struct Outbound {
     /// knows is sent, too.
     is_finishing: bool,
     has_left: bool,
-    /// Its port was told to look.
+    /// Its port was told to look, and the agent that it is over.
     is_announced: bool,
+    is_told: bool,
     /// Why it is over; empty: it was finished.
     over: Option<String>,
-    /// Messages of which nobody knows whether they arrived, until somebody asks.
-    unconfirmed: u32,
+    over_ns: u64,
+    /// It is over, and what its port sends by the agent does not overtake what was sent here.
+    may_return: bool,
+    /// Messages that were under way then, for the agent; and what was lost, until the port asks.
+    lost: u32,
+    unconfirmed: Unconfirmed,
 }
 
 /// How a flow is behind a flush.
@@ -102,8 +111,12 @@ impl SendingFlow {
                 is_finishing: false,
                 has_left: false,
                 is_announced: false,
+                is_told: false,
                 over: None,
-                unconfirmed: 0,
+                over_ns: 0,
+                may_return: false,
+                lost: 0,
+                unconfirmed: Unconfirmed::default(),
             }),
         })
     }
@@ -117,24 +130,12 @@ impl SendingFlow {
     pub(crate) fn push(&self, now_ns: u64, sample: Sample) -> Pushed {
         let mut state = self.lock();
         state.touched_ns = now_ns;
-        if state.over.is_some() {
-            state.unconfirmed += 1;
-            return Pushed::Over(sample);
-        }
-        match state.half.push(now_ns, sample) {
-            Ok(()) => Pushed::Taken,
-            Err(sample) => {
-                state.turn(now_ns);
-                if state.over.is_some() {
-                    state.unconfirmed += 1;
-                    return Pushed::Over(sample);
-                }
-                match state.half.push(now_ns, sample) {
-                    Ok(()) => Pushed::Taken,
-                    Err(sample) => Pushed::Full(sample),
-                }
-            }
-        }
+        let sample = match state.push(now_ns, sample) {
+            Pushed::Full(sample) => sample,
+            pushed => return pushed,
+        };
+        state.turn(now_ns);
+        state.push(now_ns, sample)
     }
 
     /// Sends what may leave.
@@ -149,8 +150,8 @@ impl SendingFlow {
         if state.is_closed() {
             return Flushed::Over;
         }
-        let is_held_up = state.may_go && state.half.has_unsent();
-        match is_held_up && !self.is_held_up.swap(true, Ordering::Relaxed) {
+        let is_held_up = state.is_held_up();
+        match is_held_up && !self.is_held_up.swap(true, Ordering::SeqCst) {
             true => Flushed::HeldUp,
             false => Flushed::Open,
         }
@@ -158,13 +159,19 @@ impl SendingFlow {
 
     /// Is it to be turned when something has come back?
     pub(crate) fn is_held_up(&self) -> bool {
-        self.is_held_up.load(Ordering::Relaxed)
+        self.is_held_up.load(Ordering::SeqCst)
     }
 
     /// For so long the port was not there.
     pub(crate) fn neglected_ns(&self, now_ns: u64) -> u64 {
         let state = self.state.try_lock();
         state.map_or(0, |state| now_ns.saturating_sub(state.touched_ns))
+    }
+
+    /// When a turn is due at the latest.
+    pub(crate) fn next_wake(&self) -> Option<u64> {
+        let state = self.state.try_lock();
+        state.ok().and_then(|state| state.half.next_wake())
     }
 
     /// Takes what has come back. Says whether there is free capacity, or the flow is over.
@@ -183,8 +190,8 @@ impl SendingFlow {
         let alone_ns = state.touched_ns + NEGLECT_NS;
         if self.is_held_up() || state.is_finishing || now_ns >= alone_ns {
             state.turn(now_ns);
-            let is_held_up = state.may_go && state.half.has_unsent();
-            self.is_held_up.store(is_held_up, Ordering::Relaxed);
+            let is_held_up = state.is_held_up();
+            self.is_held_up.store(is_held_up, Ordering::SeqCst);
         }
         state.over.is_none().then_some(())?;
         let wake_ns = state.half.next_wake().unwrap_or(u64::MAX);
@@ -211,7 +218,29 @@ impl SendingFlow {
     }
 
     pub(crate) fn is_finishing(&self) -> bool {
-        self.lock().is_finishing
+        let state = self.lock();
+        state.is_finishing && state.over.is_none()
+    }
+
+    /// Is it over, and may its port not go back yet?
+    pub(crate) fn is_breaking(&self) -> bool {
+        let state = self.lock();
+        state.over.is_some() && !state.may_return
+    }
+
+    /// It is over, and the other host takes nothing of it any more.
+    pub(crate) fn let_return(&self) {
+        let mut state = self.lock();
+        state.may_return = state.over.is_some();
+    }
+
+    /// Is nothing left to wait for? An agent that does not say so is waited for in bounds.
+    pub(crate) fn has_returned(&self, now_ns: u64) -> bool {
+        let mut state = self.lock();
+        if state.over.is_some() && now_ns.saturating_sub(state.over_ns) >= RETURN_BOUND_NS {
+            state.may_return = true;
+        }
+        state.may_return
     }
 
     /// Is its port to leave it? It takes what that sends before it does.
@@ -234,15 +263,16 @@ impl SendingFlow {
         is_new
     }
 
-    pub(crate) fn end(&self, reason: &str) {
-        self.lock().end(reason);
+    pub(crate) fn end(&self, now_ns: u64, reason: &str) {
+        self.lock().end(now_ns, reason);
     }
 
-    /// Why it is over, and how many messages are unconfirmed.
-    pub(crate) fn over(&self) -> Option<(String, u32)> {
-        let state = self.lock();
+    /// Why it is over, and how many messages are unconfirmed: once.
+    pub(crate) fn take_end(&self) -> Option<(String, u32)> {
+        let mut state = self.lock();
         let reason = state.over.clone()?;
-        Some((reason, state.unconfirmed))
+        let is_new = !std::mem::replace(&mut state.is_told, true);
+        is_new.then_some((reason, state.lost))
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -254,7 +284,7 @@ impl SendingFlow {
         self.lock().half.has_wire()
     }
 
-    pub(crate) fn take_unconfirmed(&self) -> u32 {
+    pub(crate) fn take_unconfirmed(&self) -> Unconfirmed {
         std::mem::take(&mut self.lock().unconfirmed)
     }
 }
@@ -271,21 +301,44 @@ impl Outbound {
             false => Ok(()),
         };
         if let Err(fault) = turned {
-            self.end(&fault.to_string());
+            self.end(now_ns, &fault.to_string());
         } else if self.has_left && self.is_closed() {
-            self.end("");
+            self.end(now_ns, "");
         }
     }
 
-    fn is_closed(&self) -> bool {
-        self.over.is_some() || (self.is_finishing && self.half.unaccepted() == 0)
+    fn push(&mut self, now_ns: u64, sample: Sample) -> Pushed {
+        if self.over.is_none() {
+            return match self.half.push(now_ns, sample) {
+                Ok(()) => Pushed::Taken,
+                Err(sample) => Pushed::Full(sample),
+            };
+        }
+        // Whoever receives is told by its successor that it is missing.
+        self.unconfirmed.dropped += 1;
+        Pushed::Over(sample)
     }
 
-    fn end(&mut self, reason: &str) {
+    fn is_held_up(&self) -> bool {
+        self.may_go && self.over.is_none() && self.half.has_unsent()
+    }
+
+    fn is_closed(&self) -> bool {
+        match self.over {
+            Some(_) => self.may_return,
+            None => self.is_finishing && self.half.unaccepted() == 0,
+        }
+    }
+
+    fn end(&mut self, now_ns: u64, reason: &str) {
         if self.over.is_none() {
             self.over = Some(reason.to_owned());
+            self.over_ns = now_ns;
             // Fits: within the window, which has 32 bits.
-            self.unconfirmed = self.half.unaccepted() as u32;
+            self.lost = self.half.unaccepted() as u32;
+            self.unconfirmed.sent = self.lost;
+            // Everything has been taken over: nothing can be overtaken.
+            self.may_return = self.lost == 0;
             self.half.release();
         }
     }
@@ -304,7 +357,8 @@ pub(crate) struct ReceivingFlow {
 struct Inbound {
     half: Receiving,
     buffer: Buffer,
-    touched_ns: u64,
+    /// When the socket was last emptied: a port that takes what it has had does not do that.
+    turned_ns: u64,
     over: Option<String>,
 }
 
@@ -316,7 +370,7 @@ impl ReceivingFlow {
             state: Mutex::new(Inbound {
                 half,
                 buffer: Buffer::for_batches(),
-                touched_ns: 0,
+                turned_ns: 0,
                 over: None,
             }),
         }
@@ -330,20 +384,18 @@ impl ReceivingFlow {
     /// The next message, or how many are missing before it.
     pub(crate) fn take(&self, now_ns: u64) -> Option<Entry> {
         let mut state = self.lock();
-        state.touched_ns = now_ns;
         if let Some(entry) = state.half.take(now_ns) {
             return Some(entry);
         }
-        state.turn(now_ns);
+        state.turn(now_ns, Until::Message);
         state.half.take(now_ns)
     }
 
     /// Is there something to take?
     pub(crate) fn is_ready(&self, now_ns: u64) -> bool {
         let mut state = self.lock();
-        state.touched_ns = now_ns;
         if state.half.is_empty() {
-            state.turn(now_ns);
+            state.turn(now_ns, Until::Message);
         }
         !state.half.is_empty() || state.over.is_some()
     }
@@ -353,17 +405,24 @@ impl ReceivingFlow {
         let Ok(mut state) = self.state.try_lock() else {
             return Some(now_ns + NEGLECT_NS);
         };
-        let alone_ns = state.touched_ns + NEGLECT_NS;
-        if now_ns >= alone_ns {
-            state.turn(now_ns);
+        if now_ns >= state.turned_ns + NEGLECT_NS {
+            state.turn(now_ns, Until::Empty);
+            if state.half.has_more() {
+                return Some(now_ns);
+            }
         }
         state.over.is_none().then_some(())?;
         let wake_ns = state.half.next_wake().unwrap_or(u64::MAX);
-        Some(wake_ns.max(alone_ns))
+        Some(wake_ns.max(state.turned_ns + NEGLECT_NS))
     }
 
-    pub(crate) fn next_wake(&self) -> Option<u64> {
-        self.lock().half.next_wake()
+    /// When somebody who waits for it is to look again at the latest, if it is to be at all.
+    pub(crate) fn next_look(&self) -> Option<u64> {
+        let state = self.lock();
+        match state.half.has_more() && state.over.is_none() {
+            true => Some(0),
+            false => state.half.next_wake(),
+        }
     }
 
     /// As of [`SendingFlow::has_wire`].
@@ -387,15 +446,59 @@ impl ReceivingFlow {
 }
 
 impl Inbound {
-    fn turn(&mut self, now_ns: u64) {
+    fn turn(&mut self, now_ns: u64, until: Until) {
         if self.over.is_some() {
             return;
         }
+        self.turned_ns = now_ns;
         let Self { half, buffer, .. } = self;
-        if let Err(fault) = half.turn(now_ns, buffer) {
+        if let Err(fault) = half.turn(now_ns, buffer, until) {
             self.over = Some(fault.to_string());
         } else if half.has_ended() {
             self.over = Some(String::new());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hythe_node::hop::HopPool as _;
+    use hythe_node::{PortPolicy, SubscriberOptions};
+
+    use super::*;
+    use crate::fixture::{Fixture, SendingPeer, settings, sockets};
+
+    #[test]
+    fn a_port_that_takes_slowly_what_it_has_leaves_nothing_unanswered_for_long() {
+        let fixture = Fixture::new();
+        let (socket, other) = sockets();
+        let settings = settings(64);
+        let limits = (64, PortPolicy::Block { timeout_ms: 1 });
+        let half = Receiving::new(fixture.participant(), socket, settings, limits);
+        let options = SubscriberOptions::default();
+        let _port = fixture.node.subscriber("channel", &options).expect("opens");
+        let tables = fixture.participant().pool().control().tables();
+        let port = tables.ports().next().expect("open");
+        let id = FlowId { number: 1, port };
+        let flow = ReceivingFlow::new(id, MemberIndex(0), half.expect("settings"));
+        let mut peer = SendingPeer::new(other, settings);
+        let mut now_ns = 10 * NEGLECT_NS;
+        let send = |peer: &mut SendingPeer, now_ns, count| {
+            (0..count).for_each(|_| assert!(peer.sender.push(now_ns, 1, 0).is_some()));
+            assert_eq!(peer.send(now_ns, &[1]), count);
+        };
+        send(&mut peer, now_ns, 10);
+        // As if its thread had been there once: ten messages wait in the queue.
+        flow.help(now_ns);
+        send(&mut peer, now_ns, 16);
+        let mut answered = 0;
+        for _ in 0..4 {
+            // More often than what counts as neglect.
+            now_ns += NEGLECT_NS / 2;
+            assert!(matches!(flow.take(now_ns), Some(Entry::Sample(..))));
+            flow.help(now_ns);
+            answered += peer.hear(now_ns);
+        }
+        assert!(answered > 0, "what came meanwhile is acknowledged");
     }
 }

@@ -15,7 +15,10 @@
 //! What this crate never does: it encrypts nothing, it talks to no host that its agent has not
 //! named, and it copies no payload but from datagrams to slots.
 
+#[cfg(test)]
+mod fixture;
 mod flow;
+mod held_up;
 pub mod message;
 mod receiving;
 mod sending;

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Changes with every change of what is here.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The longest message.
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 
@@ -122,6 +122,12 @@ pub enum FromAgent {
         flow: u32,
         /// Why.
         reason: String,
+    },
+    /// Nothing of a flow that is over is on its way to the subscriber any more: the publisher may
+    /// send by the agent's port again.
+    Return {
+        /// The flow.
+        flow: u32,
     },
 }
 

@@ -12,7 +12,19 @@ use hythe_packets::{
     ACKNOWLEDGEMENT_BYTES_MAX, Arrival, Checksum, Content, Fault, HEADER_BYTES, Receiver, Settings,
 };
 
-use crate::socket::{Buffer, FlowSocket};
+use crate::socket::{Buffer, FlowSocket, Received};
+
+/// Batches that one turn takes: what comes without end keeps nobody here.
+const BATCHES_MAX: usize = 16;
+
+/// How far a turn goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Until there is something to take.
+    Message,
+    /// Until nothing is left in the socket.
+    Empty,
+}
 
 /// The receiving half of a flow.
 #[derive(Debug)]
@@ -24,8 +36,14 @@ pub(crate) struct Receiving {
     /// Messages that are not whole or not in turn, the first of this number.
     filling: VecDeque<Option<Lease>>,
     first: u64,
+    /// Bytes of their slots, and the most but for the first message's: a slot may be much larger
+    /// than its message, and credit is in bytes of messages.
+    held_bytes: u64,
+    held_bytes_max: u64,
     /// There was no slot for it.
     stuck: Option<Whole>,
+    /// The last turn has left something in the socket, or did not look.
+    has_more: bool,
     has_ended: bool,
 }
 
@@ -131,7 +149,10 @@ impl Receiving {
             queue: Queue::new(depth, policy),
             filling: VecDeque::with_capacity(settings.window.messages as usize),
             first: 0,
+            held_bytes: 0,
+            held_bytes_max: settings.window.bytes.into(),
             stuck: None,
+            has_more: false,
             has_ended: false,
         })
     }
@@ -156,17 +177,49 @@ impl Receiving {
         self.has_ended
     }
 
+    /// Is there nothing to take, and may there be after another turn? Who sleeps on the socket is
+    /// woken once for all that has come, not for each datagram.
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_more && self.is_empty()
+    }
+
     /// Takes what has come, and acknowledges it.
-    pub(crate) fn turn(&mut self, now_ns: u64, buffer: &mut Buffer) -> Result<(), Fault> {
+    pub(crate) fn turn(
+        &mut self,
+        now_ns: u64,
+        buffer: &mut Buffer,
+        until: Until,
+    ) -> Result<(), Fault> {
+        self.has_more = true;
+        for _ in 0..BATCHES_MAX {
+            let received = self.receive(now_ns, buffer)?;
+            self.collect();
+            self.accept(now_ns);
+            self.receiver.expire(now_ns)?;
+            self.acknowledge(now_ns);
+            if received != Received::Some {
+                self.has_more = received == Received::NotLooked;
+                return Ok(());
+            }
+            if until == Until::Message && !self.is_empty() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one batch.
+    fn receive(&mut self, now_ns: u64, buffer: &mut Buffer) -> Result<Received, Fault> {
         let Self {
             participant,
             socket,
             receiver,
             filling,
             first,
+            held_bytes,
+            held_bytes_max,
             ..
         } = self;
-        // One call: what comes without end keeps nobody here.
         socket.receive(now_ns, buffer, |datagram| {
             let Some((header, payload)) = datagram.split_first_chunk::<HEADER_BYTES>() else {
                 receiver.too_short();
@@ -181,8 +234,10 @@ impl Receiving {
                     filling.resize_with(index + 1, || None);
                 }
                 let slot = &mut filling[index];
-                if slot.is_none() {
+                let may_lease = index == 0 || *held_bytes < *held_bytes_max;
+                if slot.is_none() && may_lease {
                     *slot = hop::lease(participant, place.length() as usize).ok();
+                    *held_bytes += slot.as_ref().map_or(0, capacity);
                 }
                 // Without a slot it is as if lost, and comes again.
                 if let Some(lease) = slot {
@@ -191,16 +246,16 @@ impl Receiving {
                 }
             }
             Ok(())
-        })?;
-        self.collect();
-        self.accept(now_ns);
-        self.receiver.expire(now_ns)?;
+        })
+    }
+
+    /// Sends the acknowledgement that is due, if one is.
+    fn acknowledge(&mut self, now_ns: u64) {
         let mut out = [0; ACKNOWLEDGEMENT_BYTES_MAX];
         if let Some(bytes) = self.receiver.acknowledge(now_ns, &mut out) {
             // One that is lost is made good by the next.
             self.socket.send_one(now_ns, &out[..bytes]);
         }
-        Ok(())
     }
 
     /// When a turn is due at the latest.
@@ -212,7 +267,10 @@ impl Receiving {
     fn collect(&mut self) {
         while let Some(whole) = self.stuck.take().or_else(|| self.next_whole()) {
             let lease = match self.filling.pop_front().flatten() {
-                Some(lease) => Some(lease),
+                Some(lease) => {
+                    self.held_bytes -= capacity(&lease);
+                    Some(lease)
+                }
                 // It has no payload, and so no packet that a slot was leased for.
                 None => hop::lease(&self.participant, whole.length as usize).ok(),
             };
@@ -247,9 +305,108 @@ impl Receiving {
     }
 }
 
+/// Bytes of payload that its slot has.
+fn capacity(lease: &Lease) -> u64 {
+    lease.capacity() as u64
+}
+
 #[cfg(test)]
 mod tests {
+    use hythe_pool::{ClassPlan, Geometry};
+
     use super::*;
+    use crate::fixture::{Fixture, SendingPeer, settings, sockets};
+
+    /// A receiving half, and the sender at its other end.
+    fn pair(fixture: &Fixture, settings: Settings) -> (Receiving, SendingPeer) {
+        let (socket, other) = sockets();
+        let limits = (64, PortPolicy::Block { timeout_ms: 1 });
+        let half = Receiving::new(fixture.participant(), socket, settings, limits);
+        (half.expect("settings"), SendingPeer::new(other, settings))
+    }
+
+    #[test]
+    fn one_turn_takes_a_message_of_all_the_datagrams_that_lie_in_the_socket() {
+        let fixture = Fixture::new();
+        let (mut half, mut peer) = pair(&fixture, settings(64));
+        let message: Vec<u8> = (0..12_000_u32).map(|at| ((at * 7) >> 3) as u8).collect();
+        peer.sender.push(1, message.len() as u32, 0).expect("free");
+        assert_eq!(peer.send(1, &message), 9);
+        // Who sleeps on the socket is woken once for all of them.
+        let mut buffer = Buffer::for_batches();
+        half.turn(2, &mut buffer, Until::Message).expect("honest");
+        assert!(!half.has_more());
+        let Some(Entry::Sample(0, sample)) = half.take(2) else {
+            panic!("it is not whole");
+        };
+        assert!(sample.to_vec() == message);
+        assert!(peer.hear(3) > 0, "acknowledged");
+        half.turn(4, &mut buffer, Until::Message).expect("honest");
+        assert!(half.is_empty() && !half.has_more(), "nothing is left");
+    }
+
+    #[test]
+    fn a_turn_is_bounded_and_says_that_it_has_left_something() {
+        let fixture = Fixture::new();
+        let (mut half, mut peer) = pair(&fixture, settings(64));
+        let count = 2 * BATCHES_MAX as u64;
+        (0..count).for_each(|_| assert!(peer.sender.push(1, 1, 0).is_some()));
+        assert_eq!(peer.send(1, &[1]) as u64, count);
+        let mut buffer = Buffer::for_batches();
+        half.turn(2, &mut buffer, Until::Empty).expect("honest");
+        let drain = |half: &mut Receiving| std::iter::from_fn(|| half.take(2)).count();
+        assert_eq!(drain(&mut half), BATCHES_MAX);
+        assert!(half.has_more(), "who would sleep looks again");
+        half.turn(2, &mut buffer, Until::Empty).expect("honest");
+        assert_eq!(drain(&mut half), BATCHES_MAX);
+        half.turn(2, &mut buffer, Until::Empty).expect("honest");
+        assert!(!half.has_more());
+        // One that is asked for a message takes no more than that from the socket.
+        (0..2).for_each(|_| assert!(peer.sender.push(3, 1, 0).is_some()));
+        peer.hear(3);
+        assert_eq!(peer.send(3, &[1]), 2);
+        half.turn(4, &mut buffer, Until::Message).expect("honest");
+        assert_eq!(half.queue.samples, 1);
+    }
+
+    #[test]
+    fn messages_out_of_turn_occupy_no_more_than_the_credit() {
+        let plan = ClassPlan {
+            payload_bytes: 256 << 10,
+            count: 40,
+        };
+        let geometry = Geometry::with_classes(Geometry::small_limits(), &[plan]);
+        let fixture = Fixture::with(|options| options.geometry(geometry.expect("fits")));
+        let (mut half, mut peer) = pair(&fixture, settings(64));
+        let mut buffer = Buffer::for_batches();
+        // All but the first of them come, each in a slot that is 256 times as large.
+        let message = [7; 1_000];
+        (0..9).for_each(|_| assert!(peer.sender.push(1, 1_000, 0).is_some()));
+        let lost = peer.sender.transmit(1).expect("free");
+        assert_eq!(peer.send(1, &message), 8);
+        half.turn(2, &mut buffer, Until::Empty).expect("honest");
+        let held = half.filling.iter().flatten().count();
+        assert_eq!(held, 4, "of 256 KiB, and 1 MiB are granted");
+        assert!(half.is_empty());
+        // The first has a slot whatever the others have, and then their turn comes.
+        let payload = &message[lost.range()];
+        let mut first = lost.seal(Checksum::of(payload)).to_vec();
+        first.extend_from_slice(payload);
+        peer.socket.send(&first).expect("sent");
+        let mut now_ns = 2;
+        let mut came = 0;
+        while came < 9 {
+            half.turn(now_ns, &mut buffer, Until::Empty)
+                .expect("honest");
+            came += std::iter::from_fn(|| half.take(now_ns)).count();
+            now_ns += 1_000_000;
+            peer.hear(now_ns);
+            peer.sender.expire(now_ns).expect("heard");
+            peer.send(now_ns, &message);
+            assert!(now_ns < 10_000_000_000, "{came} came");
+        }
+        assert_eq!((half.held_bytes, half.filling.len()), (0, 0));
+    }
 
     /// What is left of so many messages; `Err`: so many are missing.
     fn left(policy: PortPolicy, messages: u64) -> (Option<u64>, Vec<Result<u64, u32>>) {

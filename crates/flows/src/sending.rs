@@ -12,7 +12,7 @@ use hythe_node::{Sample, TrustPeers};
 use hythe_packets::{Acknowledged, Checksum, Fault, HEADER_BYTES, Sender, Settings};
 use hythe_sys::udp_send::{SEGMENTED_BYTES_MAX, SEGMENTS_MAX};
 
-use crate::socket::{Buffer, FlowSocket, Passed, Run};
+use crate::socket::{Buffer, FlowSocket, Passed, Received, Run};
 
 /// Datagrams that one call looks at.
 const RECEIVE_MAX: usize = 256;
@@ -119,14 +119,14 @@ impl Sending {
         let Self { socket, sender, .. } = self;
         // Bounded: whoever is on the link can send more than can be looked at.
         for _ in 0..RECEIVE_MAX {
-            let has_come = socket.receive(now_ns, buffer, |datagram| {
+            let received = socket.receive(now_ns, buffer, |datagram| {
                 let taken = sender.acknowledged(now_ns, datagram)?;
                 if let Acknowledged::Dropped(reason) = taken {
                     tracing::debug!(?reason, "dropped an acknowledgement");
                 }
                 Ok(())
             })?;
-            if !has_come {
+            if received != Received::Some {
                 break;
             }
         }

@@ -21,6 +21,7 @@ use hythe_pool::{ChannelIndex, MemberIndex, PortIndex, PortInfo};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::flow::{FlowId, ReceivingFlow, SendingFlow};
+use crate::held_up::HeldUp;
 use crate::message::{Agreed, Carrier, FromAgent, FromProcess, Role, VERSION};
 use crate::receiving::Receiving;
 use crate::sending::Sending;
@@ -31,8 +32,6 @@ use crate::unix::Connection;
 const LOOK: Duration = Duration::from_millis(10);
 /// And this often while there are none.
 const IDLE: Duration = Duration::from_secs(10);
-/// A flow that is held up is left to the process's own calls for so long.
-const GRACE: Duration = Duration::from_micros(200);
 /// What was sent by flows is waited for so long when the process leaves.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_LOOK: Duration = Duration::from_millis(1);
@@ -44,8 +43,7 @@ pub(crate) struct Session {
     connection: Connection,
     woken: rustix::fd::OwnedFd,
     state: Mutex<State>,
-    /// Flows may be held up.
-    has_held_up: AtomicBool,
+    held_up: HeldUp,
     is_over: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -86,7 +84,7 @@ impl Session {
             connection,
             woken: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             state: Mutex::default(),
-            has_held_up: AtomicBool::new(false),
+            held_up: HeldUp::default(),
             is_over: AtomicBool::new(false),
             thread: Mutex::default(),
         });
@@ -181,29 +179,37 @@ impl Session {
 
     /// A flow is held up from now on.
     pub(crate) fn note_held_up(&self) {
-        self.has_held_up.store(true, Ordering::Relaxed);
+        self.held_up.note();
         self.wake();
     }
 
     /// Turns flows that are held up: for calls of the process that wait for something else.
     #[inline]
     pub(crate) fn help_held_up(&self) {
-        if self.has_held_up.load(Ordering::Relaxed) {
+        if self.held_up.is_some() {
             self.turn_held_up();
+        }
+    }
+
+    /// A call that has helped those that are held up is about to sleep: the thread does, from now
+    /// on.
+    pub(crate) fn leave_held_up(&self) {
+        if self.held_up.leave() {
+            self.wake();
         }
     }
 
     #[cold]
     fn turn_held_up(&self) {
+        self.held_up.begin();
         let flows = self.lock().sending.clone();
-        let mut held_up = flows.iter().filter(|flow| flow.is_held_up()).peekable();
-        if held_up.peek().is_none() {
-            self.has_held_up.store(false, Ordering::Relaxed);
-        }
         let now_ns = monotonic_ns();
-        held_up.for_each(|flow| {
+        let mut were_some = false;
+        for flow in flows.iter().filter(|flow| flow.is_held_up()) {
+            were_some = true;
             flow.help(now_ns);
-        });
+        }
+        self.held_up.end(were_some);
     }
 
     /// Has the thread look.
@@ -270,7 +276,8 @@ impl Session {
             (state.sending, state.receiving)
         };
         for flow in sending {
-            flow.end("the agent of this host is gone");
+            flow.end(monotonic_ns(), "the agent of this host is gone");
+            flow.let_return();
             self.announce(flow.id);
         }
         for (flow, _) in receiving {
@@ -281,24 +288,19 @@ impl Session {
 
     /// Sleeps until the agent says something, or a flow that is held up may go on.
     fn sleep(&self, timeout: Duration) {
-        let now_ns = monotonic_ns();
-        let mut held_up = self.lock().sending.clone();
-        held_up.retain(|flow| flow.is_held_up());
-        let timeout = match held_up.is_empty() {
-            true => timeout,
-            false => timeout.min(GRACE),
-        };
-        held_up.retain(|flow| flow.neglected_ns(now_ns) >= GRACE.as_nanos() as u64);
+        let flows = self.lock().sending.clone();
+        let watched = self.held_up.watched(flows, monotonic_ns(), timeout);
         let mut files = vec![
             PollFd::new(&self.connection, PollFlags::IN),
             PollFd::new(&self.woken, PollFlags::IN),
         ];
         files.extend(
-            held_up
+            watched
+                .flows
                 .iter()
                 .map(|flow| PollFd::new(&flow.socket, PollFlags::IN)),
         );
-        let _ = hythe_sys::wait::poll_or_sleep(&mut files, timeout);
+        let _ = hythe_sys::wait::poll_or_sleep(&mut files, watched.timeout);
     }
 
     fn take_messages(&self) -> io::Result<()> {
@@ -321,10 +323,11 @@ impl Session {
                     self.with_sending(flow, |flow| flow.finish(monotonic_ns()));
                 }
                 FromAgent::End { flow, reason } => {
-                    self.with_sending(flow, |flow| flow.end(&reason));
+                    self.with_sending(flow, |flow| flow.end(monotonic_ns(), &reason));
                     self.with_receiving(flow, |flow| flow.end(&reason));
                     self.lock().opened.remove(&flow);
                 }
+                FromAgent::Return { flow } => self.with_sending(flow, SendingFlow::let_return),
             }
         }
         Ok(())
@@ -493,7 +496,7 @@ impl Session {
             }
             match flow.help(now_ns) {
                 Some(next_ns) => wake_ns = wake_ns.min(next_ns),
-                None => self.let_go_of_sending(flow),
+                None => self.let_go_of_sending(flow, now_ns),
             }
             if !flow.has_wire() {
                 self.note_end_of_wire(flow.id.number);
@@ -503,6 +506,10 @@ impl Session {
             }
         }
         for flow in &receiving {
+            if !self.is_still_open(&flow.id.port) {
+                // Its subscriber closed without having found it: nobody would take what comes.
+                flow.end("its subscriber has left");
+            }
             match flow.help(now_ns) {
                 Some(next_ns) => wake_ns = wake_ns.min(next_ns),
                 None => self.let_go_of_receiving(flow),
@@ -515,7 +522,17 @@ impl Session {
         Duration::from_nanos(wake_ns.saturating_sub(now_ns)).max(Duration::from_millis(1))
     }
 
-    fn let_go_of_sending(&self, flow: &Arc<SendingFlow>) {
+    /// Tells that it is over, and lets go of it when its port may go back to the agent's, or is not
+    /// there any more.
+    fn let_go_of_sending(&self, flow: &Arc<SendingFlow>, now_ns: u64) {
+        if let Some((reason, unconfirmed)) = flow.take_end() {
+            // So that its port waits for that before it sends more.
+            self.announce(flow.id);
+            self.say_ended(flow.id.number, reason, unconfirmed);
+        }
+        if !flow.has_returned(now_ns) && self.is_still_open(&flow.id.port) {
+            return;
+        }
         let mut state = self.lock();
         state.sending.retain(|other| !Arc::ptr_eq(other, flow));
         // It may be asked for again.
@@ -524,9 +541,6 @@ impl Session {
             .remove(&(flow.id.port.index.0, flow.host_port.0));
         state.wired.remove(&flow.id.number);
         drop(state);
-        if let Some((reason, unconfirmed)) = flow.over() {
-            self.say_ended(flow.id.number, reason, unconfirmed);
-        }
         self.announce(flow.id);
     }
 
@@ -537,10 +551,12 @@ impl Session {
             .retain(|(other, _)| !Arc::ptr_eq(other, flow));
         state.wired.remove(&flow.id.number);
         drop(state);
+        // First: what comes by the agent when it knows of the end finds a port that takes what is
+        // left of the flow before.
+        self.announce(flow.id);
         if let Some(reason) = flow.over() {
             self.say_ended(flow.id.number, reason, 0);
         }
-        self.announce(flow.id);
     }
 
     fn say_ended(&self, flow: u32, reason: String, unconfirmed: u32) {

@@ -73,6 +73,17 @@ pub(crate) enum Passed {
     Lost,
 }
 
+/// What one look at a socket brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// Datagrams, and more may have come.
+    Some,
+    /// None: nothing has come.
+    Nothing,
+    /// None, and UDP was not looked at: something may have come there.
+    NotLooked,
+}
+
 /// Where datagrams are received, before it is known where they belong.
 #[derive(Debug)]
 pub(crate) struct Buffer(Vec<u8>);
@@ -218,21 +229,20 @@ impl FlowSocket {
     }
 
     /// Gives datagrams that have come to `take`: by the wire up to a limit, by UDP one, or those
-    /// that the kernel has joined, which are as long as the first says, but for the last. False:
-    /// none had come.
+    /// that the kernel has joined, which are as long as the first says, but for the last.
     pub(crate) fn receive<E>(
         &mut self,
         now_ns: u64,
         Buffer(bytes): &mut Buffer,
         mut take: impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<bool, E> {
-        let mut has_come = false;
+    ) -> Result<Received, E> {
+        let mut by_wire = Received::Nothing;
         if let Some(wired) = &mut self.wire {
             for _ in 0..WIRE_BATCH {
                 let Some(length) = wired.wire.receive(now_ns, bytes) else {
                     break;
                 };
-                has_come = true;
+                by_wire = Received::Some;
                 // On a virtual link the other kernel may not have cut what it was given as one.
                 let joined = &bytes[..length];
                 joined
@@ -240,7 +250,10 @@ impl FlowSocket {
                     .try_for_each(&mut take)?;
             }
             if !wired.is_to_look_at_udp(now_ns) {
-                return Ok(has_come);
+                return Ok(match by_wire {
+                    Received::Some => Received::Some,
+                    _ => Received::NotLooked,
+                });
             }
             if wired.has_ended(now_ns) {
                 self.wire = None;
@@ -251,11 +264,11 @@ impl FlowSocket {
                 let joined = &bytes[..length];
                 let mut datagrams = joined.chunks(datagram_bytes(joined));
                 datagrams.try_for_each(take)?;
-                Ok(true)
+                Ok(Received::Some)
             }
             // What the kernel says of earlier datagrams, that nobody was there for instance, is no
             // datagram: the flow's own time-outs judge.
-            Err(_) => Ok(has_come),
+            Err(_) => Ok(by_wire),
         }
     }
 }

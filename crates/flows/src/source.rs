@@ -124,14 +124,20 @@ impl Source for FlowSource {
     }
 
     fn nap(&self) -> Duration {
+        // Asked by who is about to sleep.
+        self.session.leave_held_up();
         nap_of(&self.flow)
     }
 }
 
 /// How long a wait for a flow may sleep.
 pub(crate) fn nap_of(flow: &ReceivingFlow) -> Duration {
-    let until = flow.next_wake().map_or(NAP, |wake_ns| {
-        Duration::from_nanos(wake_ns.saturating_sub(monotonic_ns()))
-    });
-    until.clamp(NAP_MIN, NAP)
+    match flow.next_look() {
+        None => NAP,
+        Some(0) => Duration::ZERO,
+        Some(look_ns) => {
+            let until = Duration::from_nanos(look_ns.saturating_sub(monotonic_ns()));
+            until.clamp(NAP_MIN, NAP)
+        }
+    }
 }

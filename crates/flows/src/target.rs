@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_node::hop::{Message, Participant, Sent, Target, TargetState, WaitPlan, taken};
+use hythe_node::hop::{
+    Message, Participant, Sent, Target, TargetState, Unconfirmed, WaitPlan, taken,
+};
 use hythe_node::{NodeError, monotonic_ns};
 use hythe_pool::PortIndex;
 
@@ -103,6 +105,15 @@ impl Target for FlowTarget {
         }
     }
 
+    fn await_close(&mut self, timeout: Duration) {
+        if self.flow.is_breaking() {
+            let timeout = Duration::from_millis(self.flow.block_ms.into()).min(timeout);
+            let _ = self.participant.wait_for(self.plan, timeout, || {
+                Ok((!self.flow.is_breaking()).then_some(()))
+            });
+        }
+    }
+
     fn wake(&mut self) -> TargetState {
         let flushed = self.flow.flush(monotonic_ns());
         if self.flow.is_finishing() {
@@ -140,7 +151,7 @@ impl Target for FlowTarget {
         Some(self.flow.host_port)
     }
 
-    fn take_unconfirmed(&mut self) -> u32 {
+    fn take_unconfirmed(&mut self) -> Unconfirmed {
         self.flow.take_unconfirmed()
     }
 }

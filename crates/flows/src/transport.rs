@@ -150,11 +150,12 @@ impl Transport for Flows {
         port: PortKind,
         channel: ChannelIndex,
     ) -> Option<Box<dyn Watch>> {
+        let session = self.current()?;
         let flows = match port {
-            PortKind::Subscriber => self.current()?.receiving_on(channel),
+            PortKind::Subscriber => session.receiving_on(channel),
             _ => Vec::new(),
         };
-        (!flows.is_empty()).then(|| Box::new(FlowWatch { flows }) as Box<dyn Watch>)
+        (!flows.is_empty()).then(|| Box::new(FlowWatch { session, flows }) as Box<dyn Watch>)
     }
 }
 
@@ -173,16 +174,22 @@ impl Drop for Flows {
 /// The flows of a channel, as a wait set sees them.
 #[derive(Debug)]
 struct FlowWatch {
+    session: Arc<Session>,
     flows: Vec<Arc<ReceivingFlow>>,
 }
 
 impl Watch for FlowWatch {
     fn is_ready(&mut self) -> bool {
         let now_ns = monotonic_ns();
-        self.flows.iter().any(|flow| flow.is_ready(now_ns))
+        let is_ready = self.flows.iter().any(|flow| flow.is_ready(now_ns));
+        if !is_ready {
+            self.session.help_held_up();
+        }
+        is_ready
     }
 
     fn nap(&self) -> Duration {
+        self.session.leave_held_up();
         let naps = self.flows.iter().map(|flow| crate::source::nap_of(flow));
         naps.min().unwrap_or(crate::source::NAP)
     }

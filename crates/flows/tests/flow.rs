@@ -57,10 +57,10 @@ fn begun(options: &SubscriberOptions, agreed: hythe_flows::message::Agreed) -> (
 #[test]
 fn datagrams_may_be_lost_doubled_swapped_and_damaged() {
     let faults = Faults {
-        lost: 5,
-        doubled: 5,
-        swapped: 5,
-        damaged: 2,
+        lost: 50,
+        doubled: 50,
+        swapped: 50,
+        damaged: 20,
     };
     let (mut pair, mut relay) = (Pair::new(), None);
     let mut flow = pair.flow(&blocking(), agreed(32), |sending, receiving| {
@@ -240,6 +240,8 @@ fn what_a_broken_flow_leaves_unconfirmed_is_missing_on_the_other_way() {
         panic!("it ends otherwise");
     };
     assert!(reason.contains("for"), "{reason}");
+    pair.a.say(&FromAgent::Return { flow: 1 });
+    // It waits until it has heard of that, and goes back.
     assert_eq!(flow.publish(&node, &[6]).delivered, 1);
     let by_agent = flow.host_subscriber.take(BOUND).expect("sound");
     assert_eq!(by_agent.expect("comes").to_vec(), [6]);
@@ -249,6 +251,63 @@ fn what_a_broken_flow_leaves_unconfirmed_is_missing_on_the_other_way() {
     // It may be asked for again.
     flow.publisher.subscribers().expect("sound");
     assert!(matches!(pair.a.hear(), FromProcess::Ask { .. }));
+}
+
+#[test]
+fn what_is_sent_after_a_break_does_not_overtake_what_came_before() {
+    let (mut pair, mut relay) = (Pair::new(), None);
+    let mut agreed = agreed(32);
+    agreed.unreachable_ns = 1_000_000_000;
+    agreed.block_ms = 0;
+    let mut flow = pair.flow(&blocking(), agreed, |sending, receiving| {
+        let (made, ports) = Relay::between(sending, receiving, Faults::default());
+        relay = Some(made);
+        ports
+    });
+    let (node, relay) = (pair.a.node.clone(), relay.expect("made"));
+    flow.publish(&node, &[0]);
+    flow.go(&mut pair.a);
+    assert_eq!(flow.take(), [0]);
+    for number in 1..=5 {
+        assert_eq!(flow.publish(&node, &[number]).delivered, 1);
+    }
+    // They lie there, and nobody takes them.
+    let start = Instant::now();
+    while pair.b.pool.snapshot().audit.held < 5 {
+        assert!(start.elapsed() < BOUND, "they do not come");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    relay.cut(true);
+    let FromProcess::Ended {
+        unconfirmed: 5..=6, ..
+    } = pair.a.hear()
+    else {
+        panic!("it ends otherwise");
+    };
+    // The other agent has not said that its end is over: the publisher sends to nobody yet.
+    let published = flow.publish(&node, &[6]);
+    assert_eq!((published.delivered, published.dropped), (0, 1));
+    assert_eq!(pair.a.queues(), 0);
+    assert!(flow.host_subscriber.try_take().expect("sound").is_none());
+    let reason = "it is over there".to_owned();
+    pair.b.say(&FromAgent::End { flow: 1, reason });
+    assert!(matches!(pair.b.hear(), FromProcess::Ended { flow: 1, .. }));
+    // What comes by the agents now finds a subscriber that takes the rest of the flow first.
+    let mut by_agent = flow.host_publisher.lease(1).expect("a slot");
+    by_agent.write(0, &[7]);
+    flow.host_publisher.publish(by_agent, 1).expect("published");
+    for number in [1, 2, 3, 4, 5, 7] {
+        assert_eq!(flow.take(), [number]);
+    }
+    pair.a.say(&FromAgent::Return { flow: 1 });
+    let start = Instant::now();
+    while flow.host_subscriber.try_take().expect("sound").is_none() {
+        flow.publish(&node, &[8]);
+        assert!(start.elapsed() < BOUND, "it does not go back");
+    }
+    // Each lost message is told once to whoever receives next, and counted once.
+    let dropped = flow.publisher.statistics().dropped;
+    assert_eq!(flow.host_subscriber.statistics().dropped, dropped);
 }
 
 #[test]
@@ -316,4 +375,65 @@ fn a_port_with_the_number_of_one_that_closed_has_none_of_its_flows() {
     assert!(subscriber.try_take().expect("sound").is_none());
     // Its agent hears of the end, behind the question for a flow of the other.
     while !matches!(pair.a.hear(), FromProcess::Ended { .. }) {}
+}
+
+#[test]
+fn a_flow_of_a_subscriber_that_closed_before_it_saw_it_takes_nothing_and_tells() {
+    let mut pair = Pair::new();
+    let flow = pair.unseen_flow(&blocking(), agreed(32), direct);
+    let Flow {
+        publisher: _publisher,
+        subscriber,
+        ..
+    } = flow;
+    // Mostly behind the begin of the flow.
+    std::thread::sleep(Duration::from_millis(50));
+    drop(subscriber);
+    let FromProcess::Ended {
+        flow: 1, reason, ..
+    } = pair.b.hear()
+    else {
+        panic!("it ends otherwise");
+    };
+    let either = ["its subscriber has left", "its port has closed"];
+    assert!(either.contains(&reason.as_str()), "{reason}");
+}
+
+#[test]
+fn a_forked_copy_leaves_its_parents_flows_alone() {
+    let (mut pair, flow) = begun(&blocking(), agreed(32));
+    let node = pair.a.node.clone();
+    let mut flow = Some(flow);
+    let ended = hythe_sys::fork::run_in_child(|| {
+        let mut copy = flow.take().expect("there");
+        let refused = [
+            copy.publisher.subscribers().is_err(),
+            copy.subscriber.publishers().is_err(),
+            copy.subscriber.try_take().is_err(),
+            copy.subscriber.take(BOUND).is_err(),
+            node.lease(1).is_err(),
+        ];
+        // With them go the copies of the flow's ends, and of all that they are made of.
+        drop((copy, node.clone()));
+        for side in [&mut pair.a, &mut pair.b] {
+            drop(std::mem::replace(&mut side.node, side.host.clone()));
+        }
+        i32::from(refused.contains(&false))
+    });
+    assert_eq!(ended.expect("forked"), 0, "the copies are refused");
+    let mut flow = flow.expect("the parent's");
+    for number in 1..=50 {
+        let message = pattern(number, 3_000);
+        assert_eq!(flow.publish(&node, &message).delivered, 1);
+        assert!(flow.take() == message, "message {number}");
+    }
+    assert_eq!(flow.subscriber.statistics().dropped, 0);
+    assert!(
+        pair.a
+            .process
+            .as_ref()
+            .expect("connected")
+            .receive::<FromProcess>()
+            .is_ok()
+    );
 }

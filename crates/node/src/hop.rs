@@ -36,7 +36,7 @@ pub use crate::sleep_word_guard::SleepWordGuard;
 pub use crate::sleep_words::SleepWord;
 pub use crate::transport::{
     EventSource, EventTarget, FindSources, FindTargets, Message, Origin, PendingServer, Polled,
-    Raised, Seeking, Sent, Source, SourceState, Target, TargetState, Transport, Watch,
+    Raised, Seeking, Sent, Source, SourceState, Target, TargetState, Transport, Unconfirmed, Watch,
 };
 pub use crate::wait::WaitPlan;
 

@@ -382,7 +382,7 @@ impl Publisher {
             "a buffer is published by the node that leased or took it"
         );
         if self.is_stale() {
-            self.refresh().map_err(boxed)?;
+            self.refresh_to_send().map_err(boxed)?;
         }
         let is_special = self.history.keeps() || self.unconnected.count() > 0;
         if is_special {
@@ -477,8 +477,9 @@ impl Publisher {
         for mut target in self.targets.extract_if(.., closed) {
             if let Some(port) = target.replaces() {
                 let unconfirmed = target.take_unconfirmed();
-                lost += unconfirmed;
-                self.missing.push((port, unconfirmed));
+                lost += unconfirmed.sent;
+                let missing = unconfirmed.sent.saturating_add(unconfirmed.dropped);
+                self.missing.push((port, missing));
                 // The next message finds the port again.
                 self.epoch = None;
             }
@@ -522,6 +523,17 @@ impl Publisher {
         self.epoch != Some(self.port.epoch())
             || self.shared().is_a_copy()
             || self.unconnected.is_due()
+    }
+
+    /// As [`refresh`](Self::refresh), for a message that is to reach whoever is sent to in the
+    /// place of those that close now.
+    #[cold]
+    fn refresh_to_send(&mut self) -> Result<(), NodeError> {
+        self.shared().check_original()?;
+        for target in &mut self.targets {
+            target.await_close(self.send_timeout);
+        }
+        self.refresh()
     }
 
     /// Connects to new subscribers, and leaves those that left.

@@ -40,6 +40,8 @@ impl Sources {
                     self.list.swap_remove(index).disconnect()?;
                 }
                 SourceState::Draining => {
+                    // Its sender may go on by another: what is left here was sent before that.
+                    self.next = index;
                     all_seen = false;
                     index += 1;
                 }

@@ -18,6 +18,7 @@ const MESSAGES_AT_ONCE: usize = 64;
 pub(super) fn run(context: &Context, listener: &Listener) {
     let flows = &context.flows;
     while !context.stops() {
+        flows.forget_dead(&context.options.pool);
         let connections = flows.processes();
         let files = connections.iter().map(|(_, connection)| connection.as_fd());
         let mut files: Vec<PollFd<'_>> = files

@@ -4,6 +4,7 @@
 
 pub(crate) mod relay;
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use hythe_node::hop::{self, HopNode as _, HopPool as _};
 use hythe_node::{
     Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
 };
+use hythe_sys::namespaces::Network;
 use tempfile::TempDir;
 
 /// What is awaited comes within this, also on an overloaded machine.
@@ -27,6 +29,10 @@ pub(crate) struct Side {
     pub(crate) process: Option<Connection>,
     /// Where flows find a wire, from now on.
     pub(crate) wire: Option<String>,
+    /// Of this host, for its flows.
+    pub(crate) address: IpAddr,
+    /// The network that its sockets are in, if it is not that of the test.
+    pub(crate) network: Option<Network>,
     /// What the process said of the carriers of its flows.
     pub(crate) carried: Vec<(Carrier, String)>,
 }
@@ -41,9 +47,23 @@ impl Side {
             node: hop::join(&pool, "process", &[Arc::new(Flows::new())]).expect("joins"),
             process: None,
             wire: None,
+            address: Ipv4Addr::LOCALHOST.into(),
+            network: None,
             carried: Vec::new(),
             pool,
         }
+    }
+
+    /// Does something in its network.
+    pub(crate) fn within<T>(&self, act: impl FnOnce() -> T) -> T {
+        let Some(network) = &self.network else {
+            return act();
+        };
+        let own = Network::current().expect("it has one");
+        network.enter().expect("root");
+        let done = act();
+        own.enter().expect("root");
+        done
     }
 
     /// The next message of the process.
@@ -122,7 +142,8 @@ pub(crate) struct Flow {
     pub(crate) subscriber: Subscriber,
     /// What the publisher sends by the agent's port comes here.
     pub(crate) host_subscriber: Subscriber,
-    _host_publisher: Publisher,
+    /// What comes by the other agent.
+    pub(crate) host_publisher: Publisher,
 }
 
 pub(crate) fn agreed(window: u32) -> Agreed {
@@ -171,6 +192,11 @@ impl Pair {
     ) -> Flow {
         connect(&mut self.a, &mut self.b, 1, options, agreed, relay)
     }
+
+    /// As [`flow`](Self::flow), from `b` to `a`.
+    pub(crate) fn flow_back(&mut self, options: &SubscriberOptions, agreed: Agreed) -> Flow {
+        connect(&mut self.b, &mut self.a, 2, options, agreed, direct).until_begun(&self.b)
+    }
 }
 
 /// No relay.
@@ -194,19 +220,19 @@ fn connect(
     let mut publisher = from.node.publisher(&channel, &plan).expect("opens");
     let mut subscriber = to.node.subscriber(&channel, options).expect("opens");
     publisher.subscribers().expect("sound");
-    subscriber.publishers().expect("sound");
+    // The thread that opens its sockets begins here.
+    to.within(|| subscriber.publishers().expect("sound"));
     let FromProcess::Ask { port, host_port } = from.hear_next() else {
         panic!("it asks for no flow");
     };
     let FromProcess::Offer { port: offered } = to.hear_next() else {
         panic!("it offers to take no flow");
     };
-    let address = "127.0.0.1".parse().expect("an address");
     let open = |side: &Side, role| {
         side.say(&FromAgent::Open {
             flow,
             role,
-            address,
+            address: side.address,
             wire: side.wire.clone(),
         });
     };
@@ -222,19 +248,19 @@ fn connect(
     let (sending, receiving) = (from.ready(), to.ready());
     // Of the sender's socket and of the receiver's: what each is connected to.
     let (way, back) = relay(sending, receiving);
-    let begin = |port: u16| FromAgent::Begin {
+    let begin = |address, port: u16| FromAgent::Begin {
         flow,
         peer: (address, port).into(),
         agreed,
     };
-    to.say(&begin(back));
-    from.say(&begin(way));
+    to.say(&begin(from.address, back));
+    from.say(&begin(to.address, way));
     Flow {
         number: flow,
         publisher,
         subscriber,
         host_subscriber,
-        _host_publisher: host_publisher.expect("opens"),
+        host_publisher: host_publisher.expect("opens"),
     }
 }
 

@@ -6,19 +6,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What becomes of datagrams, in each hundred.
+use hythe_testing::Dice;
+
+/// What becomes of datagrams, in each thousand.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
-    pub(crate) lost: u64,
-    pub(crate) doubled: u64,
-    pub(crate) swapped: u64,
-    pub(crate) damaged: u64,
+    pub(crate) lost: usize,
+    pub(crate) doubled: usize,
+    pub(crate) swapped: usize,
+    pub(crate) damaged: usize,
 }
 
 /// Passes datagrams on until it is dropped.
 pub(crate) struct Relay {
     stop: Arc<AtomicBool>,
-    cut: Arc<AtomicBool>,
+    /// Of what the first sends, and of what the second sends.
+    cut: [Arc<AtomicBool>; 2],
     pub(crate) passed: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -35,7 +38,7 @@ impl Relay {
         to_second.connect(("127.0.0.1", second)).expect("connected");
         let mut relay = Self {
             stop: Arc::default(),
-            cut: Arc::default(),
+            cut: Default::default(),
             passed: Arc::default(),
             threads: Vec::new(),
         };
@@ -43,35 +46,30 @@ impl Relay {
             (to_first.try_clone(), to_second.try_clone()),
             (to_second.try_clone(), to_first.try_clone()),
         ];
-        for (seed, (from, to)) in ways.into_iter().enumerate() {
-            relay.pass(
-                from.expect("copied"),
-                to.expect("copied"),
-                faults,
-                seed as u64,
-            );
+        for (way, (from, to)) in ways.into_iter().enumerate() {
+            relay.pass(from.expect("copied"), to.expect("copied"), faults, way);
         }
         (relay, ports)
     }
 
     /// From now on nothing passes, or everything again.
     pub(crate) fn cut(&self, cut: bool) {
-        self.cut.store(cut, Ordering::Relaxed);
+        (0..2).for_each(|way| self.cut_way(way, cut));
     }
 
-    fn pass(&mut self, from: UdpSocket, to: UdpSocket, faults: Faults, seed: u64) {
-        let (stop, cut) = (Arc::clone(&self.stop), Arc::clone(&self.cut));
+    /// As [`cut`](Self::cut), in one direction: 0 is what the first of both sends.
+    pub(crate) fn cut_way(&self, way: usize, cut: bool) {
+        self.cut[way].store(cut, Ordering::Relaxed);
+    }
+
+    fn pass(&mut self, from: UdpSocket, to: UdpSocket, faults: Faults, way: usize) {
+        let (stop, cut) = (Arc::clone(&self.stop), Arc::clone(&self.cut[way]));
         let passed = Arc::clone(&self.passed);
         let timeout = Some(Duration::from_millis(20));
         from.set_read_timeout(timeout).expect("set");
         self.threads.push(std::thread::spawn(move || {
-            let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-            let mut draw = move || {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                random % 100
-            };
+            let mut dice = Dice::new(way as u64);
+            let mut draw = move || dice.below(1_000);
             let (mut buffer, mut late) = ([0; 10_000], None::<Vec<u8>>);
             while !stop.load(Ordering::Relaxed) {
                 let Ok(length) = from.recv(&mut buffer) else {
@@ -83,7 +81,7 @@ impl Relay {
                 passed.fetch_add(1, Ordering::Relaxed);
                 let datagram = &mut buffer[..length];
                 if draw() < faults.damaged {
-                    let at = (draw() as usize * length / 100).min(length - 1);
+                    let at = draw() * length / 1_000;
                     datagram[at] ^= 1 << (draw() % 8);
                 }
                 if draw() < faults.swapped && late.is_none() {

@@ -255,16 +255,29 @@ pub trait Target: Any + Debug + Send + Sync {
         None
     }
 
-    /// So many messages were sent, and nobody knows whether they arrived: asked once, when it has
-    /// closed. Whoever is sent to in its place is told that they are missing.
-    fn take_unconfirmed(&mut self) -> u32 {
-        0
+    /// Where it is about to close, and another is to be sent to in its place: waits for that, at
+    /// most for `timeout`. Asked before a message for which the port looks for its receivers.
+    fn await_close(&mut self, _timeout: Duration) {}
+
+    /// Messages that may not have arrived: asked once, when it has closed. Whoever is sent to in
+    /// its place is told that they are missing.
+    fn take_unconfirmed(&mut self) -> Unconfirmed {
+        Unconfirmed::default()
     }
 
     /// Does what came from there come from this receiver?
     fn is_origin(&self, _origin: &Origin) -> bool {
         false
     }
+}
+
+/// What a target that has closed leaves to be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unconfirmed {
+    /// Messages that were sent, and of which nobody knows whether they arrived.
+    pub sent: u32,
+    /// Messages that were dropped, which the port has counted.
+    pub dropped: u32,
 }
 
 /// Where a source leads to.

@@ -3,10 +3,14 @@
 //! Both users must have declared it trusted: each agent tells the other which address its end of
 //! the connection has, and both must see the same. So sockets of a flow are always at the two
 //! addresses that TLS has proven, and no message of a host can name another.
+//!
+//! An interface may get another name, or lose its address, while the session goes on: it is looked
+//! at again now and then.
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use hythe_flows::message::Carrier;
 use hythe_flows::wire_path;
@@ -14,21 +18,36 @@ use hythe_packets::{MTU_BYTES_MAX, MTU_BYTES_MIN};
 use rustix::net::sockopt;
 
 use crate::ConnectionPath;
+use crate::agent::lock::lock;
 use crate::error::ClusterError;
 
 /// Any port of UDP: nothing is sent.
 const DISCARD: u16 = 9;
 
+/// The interface is looked at again after so long.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// The link of a session.
 #[derive(Debug)]
 pub(crate) struct Link {
-    interface: Option<String>,
+    trusted: Vec<String>,
+    path: Option<ConnectionPath>,
     /// What flows are to be carried by, where it can be had.
     carrier: Carrier,
-    /// Why it is not trusted here, if so.
-    here: Result<ConnectionPath, String>,
+    /// It was trusted here when the session began: the other side was told.
+    was_trusted: bool,
     /// What the other side calls its end.
     there: OnceLock<IpAddr>,
+    now: Mutex<Seen>,
+}
+
+/// How it was when it was last looked at.
+#[derive(Debug)]
+struct Seen {
+    at: Instant,
+    interface: Option<String>,
+    /// Why it is not trusted here, if so.
+    here: Result<ConnectionPath, String>,
 }
 
 impl Link {
@@ -38,20 +57,37 @@ impl Link {
         path: Option<ConnectionPath>,
         interface_of: impl FnOnce(IpAddr) -> Option<String>,
     ) -> Self {
-        let looked_for = path.filter(|_| !trusted.is_empty());
-        let interface = looked_for.and_then(|path| interface_of(path.local));
-        let here = judge(trusted, path, interface.as_deref());
+        let seen = look(trusted, path, interface_of);
         Self {
-            interface,
+            trusted: trusted.to_vec(),
+            path,
             carrier,
-            here,
+            was_trusted: seen.here.is_ok(),
             there: OnceLock::new(),
+            now: Mutex::new(seen),
         }
+    }
+
+    /// Looks at the interface again, unless that was done just now.
+    pub(crate) fn look_again(&self, interface_of: impl FnOnce(IpAddr) -> Option<String>) {
+        if !self.was_trusted || lock(&self.now).at.elapsed() < LOOK {
+            return;
+        }
+        let seen = look(&self.trusted, self.path, interface_of);
+        *lock(&self.now) = seen;
     }
 
     /// What is told the other side, if the link is trusted here.
     pub(crate) fn trusted_address(&self) -> Option<IpAddr> {
-        self.here.as_ref().ok().map(|path| path.local)
+        let path = self.path.filter(|_| self.was_trusted);
+        path.map(|path| path.local)
+    }
+
+    /// Was it trusted on both sides when the session began? A host that offers flows since has not
+    /// lied.
+    pub(crate) fn was_agreed(&self) -> bool {
+        let peer = self.path.map(|path| path.peer);
+        self.was_trusted && self.there.get().copied() == peer
     }
 
     /// The other side trusts it.
@@ -60,15 +96,15 @@ impl Link {
         said.map_err(|_| ClusterError::Unexpected("a link that is trusted twice".to_owned()))
     }
 
-    pub(crate) fn interface(&self) -> Option<&str> {
-        self.interface.as_deref()
+    pub(crate) fn interface(&self) -> Option<String> {
+        lock(&self.now).interface.clone()
     }
 
     /// Where a process is to ask for sockets past the kernel's protocols, if it is to.
     pub(crate) fn wire(&self) -> Option<String> {
-        let interface = self.interface.as_deref();
+        let interface = self.interface();
         let interface = interface.filter(|_| self.carrier == Carrier::Xdp)?;
-        Some(wire_path(interface).display().to_string())
+        Some(wire_path(&interface).display().to_string())
     }
 
     /// Where both ends of a flow are.
@@ -76,7 +112,7 @@ impl Link {
     /// # Errors
     /// Why there is none, for people.
     pub(crate) fn path(&self) -> Result<ConnectionPath, String> {
-        let path = self.here.clone()?;
+        let path = lock(&self.now).here.clone()?;
         match self.there.get() {
             None => Err("the link is not trusted there".to_owned()),
             Some(there) if *there != path.peer => Err(format!(
@@ -86,6 +122,20 @@ impl Link {
             )),
             Some(_) => Ok(path),
         }
+    }
+}
+
+fn look(
+    trusted: &[String],
+    path: Option<ConnectionPath>,
+    interface_of: impl FnOnce(IpAddr) -> Option<String>,
+) -> Seen {
+    let looked_for = path.filter(|_| !trusted.is_empty());
+    let interface = looked_for.and_then(|path| interface_of(path.local));
+    Seen {
+        at: Instant::now(),
+        here: judge(trusted, path, interface.as_deref()),
+        interface,
     }
 }
 
@@ -140,12 +190,8 @@ mod tests {
         };
         let link = |trusted: &[&str], path, interface: Option<&str>| {
             let trusted: Vec<String> = trusted.iter().map(ToString::to_string).collect();
-            Link {
-                interface: interface.map(str::to_owned),
-                carrier: Carrier::default(),
-                here: judge(&trusted, path, interface),
-                there: OnceLock::new(),
-            }
+            let interface = interface.map(str::to_owned);
+            Link::of((&trusted, Carrier::default()), path, |_| interface)
         };
         let why = |link: &Link| link.path().expect_err("not used");
         assert_eq!(why(&link(&[], Some(path), None)), "no link is trusted here");
@@ -167,6 +213,41 @@ mod tests {
         };
         assert_eq!(by_xdp.wire().as_deref(), Some("/run/hythe/wire/y"));
         assert!(both.trusted_there(path.peer).is_err());
+    }
+
+    #[test]
+    fn an_interface_that_gets_another_name_is_trusted_no_more_until_it_has_its_own_again() {
+        let path = ConnectionPath {
+            local: [10, 0, 0, 1].into(),
+            peer: [10, 0, 0, 2].into(),
+        };
+        let named = |name: &'static str| move |_| Some(name.to_owned());
+        let trusted = ["y".to_owned()];
+        let link = Link::of((&trusted, Carrier::Udp), Some(path), named("y"));
+        assert!(!link.was_agreed());
+        link.trusted_there(path.peer).expect("once");
+        let later = |link: &Link| lock(&link.now).at -= LOOK;
+        link.look_again(|_| panic!("that was done just now"));
+        later(&link);
+        link.look_again(named("z"));
+        let why = link.path().expect_err("not trusted");
+        assert_eq!(why, "the link at z is not trusted here");
+        assert_eq!(link.interface().as_deref(), Some("z"));
+        later(&link);
+        link.look_again(|_| None);
+        assert_eq!(
+            link.path(),
+            Err("no interface here has 10.0.0.1".to_owned())
+        );
+        assert!(link.was_agreed());
+        later(&link);
+        link.look_again(named("y"));
+        assert_eq!(link.path(), Ok(path));
+        // One that was never trusted is not looked at.
+        let other = Link::of((&trusted, Carrier::Udp), Some(path), named("x"));
+        later(&other);
+        other.look_again(|_| panic!("the other side was told nothing"));
+        assert!(!other.was_agreed());
     }
 
     #[test]

@@ -83,6 +83,15 @@ impl Flows {
         lock(&self.0).process_gone(id);
     }
 
+    /// Forgets processes whose participants are gone.
+    pub(crate) fn forget_dead(&self, pool: &Pool) {
+        let mut state = lock(&self.0);
+        for id in state.processes.dead(pool) {
+            state.processes.close(id, "its participant is gone");
+            state.process_gone(id);
+        }
+    }
+
     /// A message of the other side that is about flows.
     pub(crate) fn came(
         &self,
@@ -125,6 +134,7 @@ impl Flows {
 
     /// The ends on this host are these now: begins and ends flows of a session.
     pub(crate) fn update(&self, session: &Arc<dyn FlowSession>, local: &LocalEnds) {
+        session.look_at_link();
         let mut state = lock(&self.0);
         if session.is_over() {
             // Whoever ended it has said so here, or will.
@@ -167,8 +177,9 @@ impl Flows {
         let mut state = lock(&self.0);
         let state = &mut *state;
         let reason = "the session of the hosts is over";
-        let is_its = |flow: &sending::Flow| flow.is_of(session);
-        state.sending.end_all(&mut state.processes, reason, is_its);
+        state
+            .sending
+            .session_over(&mut state.processes, session, reason);
         state.receiving.end_all(&state.processes, session, reason);
     }
 
@@ -200,7 +211,7 @@ impl Flows {
         let (sending, offered) = state.sending.counts(session);
         let (receiving, waiting) = state.receiving.counts(session);
         LinkStatus {
-            interface: session.link().interface().map(str::to_owned),
+            interface: session.link().interface(),
             why_no_flows: why.unwrap_or_default(),
             sending,
             receiving,

@@ -160,6 +160,26 @@ impl Processes {
         (info.member == member && info.session == session).then_some(info)
     }
 
+    /// It has no flows any more.
+    pub(super) fn close(&self, id: ProcessId, reason: &str) {
+        if let Some(process) = self.by_id.get(&id) {
+            tracing::debug!(reason, "closed the connection of a process");
+            process.connection.close();
+        }
+    }
+
+    /// Those whose participants have gone, though something keeps their connections: a forked copy
+    /// for instance.
+    pub(super) fn dead(&self, pool: &Pool) -> Vec<ProcessId> {
+        let tables = pool.control().tables();
+        let is_dead = |process: &Process| {
+            let owner = process.owner;
+            owner.is_some_and(|(member, session)| !tables.is_current(member, session))
+        };
+        let dead = self.by_id.iter().filter(|(_, process)| is_dead(process));
+        dead.map(|(id, _)| *id).collect()
+    }
+
     /// A process that takes nothing in is no use.
     pub(super) fn tell(&self, id: ProcessId, message: &FromAgent) {
         let Some(process) = self.by_id.get(&id) else {
@@ -176,5 +196,39 @@ fn check(count: usize, what: &str) -> Result<(), String> {
     match count <= PORTS_MAX {
         true => Ok(()),
         false => Err(format!("it {what} more than {PORTS_MAX} ports")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hythe_flows::Listener;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_takes_nothing_in_loses_its_connection_and_nothing_is_kept_for_it() {
+        let folder = TempDir::new().expect("made");
+        let listener = Listener::open(folder.path()).expect("listens");
+        let process = Connection::open(folder.path()).expect("connected");
+        let mut processes = Processes::default();
+        processes.add(listener.accept().expect("connected"));
+        let (id, connection) = processes.connections().remove(0);
+        let reason = "r".repeat(900);
+        let end = FromAgent::End { flow: 1, reason };
+        // Stopped, it reads none of them. The socket's buffer is all that they fill.
+        let mut told = 0;
+        while connection.receive::<FromAgent>().is_ok() {
+            processes.tell(id, &end);
+            told += 1;
+            assert!(told < 100_000, "{told} messages are kept");
+        }
+        let mut heard = 0;
+        while let Ok(Some(message)) = process.receive::<FromAgent>() {
+            assert_eq!(message, end);
+            heard += 1;
+        }
+        assert_eq!(heard, told - 1, "and then it sees the end");
+        assert!(process.receive::<FromAgent>().is_err());
     }
 }

@@ -32,6 +32,17 @@ type Key = (u64, u32);
 #[derive(Debug, Default)]
 pub(super) struct Receiving {
     flows: BTreeMap<Key, Flow>,
+    ending: BTreeMap<(ProcessId, u32), Ending>,
+}
+
+/// A flow that is over, until its process has said so: the other host hears of it then.
+#[derive(Debug)]
+struct Ending {
+    session: Arc<dyn FlowSession>,
+    /// Its number there.
+    flow: u32,
+    reason: String,
+    since: Instant,
 }
 
 #[derive(Debug)]
@@ -82,6 +93,10 @@ impl Receiving {
         let unexpected = |what: String| Err(ClusterError::Unexpected(what));
         let number = offer.flow;
         if let Err(why) = session.link().path() {
+            if session.link().was_agreed() {
+                say_ended(&**session, number, &why);
+                return Ok(());
+            }
             return unexpected(format!("flow {number} over a link without flows: {why}"));
         }
         if offer.udp_port == 0 || offer.mtu_bytes < MTU_BYTES_MIN {
@@ -117,11 +132,17 @@ impl Receiving {
         last: &mut u32,
     ) {
         let now = Instant::now();
+        self.tell_ended(|_, ending| {
+            let waited = now.saturating_duration_since(ending.since);
+            ending.session.number() == session.number() && waited > SETTLING
+        });
         let flows = self.flows.iter_mut();
         let flows = flows.filter(|(_, flow)| flow.session.number() == session.number());
         let mut over = Vec::new();
         for (key, flow) in flows {
-            let looked = match receiver(processes, session, local, &flow.offer) {
+            let usable = session.link().path().map_err(NoReceiver::Refused);
+            let found = usable.and_then(|_| receiver(processes, session, local, &flow.offer));
+            let looked = match found {
                 Err(NoReceiver::Refused(reason)) => Err(reason),
                 Err(NoReceiver::Yet(reason)) => flow.without(processes, reason, now),
                 Ok((process, port)) => flow.with(processes, (process, port), now, last),
@@ -131,7 +152,7 @@ impl Receiving {
             }
         }
         for (key, reason) in over {
-            self.end_and_tell(processes, key, &reason);
+            self.end(processes, key, &reason);
         }
     }
 
@@ -153,12 +174,13 @@ impl Receiving {
         };
         let begun = flow.begin(processes, udp_port, buffer_bytes);
         if let Err(reason) = begun {
-            self.end_and_tell(processes, key, &reason);
+            self.end(processes, key, &reason);
         }
     }
 
     /// It is over in its process.
     pub(super) fn ended_here(&mut self, who: (ProcessId, u32), reason: &str) {
+        self.tell_ended(|ending, _| *ending == who);
         let Some((key, flow)) = self.of_process(who) else {
             return;
         };
@@ -172,6 +194,7 @@ impl Receiving {
     }
 
     pub(super) fn process_gone(&mut self, process: ProcessId) {
+        self.tell_ended(|(owner, _), _| *owner == process);
         self.flows.retain(|_, flow| match flow.taken {
             Some(taken) if taken.process == process && taken.step == Step::Opening => {
                 flow.taken = None;
@@ -185,25 +208,43 @@ impl Receiving {
         });
     }
 
-    /// It is over at the other host, or offered no more.
+    /// Ends it for that reason, and tells the other host as soon as nothing more is taken from it.
     pub(super) fn end(&mut self, processes: &Processes, key: Key, reason: &str) {
         let Some(flow) = self.flows.remove(&key) else {
             return;
         };
-        if let Some(taken) = flow.taken {
-            let end = FromAgent::End {
-                flow: taken.number,
-                reason: reason.to_owned(),
-            };
-            processes.tell(taken.process, &end);
+        let Some(taken) = flow.taken else {
+            return flow.say_ended(reason);
+        };
+        let end = FromAgent::End {
+            flow: taken.number,
+            reason: reason.to_owned(),
+        };
+        processes.tell(taken.process, &end);
+        if taken.step == Step::Opening {
+            return flow.say_ended(reason);
+        }
+        let ending = Ending {
+            session: flow.session,
+            flow: flow.offer.flow,
+            reason: reason.to_owned(),
+            since: Instant::now(),
+        };
+        self.ending.insert((taken.process, taken.number), ending);
+        let its = self
+            .ending
+            .keys()
+            .filter(|(owner, _)| *owner == taken.process);
+        if its.count() > FLOWS_MAX {
+            processes.close(taken.process, "it does not say that its flows are over");
         }
     }
 
-    fn end_and_tell(&mut self, processes: &Processes, key: Key, reason: &str) {
-        if let Some(flow) = self.flows.get(&key) {
-            flow.say_ended(reason);
+    /// Nothing more is taken from those.
+    fn tell_ended(&mut self, which: impl Fn(&(ProcessId, u32), &Ending) -> bool) {
+        for (_, ending) in self.ending.extract_if(.., |who, ending| which(who, ending)) {
+            say_ended(&*ending.session, ending.flow, &ending.reason);
         }
-        self.end(processes, key, reason);
     }
 
     /// All of a session that is over.
@@ -219,6 +260,9 @@ impl Receiving {
         for key in keys {
             self.end(processes, key, reason);
         }
+        // Nobody hears of it.
+        self.ending
+            .retain(|_, ending| ending.session.number() != number);
     }
 
     fn of_process(&mut self, (process, number): (ProcessId, u32)) -> Option<(Key, &mut Flow)> {
@@ -402,12 +446,16 @@ impl Flow {
     }
 
     fn say_ended(&self, reason: &str) {
-        self.session.say(Control::FlowEnded {
-            flow: self.offer.flow,
-            side: FlowSide::Receiving,
-            reason: reason.to_owned(),
-        });
+        say_ended(&*self.session, self.offer.flow, reason);
     }
+}
+
+fn say_ended(session: &dyn FlowSession, flow: u32, reason: &str) {
+    session.say(Control::FlowEnded {
+        flow,
+        side: FlowSide::Receiving,
+        reason: reason.to_owned(),
+    });
 }
 
 fn is_open(session: &dyn FlowSession, port: &PortInfo) -> bool {

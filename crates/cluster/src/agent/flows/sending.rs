@@ -28,8 +28,20 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Sending {
     flows: BTreeMap<u32, Flow>,
-    /// Over; what its process says last is waited for.
-    ending: BTreeMap<u32, (ProcessId, Arc<dyn FlowSession>)>,
+    ending: BTreeMap<u32, Ending>,
+}
+
+/// A flow that is over, until both of its ends have said so: a publisher that sent by the agent's
+/// port sooner would overtake what its subscriber has not taken from the flow.
+#[derive(Debug)]
+struct Ending {
+    session: Arc<dyn FlowSession>,
+    channel: String,
+    process: ProcessId,
+    port: u32,
+    since: Instant,
+    waits_for_process: bool,
+    waits_for_there: bool,
 }
 
 /// One.
@@ -83,9 +95,16 @@ impl Sending {
     ) {
         let now = Instant::now();
         self.end_late(processes, &**session, now);
+        let is_late = |ending: &Ending| now.saturating_duration_since(ending.since) > SETTLING;
+        self.let_return(processes, |ending| {
+            ending.is_of(&**session) && is_late(ending)
+        });
         let is_refused =
             |flow: &Flow| flow.is_of(&**session) && session.may_send(&flow.channel).is_err();
         self.end_all(processes, "it is not permitted any more", is_refused);
+        if let Err(why) = session.link().path() {
+            self.end_all(processes, &why, |flow| flow.is_of(&**session));
+        }
         if session.why_no_flows().is_some() {
             return;
         }
@@ -311,8 +330,48 @@ impl Sending {
     ) {
         let flow = self.flows.get(&number);
         if flow.is_some_and(|flow| flow.is_of(session)) {
-            self.end(processes, number, reason, false);
+            return self.end(processes, number, reason, false);
         }
+        let is_it = self.ending.get(&number).is_some_and(|it| it.is_of(session));
+        if is_it {
+            self.return_one(processes, number);
+        }
+    }
+
+    /// The publisher may send by the agent's port again.
+    fn return_one(&mut self, processes: &Processes, number: u32) {
+        let Some(ending) = self.ending.get_mut(&number) else {
+            return;
+        };
+        if std::mem::take(&mut ending.waits_for_there) {
+            processes.tell(ending.process, &FromAgent::Return { flow: number });
+        }
+        if !ending.waits_for_process {
+            self.ending.remove(&number);
+        }
+    }
+
+    /// As [`return_one`](Self::return_one), for all of those.
+    fn let_return(&mut self, processes: &Processes, which: impl Fn(&Ending) -> bool) {
+        let waiting = self.ending.iter().filter(|(_, it)| it.waits_for_there);
+        let numbers: Vec<u32> = waiting
+            .filter(|(_, ending)| which(ending))
+            .map(|(number, _)| *number)
+            .collect();
+        for number in numbers {
+            self.return_one(processes, number);
+        }
+    }
+
+    /// The session is over, and with it all that was on its way.
+    pub(super) fn session_over(
+        &mut self,
+        processes: &mut Processes,
+        session: &dyn FlowSession,
+        reason: &str,
+    ) {
+        self.end_all(processes, reason, |flow| flow.is_of(session));
+        self.let_return(processes, |ending| ending.is_of(session));
     }
 
     /// It is over in its process.
@@ -322,10 +381,12 @@ impl Sending {
         (process, number): (ProcessId, u32),
         (reason, unconfirmed): (&str, u32),
     ) {
-        if let Some((owner, session)) = self.ending.get(&number) {
-            if *owner == process {
-                session.note_unconfirmed(unconfirmed);
-                self.ending.remove(&number);
+        if let Some(ending) = self.ending.get_mut(&number) {
+            if ending.process == process && std::mem::take(&mut ending.waits_for_process) {
+                ending.note_unconfirmed(processes, unconfirmed);
+                if !ending.waits_for_there {
+                    self.ending.remove(&number);
+                }
             }
             return;
         }
@@ -338,7 +399,6 @@ impl Sending {
         processes.retry(process, flow.ask, Instant::now() + RETRY);
         // A stronger port may be due.
         flow.session.wake();
-        flow.session.note_unconfirmed(unconfirmed);
         flow.session
             .note_end_of_flow(&|pause| match reason.is_empty() {
                 true => *pause = Pause::default(),
@@ -347,10 +407,28 @@ impl Sending {
         if flow.step != Step::Opening {
             flow.say_ended(number, reason);
         }
+        let ending = Ending::of(flow, false, unconfirmed > 0);
+        ending.note_unconfirmed(processes, unconfirmed);
+        self.begin_ending(processes, number, ending);
+    }
+
+    /// Waits for what is to be waited for, if there is anything.
+    fn begin_ending(&mut self, processes: &Processes, number: u32, ending: Ending) {
+        let process = ending.process;
+        if !ending.waits_for_there {
+            processes.tell(process, &FromAgent::Return { flow: number });
+        }
+        if ending.waits_for_there || ending.waits_for_process {
+            self.ending.insert(number, ending);
+        }
+        let its = self.ending.values().filter(|it| it.process == process);
+        if its.count() > FLOWS_MAX {
+            processes.close(process, "it does not say that its flows are over");
+        }
     }
 
     pub(super) fn process_gone(&mut self, process: ProcessId) {
-        self.ending.retain(|_, (owner, _)| *owner != process);
+        self.ending.retain(|_, ending| ending.process != process);
         self.flows.retain(|number, flow| {
             let is_gone = flow.process == process;
             if is_gone && flow.step != Step::Opening {
@@ -389,8 +467,8 @@ impl Sending {
             flow.say_ended(number, reason);
         }
         if flow.step.has_begun() {
-            let waited_for = (flow.process, Arc::clone(&flow.session));
-            self.ending.insert(number, waited_for);
+            let ending = Ending::of(flow, true, tells);
+            self.begin_ending(processes, number, ending);
         }
     }
 
@@ -427,6 +505,33 @@ impl Sending {
             .filter(|flow| flow.step.has_begun());
         let begun = begun.count() as u32;
         (begun, all - begun)
+    }
+}
+
+impl Ending {
+    fn of(flow: Flow, waits_for_process: bool, waits_for_there: bool) -> Self {
+        Self {
+            session: flow.session,
+            channel: flow.channel,
+            process: flow.process,
+            port: flow.ask.port,
+            since: Instant::now(),
+            waits_for_process,
+            waits_for_there,
+        }
+    }
+
+    fn is_of(&self, session: &dyn FlowSession) -> bool {
+        self.session.number() == session.number()
+    }
+
+    /// So many of its messages may or may not have arrived. A publisher that is there still tells
+    /// as many by the port that it goes back to.
+    fn note_unconfirmed(&self, processes: &Processes, messages: u32) {
+        let pool = self.session.pool();
+        let publisher = processes.publisher(self.process, self.port, pool);
+        let told = publisher.map(|_| self.channel.as_str());
+        self.session.note_unconfirmed(messages, told);
     }
 }
 

@@ -20,6 +20,9 @@ pub(crate) trait FlowSession: Debug + Send + Sync {
     /// The link of its control connection.
     fn link(&self) -> &Link;
 
+    /// Looks at the interface of that again, where it is time.
+    fn look_at_link(&self);
+
     /// What carries everything else.
     fn carrier(&self) -> &str;
 
@@ -34,8 +37,9 @@ pub(crate) trait FlowSession: Debug + Send + Sync {
     /// A flow has ended by itself: well, or not.
     fn note_end_of_flow(&self, note: &dyn Fn(&mut Pause));
 
-    /// So many messages may or may not have arrived.
-    fn note_unconfirmed(&self, messages: u32);
+    /// So many messages may or may not have arrived; those will be missing again in the stream of
+    /// this channel, if one is named.
+    fn note_unconfirmed(&self, messages: u32, told_on: Option<&str>);
 
     /// # Errors
     /// The other host may not have what is published here.

@@ -34,6 +34,12 @@ impl FlowSession for Session {
         &self.link
     }
 
+    fn look_at_link(&self) {
+        let carrier = &self.context.carrier;
+        self.link
+            .look_again(|address| carrier.interface_of(address));
+    }
+
     fn carrier(&self) -> &str {
         &self.about.carrier
     }
@@ -57,8 +63,13 @@ impl FlowSession for Session {
         note(&mut lock(&self.pause));
     }
 
-    fn note_unconfirmed(&self, messages: u32) {
+    fn note_unconfirmed(&self, messages: u32, told_on: Option<&str>) {
         self.record.losses.unconfirmed.add(messages.into());
+        let stream =
+            told_on.and_then(|channel| lock(&self.channels).sending_stream(&published(channel)));
+        if let Some(stream) = stream {
+            stream.expect_missing(messages);
+        }
     }
 
     fn may_send(&self, channel: &str) -> Result<(), String> {

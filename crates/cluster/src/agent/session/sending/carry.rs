@@ -316,7 +316,8 @@ impl Carrying<'_> {
     }
 
     fn note_not_sent(&mut self, messages: u64) {
-        self.session.record.losses.not_sent.add(messages);
+        let counted = self.stream.counted.take(messages);
+        self.session.record.losses.not_sent.add(messages - counted);
         let messages = u32::try_from(messages).unwrap_or(u32::MAX);
         self.missed = self.missed.saturating_add(messages);
     }

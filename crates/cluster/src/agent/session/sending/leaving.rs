@@ -1,7 +1,7 @@
 //! Publishers that send by flows from now on: what they sent by this stream comes first.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hythe_node::PortIndex;
 
@@ -64,9 +64,43 @@ impl LeavingPublishers {
     }
 }
 
+/// Messages that flows left unconfirmed. They were counted when the flows ended, and their
+/// publishers tell as many as missing by the port that they go back to: none is counted twice.
+#[derive(Debug, Default)]
+pub(super) struct CountedByFlows(AtomicU64);
+
+impl CountedByFlows {
+    pub(super) fn add(&self, messages: u32) {
+        self.0.fetch_add(messages.into(), Ordering::Relaxed);
+    }
+
+    /// So many messages are missing: how many of them are counted already?
+    pub(super) fn take(&self, missing: u64) -> u64 {
+        if missing == 0 {
+            return 0;
+        }
+        let less = |counted: u64| Some(counted.saturating_sub(missing));
+        let before = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        before.unwrap_or(0).min(missing)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_flow_left_unconfirmed_is_not_counted_again_when_it_is_told() {
+        let counted = CountedByFlows::default();
+        assert_eq!(counted.take(3), 0);
+        counted.add(5);
+        assert_eq!([counted.take(0), counted.take(2)], [0, 2]);
+        // Others were dropped besides.
+        assert_eq!(counted.take(7), 3);
+        assert_eq!(counted.take(1), 0);
+    }
 
     #[test]
     fn a_flow_comes_behind_all_that_its_publisher_sent_before() {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use hythe_node::Sample;
 
 pub(crate) use self::leaving::Leaving;
-use self::leaving::LeavingPublishers;
+use self::leaving::{CountedByFlows, LeavingPublishers};
 use self::messages::Messages;
 use self::publishers::PublisherNumbers;
 use super::{Session, lock, share};
@@ -68,6 +68,7 @@ pub(super) struct SendingStream {
     closer: Mutex<Option<Box<dyn ConnectionReceiver>>>,
     publishers: Mutex<PublisherNumbers>,
     leaving: LeavingPublishers,
+    counted: CountedByFlows,
     state: Mutex<State>,
     messages: AtomicU64,
     payload_bytes: AtomicU64,
@@ -112,6 +113,7 @@ impl SendingStream {
             closer: Mutex::default(),
             publishers: Mutex::default(),
             leaving: LeavingPublishers::default(),
+            counted: CountedByFlows::default(),
             state: Mutex::new(State {
                 how: ChannelState::Connecting,
                 reason: String::new(),
@@ -186,6 +188,11 @@ impl SendingStream {
     pub(super) fn leave(&self, leaving: Leaving) -> bool {
         self.leaving.add(leaving);
         !self.has_ended()
+    }
+
+    /// A publisher that goes back to its port tells so many messages that are counted already.
+    pub(super) fn expect_missing(&self, messages: u32) {
+        self.counted.add(messages);
     }
 
     /// Has the flows begin for which everything has arrived.

@@ -1,0 +1,181 @@
+//! Flows that have something to send and wait for window or pace: who turns them.
+//!
+//! What comes back wakes nobody who waits for something else. A call of the process that looks for
+//! messages turns them besides; when it is about to sleep it says so, and the session's thread
+//! sleeps on their sockets in its place. Where no call is known to sleep, the thread gives the
+//! process a moment first: one that spins is not to be disturbed by a thread for each
+//! acknowledgement.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::flow::SendingFlow;
+
+/// A flow that is held up is left to the process's own calls for so long.
+const GRACE: Duration = Duration::from_micros(200);
+/// The thread does not look more often than this for a timer.
+const LOOK_MIN: Duration = Duration::from_micros(20);
+
+/// What calls of the process and the thread tell each other.
+#[derive(Debug, Default)]
+pub(crate) struct HeldUp {
+    /// Some flow may be held up.
+    is_some: AtomicBool,
+    /// A call that turned them is asleep, or about to be.
+    is_left: AtomicBool,
+}
+
+/// What the thread is to sleep on, and for how long at most.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) flows: Vec<Arc<SendingFlow>>,
+    pub(crate) timeout: Duration,
+}
+
+impl HeldUp {
+    /// One is held up from now on, in a call of its port.
+    pub(crate) fn note(&self) {
+        self.is_left.store(false, Ordering::Relaxed);
+        // Behind the flow's own flag.
+        self.is_some.store(true, Ordering::SeqCst);
+    }
+
+    /// Is a call to turn them? It does, then.
+    #[inline]
+    pub(crate) fn is_some(&self) -> bool {
+        self.is_some.load(Ordering::Relaxed)
+    }
+
+    /// A call turns those that it finds, and says afterwards whether there were any.
+    pub(crate) fn begin(&self) {
+        self.is_left.store(false, Ordering::Relaxed);
+        // In front of its look at the flows' own flags: what becomes held up meanwhile is noted
+        // behind this.
+        self.is_some.swap(false, Ordering::SeqCst);
+    }
+
+    /// As it says.
+    pub(crate) fn end(&self, were_some: bool) {
+        if were_some {
+            self.is_some.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// A call that turned them is about to sleep. True: the thread is to be woken.
+    #[inline]
+    pub(crate) fn leave(&self) -> bool {
+        self.is_some() && !self.is_left.swap(true, Ordering::Relaxed)
+    }
+
+    /// Of these flows, what the thread is to sleep on; not longer than `timeout`.
+    pub(crate) fn watched(
+        &self,
+        mut flows: Vec<Arc<SendingFlow>>,
+        now_ns: u64,
+        timeout: Duration,
+    ) -> Watched {
+        flows.retain(|flow| flow.is_held_up());
+        if flows.is_empty() {
+            return Watched { flows, timeout };
+        }
+        if !self.is_left.load(Ordering::Relaxed) {
+            let grace_ns = GRACE.as_nanos() as u64;
+            flows.retain(|flow| flow.neglected_ns(now_ns) >= grace_ns);
+            let timeout = timeout.min(GRACE);
+            return Watched { flows, timeout };
+        }
+        let wakes = flows.iter().filter_map(|flow| flow.next_wake());
+        let until_ns = wakes.min().map(|wake_ns| wake_ns.saturating_sub(now_ns));
+        let until = until_ns.map_or(GRACE, Duration::from_nanos);
+        let timeout = timeout.min(until.max(LOOK_MIN));
+        Watched { flows, timeout }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hythe_node::PublisherOptions;
+    use hythe_node::hop::HopPool as _;
+    use hythe_packets::Settings;
+    use hythe_pool::PortIndex;
+
+    use super::*;
+    use crate::fixture::{Fixture, ReceivingPeer, settings, sockets};
+    use crate::flow::{FlowId, Flushed, Pushed};
+    use crate::sending::Sending;
+
+    const LONG: Duration = Duration::from_secs(10);
+    /// Less than any timer of the protocol knows.
+    const MOMENT_NS: u64 = 1_000;
+
+    fn pair(fixture: &Fixture, settings: Settings) -> (Arc<SendingFlow>, ReceivingPeer) {
+        let (socket, other) = sockets();
+        let half = Sending::new(socket, settings).expect("settings");
+        let options = PublisherOptions::default();
+        let _publisher = fixture.node.publisher("channel", &options).expect("opens");
+        let tables = fixture.participant().pool().control().tables();
+        let port = tables.ports().next().expect("open");
+        let id = FlowId { number: 1, port };
+        let flow = SendingFlow::new(id, PortIndex(1), (0, 1 << 20), half).expect("made");
+        flow.go(0);
+        (Arc::new(flow), ReceivingPeer::new(other, settings))
+    }
+
+    /// Sends a message that is longer than the window at the start.
+    fn send(fixture: &Fixture, flow: &SendingFlow, now_ns: u64, bytes: usize) {
+        let sample = fixture.node.lease(bytes).expect("a slot").freeze(bytes);
+        assert!(matches!(flow.push(now_ns, sample), Pushed::Taken));
+        assert!(matches!(flow.flush(now_ns), Flushed::HeldUp));
+    }
+
+    #[test]
+    fn a_flow_that_is_held_up_is_turned_once_for_what_comes_back_and_never_waits_for_a_timer() {
+        let fixture = Fixture::new();
+        let (flow, mut peer) = pair(&fixture, settings(8));
+        let bytes = 64 << 10;
+        let mut now_ns = MOMENT_NS;
+        send(&fixture, &flow, now_ns, bytes);
+        let (mut came, mut turns) = (peer.turn(now_ns), 0);
+        while !flow.has_place(now_ns) || flow.is_held_up() {
+            // Its port is in no call: the thread turns it whenever something has come back.
+            now_ns += MOMENT_NS;
+            flow.help(now_ns).expect("open");
+            now_ns += MOMENT_NS;
+            came += peer.turn(now_ns);
+            turns += 1;
+            assert!(turns < 50, "{came} datagrams after {turns} turns");
+        }
+        assert_eq!(came, bytes.div_ceil(1_500 - 48 - 48), "each once");
+        assert!(turns <= 10, "{turns} turns");
+        assert_eq!(peer.receiver.drops().total(), 0);
+    }
+
+    #[test]
+    fn the_thread_sleeps_on_flows_at_once_when_the_last_call_that_turned_them_sleeps() {
+        let fixture = Fixture::new();
+        let (flow, _peer) = pair(&fixture, settings(8));
+        let held_up = HeldUp::default();
+        let watched = |now_ns| held_up.watched(vec![Arc::clone(&flow)], now_ns, LONG);
+        let idle = watched(1);
+        assert_eq!((idle.flows.len(), idle.timeout), (0, LONG));
+        assert!(!held_up.leave(), "there is none");
+        send(&fixture, &flow, MOMENT_NS, 64 << 10);
+        held_up.note();
+        // The process is left a moment to do it.
+        let left = watched(2 * MOMENT_NS);
+        assert_eq!((left.flows.len(), left.timeout), (0, GRACE));
+        assert_eq!(watched(MOMENT_NS + 200_000).flows.len(), 1);
+        // It sleeps in a wait for another port: the thread is woken, once.
+        assert!(held_up.leave() && !held_up.leave());
+        let left = watched(2 * MOMENT_NS);
+        assert_eq!(left.flows.len(), 1);
+        assert!(left.timeout < LONG, "until a timer of the flow");
+        // It is awake again.
+        held_up.begin();
+        assert!(!held_up.is_some());
+        held_up.end(true);
+        assert_eq!(watched(2 * MOMENT_NS).flows.len(), 0);
+        assert!(held_up.leave());
+    }
+}

@@ -1,0 +1,56 @@
+//! Two processes that answer each other by flows, and sleep meanwhile.
+
+mod support;
+
+use std::time::Instant;
+
+use hythe_node::{PortPolicy, SubscriberOptions};
+use support::{BOUND, Flow, Pair, agreed, direct};
+
+#[test]
+fn two_that_sleep_until_the_other_answers_do_so_with_messages_of_all_sizes() {
+    let mut pair = Pair::new();
+    let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 });
+    let mut there = pair.flow(&options, agreed(32), direct);
+    let (node, answering) = (pair.a.node.clone(), pair.b.node.clone());
+    there.publish(&node, &[0]);
+    there.go(&mut pair.a);
+    assert_eq!(there.take(), [0]);
+    let mut back = pair.flow_back(&options, agreed(32));
+    back.publish(&answering, &[0]);
+    back.go(&mut pair.b);
+    assert_eq!(back.take(), [0]);
+    const ROUNDS: u32 = 40;
+    for bytes in [64, 8 << 10, 64 << 10, 512 << 10] {
+        let Flow {
+            publisher: asks,
+            subscriber: asked,
+            ..
+        } = &mut there;
+        let Flow {
+            publisher: answers,
+            subscriber: answered,
+            ..
+        } = &mut back;
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    let sample = asked.take(BOUND).expect("sound").expect("asked");
+                    assert_eq!(sample.len(), bytes);
+                    let lease = answering.lease(bytes).expect("a slot");
+                    answers.publish(lease, bytes).expect("published");
+                }
+            });
+            for _ in 0..ROUNDS {
+                let lease = node.lease(bytes).expect("a slot");
+                asks.publish(lease, bytes).expect("published");
+                let sample = answered.take(BOUND).expect("sound").expect("answered");
+                assert_eq!(sample.len(), bytes);
+            }
+        });
+        println!("{bytes} bytes: {:?} for each", start.elapsed() / ROUNDS);
+    }
+    assert_eq!(there.subscriber.statistics().dropped, 0);
+    assert_eq!(back.subscriber.statistics().dropped, 0);
+}
