@@ -24,7 +24,8 @@ use crate::pool::directory::open_file;
 use crate::port::open_channel;
 use crate::wait::ring;
 use crate::{
-    Client, NodeError, PendingReply, Publisher, Responder, Subscriber, holders, joining, prefault,
+    Client, NodeError, PendingReply, Published, Publisher, Responder, Subscriber, holders, joining,
+    prefault,
 };
 
 pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
@@ -169,6 +170,40 @@ pub fn close(subscriber: &mut Subscriber) -> Result<u64, NodeError> {
 /// [`NodeError::ForkedCopy`], [`NodeError::PoolLost`].
 pub fn note_missed(publisher: &mut Publisher, messages: u32) -> Result<(), NodeError> {
     publisher.note_missed(messages)
+}
+
+/// Would subscribers that block hold a message up if it were published now, and for how long do they
+/// ask for that at most? `None`: it would not be held up. Nothing is published, and this never
+/// waits; the bell rings when a subscriber that was full has taken something, but not when it has
+/// released a slot. One that was waited for in vain and has taken nothing since does not count.
+///
+/// # Errors
+/// As [`Publisher::subscribers`].
+///
+/// # Panics
+/// As [`Publisher::publish`].
+pub fn held_up(
+    publisher: &mut Publisher,
+    lease: &mut Lease,
+    bytes: usize,
+) -> Result<Option<Duration>, NodeError> {
+    publisher.held_up(lease, bytes)
+}
+
+/// As [`Publisher::publish`], without waiting: a subscriber without free capacity misses it,
+/// whatever its policy.
+///
+/// # Errors
+/// As [`Publisher::publish`].
+///
+/// # Panics
+/// As [`Publisher::publish`].
+pub fn publish_at_once(
+    publisher: &mut Publisher,
+    lease: Lease,
+    bytes: usize,
+) -> Result<Published, NodeError> {
+    publisher.publish_at_once(lease, bytes)
 }
 
 /// From now on a publisher keeps as many samples for later subscribers as this, if that is more

@@ -331,6 +331,36 @@ impl Publisher {
         self.shared().pool().unless_lost(finished)
     }
 
+    /// For how long would subscribers hold this message up at most?
+    pub(crate) fn held_up(
+        &mut self,
+        lease: &mut Lease,
+        bytes: usize,
+    ) -> Result<Option<Duration>, NodeError> {
+        if self.is_stale() {
+            let refreshed = self.refresh();
+            self.shared().pool().unless_lost(refreshed)?;
+        }
+        let reference = lease.as_payload(bytes);
+        let (shared, channel) = (&self.port.shared, self.port.name());
+        let parcel = self.quota.parcel(shared, reference)?;
+        let message = Message::new(shared, channel, reference, (&self.quota, parcel));
+        let targets = self.targets.iter_mut();
+        Ok(targets.filter_map(|target| target.holds_up(&message)).max())
+    }
+
+    /// As [`publish`](Self::publish), and waits for nobody.
+    pub(crate) fn publish_at_once(
+        &mut self,
+        lease: Lease,
+        bytes: usize,
+    ) -> Result<Published, NodeError> {
+        let send_timeout = std::mem::take(&mut self.send_timeout);
+        let published = self.publish(lease, bytes);
+        self.send_timeout = send_timeout;
+        published
+    }
+
     /// Keeps as many samples as this from now on, if that is more than before.
     pub(crate) fn extend_history(&mut self, samples: u32) -> Result<(), NodeError> {
         history::check(samples)?;

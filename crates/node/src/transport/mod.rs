@@ -197,6 +197,12 @@ pub trait Target: Any + Debug + Send + Sync {
     /// The request with this number gets no reply, and nobody could tell its client.
     fn abandon_reply(&mut self, _number: u64) {}
 
+    /// Would the message be held up here now, and for how long does the receiver ask for that at
+    /// most? `None`: it would not. Nothing is sent, and this never waits.
+    fn holds_up(&mut self, _message: &Message<'_>) -> Option<Duration> {
+        None
+    }
+
     /// Goes on where [`send`](Self::send) said [`Sent::Full`]: waits for free capacity, at most for
     /// as long as the message may be held up. False: it is dropped for this target.
     ///

@@ -279,6 +279,28 @@ impl Target for QueueTarget {
         }
     }
 
+    fn holds_up(&mut self, message: &Message<'_>) -> Option<Duration> {
+        let PortPolicy::Block { timeout_ms } = self.receiver.policy else {
+            return None;
+        };
+        let (shared, info) = (message.shared, self.end.info);
+        let control = shared.pool().control();
+        // One that was waited for in vain, and one that is gone, is not waited for.
+        let taken = control.tables().taken_from(&info);
+        if self.stalled_at == Some(taken) || is_gone(shared, &info, &self.receiver) {
+            return None;
+        }
+        // What is impossible is found by sending.
+        let free = control.tables().free_capacity(&mut self.end).ok()?;
+        let needed = 1 + u32::from(self.aside.is_some());
+        let parcel = &message.parcel.anew();
+        let has_room = free >= needed
+            && self
+                .outstanding
+                .admits(message.quota, control, &info, parcel);
+        (!has_room).then(|| Duration::from_millis(timeout_ms.into()))
+    }
+
     fn send_waiting(&mut self, message: &mut Message<'_>) -> Result<bool, Box<NodeError>> {
         let PortPolicy::Block { timeout_ms } = self.receiver.policy else {
             return Ok(false);

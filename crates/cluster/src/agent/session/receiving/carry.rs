@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use hythe_node::hop::HopNode as _;
 use hythe_node::{Lease, NodeError};
 
 use super::{ReceivingStream, Session, lock};
@@ -21,6 +22,10 @@ const ANSWERING: Duration = Duration::from_secs(1);
 /// a wait that ends by the next tick has a timer programmed for it, which in a virtual machine took
 /// 9 us for each message.
 const IDLE: Duration = Duration::from_millis(10);
+/// How often it is looked whether a subscriber holds a message up still: a bell rings when it takes
+/// something, but not when it releases a slot. First so often, then less.
+const LOOK_MIN: Duration = Duration::from_millis(2);
+const LOOK_MAX: Duration = Duration::from_millis(50);
 /// How long a wait for bytes lasts at most before it looks whether the session is over.
 pub(super) const NAP: Duration = Duration::from_secs(1);
 
@@ -73,6 +78,15 @@ pub(in crate::agent::session) fn run(
     }
     stream.close();
     session.note_change();
+}
+
+/// How a wait for subscribers that block has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waited {
+    /// None holds the message up now.
+    ForNobody,
+    /// One still does, for longer than it asked.
+    InVain,
 }
 
 pub(super) struct Reading<'a> {
@@ -184,11 +198,12 @@ impl Reading<'_> {
             }
         };
         self.payload(header.length, &mut lease)?;
-        let Some(lease) = lease else {
+        let Some(mut lease) = lease else {
             return Ok(());
         };
+        let is_late = self.wait_for_subscribers(header, &mut lease)? == Waited::InVain;
         let mut publishers = lock(&self.stream.publishers);
-        let published = publishers.publish(header.publisher, lease, header.length);
+        let published = publishers.publish(header.publisher, lease, header.length, is_late);
         drop(publishers);
         match published {
             Ok(0) => {}
@@ -200,6 +215,47 @@ impl Reading<'_> {
         }
         self.count(header.length);
         Ok(())
+    }
+
+    /// Waits while subscribers hold a message up, at most for as long as they ask. Only this stream
+    /// waits, and nothing of the message is out before: of a session or a connection that ends
+    /// meanwhile it has not been taken over, so that it is reported, or comes again.
+    fn wait_for_subscribers(
+        &self,
+        header: &Header,
+        lease: &mut Lease,
+    ) -> Result<Waited, ClusterError> {
+        let stream = self.stream;
+        let mut held_up = || {
+            let mut publishers = lock(&stream.publishers);
+            // What is wrong is found again by publishing.
+            let held_up = publishers.held_up(header.publisher, lease, header.length);
+            held_up.unwrap_or(None)
+        };
+        if held_up().is_none() {
+            return Ok(Waited::ForNobody);
+        }
+        let begin = stream.held_up_since(header.sequence);
+        let node = self.session.node()?;
+        let mut nap = LOOK_MIN;
+        loop {
+            let waited = node.wait_until(nap, nap, || {
+                if self.session.is_over() || lock(&stream.closer).is_none() {
+                    return Ok(Some(None));
+                }
+                Ok(match held_up() {
+                    None => Some(Some(Waited::ForNobody)),
+                    Some(most) if begin.elapsed() >= most => Some(Some(Waited::InVain)),
+                    Some(_) => None,
+                })
+            })?;
+            match waited {
+                Some(Some(waited)) => return Ok(waited),
+                Some(None) if self.session.is_over() => return Err(ClusterError::Over),
+                Some(None) => return Err(ClusterError::Closed),
+                None => nap = (nap * 2).min(LOOK_MAX),
+            }
+        }
     }
 
     pub(super) fn count(&self, length: u32) {

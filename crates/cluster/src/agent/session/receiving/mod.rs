@@ -9,6 +9,7 @@ mod requests;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 pub(super) use self::carry::run;
 use self::publishers::Publishers;
@@ -45,6 +46,8 @@ pub(super) struct ReceivingStream {
     follows_interrupted: AtomicBool,
     /// The other side may not send it any more.
     is_barred: AtomicBool,
+    /// The frame that subscribers held up last, and since when: also over several connections.
+    held_up: Mutex<Option<(u64, Instant)>>,
     messages: AtomicU64,
     payload_bytes: AtomicU64,
 }
@@ -73,6 +76,7 @@ impl ReceivingStream {
             is_complete: AtomicBool::new(false),
             follows_interrupted: AtomicBool::new(follows_interrupted),
             is_barred: AtomicBool::new(false),
+            held_up: Mutex::default(),
             messages: AtomicU64::new(0),
             payload_bytes: AtomicU64::new(0),
         })
@@ -80,6 +84,15 @@ impl ReceivingStream {
 
     pub(super) const fn number(&self) -> u32 {
         self.opening.stream
+    }
+
+    /// Since when subscribers hold the frame with this number up, which they do.
+    fn held_up_since(&self, sequence: u64) -> Instant {
+        let mut held_up = lock(&self.held_up);
+        let known = held_up.filter(|(frame, _)| *frame == sequence);
+        held_up
+            .insert(known.unwrap_or((sequence, Instant::now())))
+            .1
     }
 
     /// Closes its connection, from whatever thread.

@@ -10,7 +10,9 @@ use crate::agent::session::share;
 use crate::error::ClusterError;
 use crate::frame::Opening;
 
-/// How long a message may be held up by subscribers that block, or by a pool without a free slot.
+/// How long a message may be held up by a pool without a free slot, or by a receiver that seemed to
+/// have free capacity. For subscribers that block it is held up for as long as they ask, before it
+/// is published.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One for each number.
@@ -60,20 +62,36 @@ impl Publishers {
             .transpose()
     }
 
-    /// Publishes a message; says how many subscribers missed it.
+    /// For how long subscribers would hold the message up at most; `None`: not at all.
+    pub(super) fn held_up(
+        &mut self,
+        number: u32,
+        lease: &mut Lease,
+        bytes: u32,
+    ) -> Result<Option<Duration>, ClusterError> {
+        match self.get(number)? {
+            Some(publisher) => Ok(hop::held_up(publisher, lease, bytes as usize)?),
+            None => Ok(None),
+        }
+    }
+
+    /// Publishes a message; says how many subscribers missed it. With `is_late` nobody is waited
+    /// for any more.
     pub(super) fn publish(
         &mut self,
         number: u32,
         lease: Lease,
         bytes: u32,
+        is_late: bool,
     ) -> Result<u32, ClusterError> {
-        match self.get(number)? {
-            Some(publisher) => {
-                let published = publisher.publish(lease, bytes as usize)?;
-                Ok(published.dropped + published.evicted)
-            }
-            None => Ok(0),
-        }
+        let Some(publisher) = self.get(number)? else {
+            return Ok(0);
+        };
+        let published = match is_late {
+            false => publisher.publish(lease, bytes as usize)?,
+            true => hop::publish_at_once(publisher, lease, bytes as usize)?,
+        };
+        Ok(published.dropped + published.evicted)
     }
 
     /// The subscribers count so many messages as missing.
