@@ -19,6 +19,6 @@
 //! ```
 
 pub use hythe_cluster::tasks::{
-    BadTaskId, Group, Message, MessageLease, ReducedValue, SpawnOptions, SpawnPlace, Task, TaskError, TaskId,
-    TaskInfo, TaskOptions, Wanted, kill, list,
+    BadTaskId, Group, Message, MessageLease, ReducedValue, SpawnOptions, SpawnPlace, Task,
+    TaskError, TaskId, TaskInfo, TaskOptions, Wanted, kill, list,
 };
