@@ -61,7 +61,7 @@ pub(crate) fn settings(messages: u32) -> Settings {
 
 /// A socket of a flow, and one of a test at its other end.
 pub(crate) fn sockets() -> (FlowSocket, UdpSocket) {
-    let flow = FlowSocket::open(ADDRESS.parse().expect("an address")).expect("opens");
+    let flow = FlowSocket::open(ADDRESS.parse().expect("an address"), None).expect("opens");
     let other = UdpSocket::bind((ADDRESS, 0)).expect("bound");
     other.set_nonblocking(true).expect("set");
     other

@@ -93,6 +93,8 @@ pub enum FromAgent {
         role: Role,
         /// Of this host.
         address: IpAddr,
+        /// By which alone its packets leave and come; `None`: by whichever the routes say.
+        interface: Option<String>,
         /// Where a program serves the interface with sockets past the kernel's protocols, if those
         /// are to be used.
         wire: Option<String>,

@@ -310,8 +310,9 @@ impl Session {
                     flow,
                     role,
                     address,
+                    interface,
                     wire,
-                } => self.open_socket((flow, role), address, wire),
+                } => self.open_socket((flow, role), (address, interface.as_deref()), wire),
                 FromAgent::Begin { flow, peer, agreed } => {
                     let begun = self.begin(flow, peer, &agreed);
                     if let Err(reason) = begun {
@@ -333,12 +334,17 @@ impl Session {
         Ok(())
     }
 
-    fn open_socket(&self, (flow, role): (u32, Role), address: IpAddr, wire: Option<String>) {
+    fn open_socket(
+        &self,
+        (flow, role): (u32, Role),
+        (address, interface): (IpAddr, Option<&str>),
+        wire: Option<String>,
+    ) {
         let Some(port) = self.own_port(role) else {
             self.say_ended(flow, "its port has closed".to_owned(), 0);
             return;
         };
-        let opened = FlowSocket::open(address)
+        let opened = FlowSocket::open(address, interface)
             .and_then(|socket| socket.address().map(|address| (socket, address.port())));
         match opened {
             Ok((socket, udp_port)) => {

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hythe_packets::{ACKNOWLEDGEMENT_BYTES_MAX, datagram_bytes};
+use hythe_sys::socket_option::bind_to_interface;
 use hythe_sys::udp_receive::{self, BATCH_BYTES};
 use hythe_sys::udp_send;
 use hythe_wire::{Sent, Wire};
@@ -101,9 +102,12 @@ impl Buffer {
 }
 
 impl FlowSocket {
-    /// Opens a socket on an address of this host, on a port that the kernel chooses.
-    pub(crate) fn open(address: IpAddr) -> io::Result<Self> {
+    /// Opens a socket on an address of this host, on a port that the kernel chooses; its packets
+    /// leave and come by that interface, if one is named.
+    pub(crate) fn open(address: IpAddr, interface: Option<&str>) -> io::Result<Self> {
         let socket = UdpSocket::bind((address, 0))?;
+        // Before it is connected: its route is that of the interface.
+        interface.map_or(Ok(()), |name| bind_to_interface(&socket, name))?;
         socket.set_nonblocking(true)?;
         // What is not granted costs packets of long bursts, which are sent again.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES);
@@ -318,5 +322,19 @@ fn passed(error: &io::Error) -> Passed {
         Some(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Passed::Later,
         Some(rustix::io::Errno::MSGSIZE | rustix::io::Errno::INVAL) => Passed::TooLong,
         _ => Passed::Lost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_bound_to_an_interface_that_is_there_or_not_made() {
+        let here: IpAddr = [127, 0, 0, 1].into();
+        FlowSocket::open(here, Some("lo")).expect("the loopback interface");
+        for none in ["hythe-none", "a-name-that-is-longer-than-any"] {
+            FlowSocket::open(here, Some(none)).expect_err("there is none");
+        }
     }
 }

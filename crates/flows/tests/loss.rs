@@ -5,15 +5,14 @@
 mod support;
 
 use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
-use std::process::Command;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hythe_flows::message::Agreed;
 use hythe_node::{PortPolicy, Publisher, SubscriberOptions};
 use hythe_sys::bpf::{Attachment, Link, load_xdp};
-use hythe_sys::namespaces::Network;
+use support::networks::{ADDRESSES, Networks, ip};
 use support::relay::{Faults, Relay};
 use support::{Flow, Pair, agreed, direct};
 
@@ -109,65 +108,7 @@ fn a_link_that_passes_nothing_in_one_direction_for_a_while_loses_nothing() {
     assert_eq!(flow.subscriber.statistics().dropped, 0);
 }
 
-const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 99, 0, 1), Ipv4Addr::new(10, 99, 0, 2)];
 const MEASURED: Duration = Duration::from_secs(3);
-
-fn ip(words: &str) {
-    let status = Command::new("ip").args(words.split(' ')).status();
-    assert!(status.expect("iproute2").success(), "ip {words}");
-}
-
-/// Two networks with a link between them that takes no segmented packets, and drops some of every
-/// thousand in front of the second. The calling thread is in the first.
-struct Lossy {
-    second: Network,
-    _dropper: Link,
-}
-
-impl Lossy {
-    fn new(lost_per_mille: u64) -> Self {
-        let first = Network::unshare().expect("root");
-        // A thread in the other network, by whose number `ip` finds that.
-        let (made, networks) = std::sync::mpsc::channel();
-        let (stop, stopped) = std::sync::mpsc::channel::<()>();
-        let other = std::thread::spawn(move || {
-            let network = Network::unshare().expect("root");
-            made.send((network, rustix::thread::gettid()))
-                .expect("awaited");
-            let _ = stopped.recv();
-        });
-        let (second, thread) = networks.recv().expect("made");
-        let thread = thread.as_raw_nonzero();
-        ip(&format!(
-            "link add first type veth peer name second netns {thread}"
-        ));
-        drop(stop);
-        other.join().expect("ended");
-        let begin = |name: &str, address: Ipv4Addr| {
-            ip("link set lo up");
-            // Single packets are to be lost.
-            ip(&format!("link set {name} gso_max_segs 1 up"));
-            ip(&format!("address add {address}/24 dev {name}"));
-        };
-        begin("first", ADDRESSES[0]);
-        second.enter().expect("root");
-        begin("second", ADDRESSES[1]);
-        let dropper = drop_some("second", lost_per_mille);
-        first.enter().expect("root");
-        Self {
-            second,
-            _dropper: dropper,
-        }
-    }
-
-    fn within_second<T>(&self, act: impl FnOnce() -> T) -> T {
-        let first = Network::current().expect("it has one");
-        self.second.enter().expect("root");
-        let done = act();
-        first.enter().expect("root");
-        done
-    }
-}
 
 /// Has an interface drop some of every thousand packets that come.
 fn drop_some(interface: &str, per_mille: u64) -> Link {
@@ -191,7 +132,7 @@ fn drop_some(interface: &str, per_mille: u64) -> Link {
 }
 
 /// Sends by TCP for a while, and says how many bytes arrive in a second.
-fn tcp_bytes_per_second(link: &Lossy, during: Duration) -> f64 {
+fn tcp_bytes_per_second(link: &Networks, during: Duration) -> f64 {
     let listener = link.within_second(|| TcpListener::bind((ADDRESSES[1], 0)).expect("bound"));
     let address = listener.local_addr().expect("bound");
     let came = AtomicU64::new(0);
@@ -250,11 +191,15 @@ fn publish(publisher: &mut Publisher, node: &hythe_node::Node, bytes: usize) {
 #[test]
 #[ignore = "figures of this machine, for which it must be quiet; needs root"]
 fn a_flow_that_loses_packets_is_as_fast_as_tcp_and_leaves_tcp_its_part() {
-    let link = Lossy::new(10);
+    let link = Networks::new();
+    // Single packets are to be lost.
+    ip("link set first gso_max_segs 1");
+    let _dropper = link.within_second(|| {
+        ip("link set second gso_max_segs 1");
+        drop_some("second", 10)
+    });
     let mut pair = Pair::new();
-    let [first, second] = ADDRESSES.map(IpAddr::V4);
-    (pair.a.address, pair.b.address) = (first, second);
-    pair.b.network = Some(link.within_second(|| Network::current().expect("it has one")));
+    link.place(&mut pair);
     let mut flow = pair.flow(&blocking().depth(32), agreed(32), direct);
     flow.publish(&pair.a.node, &[0]);
     flow.go(&mut pair.a);

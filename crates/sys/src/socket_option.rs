@@ -71,6 +71,21 @@ pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Resu
     set_raw(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &rate)
 }
 
+/// Has `socket` send by one interface only, and take what comes by that (`SO_BINDTODEVICE`), also
+/// when it gets another name. Without a right since Linux 5.7, for a socket that has none yet.
+///
+/// # Errors
+///
+/// What `setsockopt` returns: no such device, not permitted.
+pub fn bind_to_interface(socket: impl AsFd, interface: &str) -> io::Result<()> {
+    let mut name = [0_u8; libc::IFNAMSIZ];
+    let Some(place) = name[..libc::IFNAMSIZ - 1].get_mut(..interface.len()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    place.copy_from_slice(interface.as_bytes());
+    set_raw(socket, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, &name)
+}
+
 /// The clock of the departure times of a socket's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepartureClock {

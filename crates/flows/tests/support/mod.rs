@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod networks;
 pub(crate) mod relay;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -31,6 +32,8 @@ pub(crate) struct Side {
     pub(crate) wire: Option<String>,
     /// Of this host, for its flows.
     pub(crate) address: IpAddr,
+    /// That its flows are bound to.
+    pub(crate) interface: Option<String>,
     /// The network that its sockets are in, if it is not that of the test.
     pub(crate) network: Option<Network>,
     /// What the process said of the carriers of its flows.
@@ -48,6 +51,7 @@ impl Side {
             process: None,
             wire: None,
             address: Ipv4Addr::LOCALHOST.into(),
+            interface: None,
             network: None,
             carried: Vec::new(),
             pool,
@@ -233,6 +237,7 @@ fn connect(
             flow,
             role,
             address: side.address,
+            interface: side.interface.clone(),
             wire: side.wire.clone(),
         });
     };

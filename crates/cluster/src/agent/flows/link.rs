@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use hythe_flows::message::Carrier;
 use hythe_flows::wire_path;
 use hythe_packets::{MTU_BYTES_MAX, MTU_BYTES_MIN};
+use hythe_sys::socket_option::bind_to_interface;
 use rustix::net::sockopt;
 
 use crate::ConnectionPath;
@@ -161,9 +162,10 @@ fn judge(
     }
 }
 
-/// The largest packet that leaves for the other end, as far as the kernel knows.
-pub(super) fn mtu_of(path: ConnectionPath) -> io::Result<u16> {
+/// The largest packet that leaves for the other end by this interface, as far as the kernel knows.
+pub(super) fn mtu_of(path: ConnectionPath, interface: Option<&str>) -> io::Result<u16> {
     let socket = UdpSocket::bind((path.local, 0))?;
+    interface.map_or(Ok(()), |name| bind_to_interface(&socket, name))?;
     socket.connect((path.peer, DISCARD))?;
     let bytes = match path.local {
         IpAddr::V4(_) => sockopt::ip_mtu(&socket)?,
@@ -257,6 +259,9 @@ mod tests {
             local: here,
             peer: here,
         };
-        assert_eq!(mtu_of(path).expect("loopback"), MTU_BYTES_MAX);
+        for interface in [None, Some("lo")] {
+            assert_eq!(mtu_of(path, interface).expect("loopback"), MTU_BYTES_MAX);
+        }
+        mtu_of(path, Some("hythe-none")).expect_err("there is none");
     }
 }

@@ -374,6 +374,7 @@ impl Flow {
                         host: self.session.member().0,
                     },
                     address: path.local,
+                    interface: self.session.link().interface(),
                     wire: self.session.link().wire(),
                 };
                 self.carried = Carried::default();
@@ -394,7 +395,8 @@ impl Flow {
             return Ok(());
         };
         let path = session.link().path()?;
-        let mtu_bytes = mtu_of(path).map_err(|error| error.to_string())?;
+        let interface = session.link().interface();
+        let mtu_bytes = mtu_of(path, interface.as_deref()).map_err(|error| error.to_string())?;
         let message_bytes_max = session.payload_bytes_max();
         let depth = taken.port.depth;
         let (window_messages, block_ms) = match taken.port.policy {

@@ -151,9 +151,11 @@ impl Sending {
         publisher: &Publisher,
         number: u32,
     ) {
-        let path = session.link().path();
+        let link = session.link();
+        let path = link.path();
         let prepared = path.and_then(|path| {
-            let mtu_bytes = mtu_of(path).map_err(|error| error.to_string())?;
+            let mtu_bytes =
+                mtu_of(path, link.interface().as_deref()).map_err(|error| error.to_string())?;
             let word = random().map_err(|error| error.to_string())?;
             Ok((path, mtu_bytes, word))
         });
@@ -183,6 +185,7 @@ impl Sending {
                 host_port: ask.host_port,
             },
             address: path.local,
+            interface: session.link().interface(),
             wire: session.link().wire(),
         };
         processes.tell(process, &open);
