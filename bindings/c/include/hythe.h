@@ -8,6 +8,7 @@
  *   request/reply       hythe_client, hythe_server
  *   events              hythe_notifier, hythe_listener
  * One wait for many of them, and for file descriptors: hythe_wait_set.
+ * Programs that `hythe run` or each other start as tasks: hythe_task, hythe_task_group.
  * Beside channels there are segments, which a core sees, too: hythe_shmget() and its family return
  * -1 and set errno, as shmget(2) does, and need no node.
  * A message is written once, into a leased buffer (hythe_lease), and received without copying
@@ -195,6 +196,30 @@
 /** The caller of a method is gone: nobody has got the result. */
 #define HYTHE_ECALLERLOST (-42)
 
+/** There is no such task, or no such place for one. */
+#define HYTHE_ENOTASK (-43)
+
+/** This process is no task, or no job takes it in. */
+#define HYTHE_ENOJOB (-44)
+
+/** A task has ended: nothing more comes from it, or reaches it. */
+#define HYTHE_EENDED (-45)
+
+/** Too much is kept in this process's memory for tasks that do not receive. */
+#define HYTHE_EKEPT (-46)
+
+/** The task is not in the group, or what members give does not fit together. */
+#define HYTHE_EGROUP (-47)
+
+/** The members of a group did not come together in time. */
+#define HYTHE_ELATE (-48)
+
+/** The runner of a job refuses, or is gone. */
+#define HYTHE_ERUNNER (-49)
+
+/** A program cannot be started. */
+#define HYTHE_ENOPROGRAM (-50)
+
 /** An error that has no code of its own yet. */
 #define HYTHE_EOTHER (-99)
 
@@ -233,6 +258,39 @@
 
 /** When a subscriber's queue is full, the oldest message in it is evicted, and counted. */
 #define HYTHE_EVICT_OLDEST 2
+
+/** Instead of a tag: a message with any. */
+#define HYTHE_ANY_TAG (-1)
+
+/** Values of hythe_task_group_reduce(): int32_t. */
+#define HYTHE_INT32 1
+
+/** int64_t. */
+#define HYTHE_INT64 2
+
+/** uint32_t. */
+#define HYTHE_UINT32 3
+
+/** uint64_t. */
+#define HYTHE_UINT64 4
+
+/** float. */
+#define HYTHE_FLOAT 5
+
+/** double. */
+#define HYTHE_DOUBLE 6
+
+/** What hythe_task_group_reduce() makes of two values: their sum; integers wrap. */
+#define HYTHE_SUM 1
+
+/** Their product; integers wrap. */
+#define HYTHE_PRODUCT 2
+
+/** The lesser. */
+#define HYTHE_MIN 3
+
+/** The greater. */
+#define HYTHE_MAX 4
 
 /**
  * Version of the header. Before 1.0 another minor version is another interface; from then on only
@@ -302,6 +360,18 @@ struct hythe_server;
 
 /** The receiving end of a channel. One thread at a time, any thread. */
 struct hythe_subscriber;
+
+/** This process as a task of a job. One thread at a time, any thread. */
+struct hythe_task;
+
+/**
+ * A group of tasks, with the members that it had when it was opened. All of them take the same
+ * steps in the same order. One thread at a time, any thread.
+ */
+struct hythe_task_group;
+
+/** A message of a task. Any number of threads may read it at once. */
+struct hythe_task_message;
 
 /**
  * Waits for any number of ports and file descriptors at once. One thread at a time, any thread.
@@ -559,6 +629,54 @@ struct hythe_subscriber_options {
      * subscribers.
      */
     uint32_t history;
+};
+
+/**
+ * Options of a task. Initialise them with hythe_task_options_init(); what is zero has its default.
+ */
+struct hythe_task_options {
+    /** sizeof(struct hythe_task_options). */
+    size_t size;
+    /** How many bytes are kept in this process's memory for tasks that do not receive. 0: 1 GiB. */
+    uint64_t kept_bytes;
+    /** How long closing the task waits until others have received what it sent. 0: 60 s. */
+    uint64_t linger_ns;
+    /** Not 0: this program trusts every program of the pool, and reads messages in place. */
+    uint32_t trust_peers;
+    /** Zero. */
+    uint32_t reserved;
+};
+
+/** What hythe_task_group_reduce() reduces. */
+struct hythe_task_reduction {
+    /** HYTHE_INT32 to HYTHE_DOUBLE. */
+    uint32_t value_type;
+    /** HYTHE_SUM to HYTHE_MAX. */
+    uint32_t operation;
+    /** How many values each member has. */
+    size_t count;
+};
+
+/** What to spawn. Initialise it with hythe_spawn_options_init(); what is zero has its default. */
+struct hythe_spawn_options {
+    /** sizeof(struct hythe_spawn_options). */
+    size_t size;
+    /** A path, or a name that PATH leads to. */
+    const char *program;
+    /** Its arguments, without its name, and NULL behind the last. NULL: none. */
+    const char *const *arguments;
+    /** Variables, NAME=VALUE, beside those of the job, and NULL behind the last. NULL: none. */
+    const char *const *environment;
+    /** The directory in which it begins. NULL: that of the job. */
+    const char *directory;
+    /** On this host. NULL: anywhere. */
+    const char *host;
+    /** On a host of this architecture: x86_64, aarch64, arm. NULL: of any. */
+    const char *architecture;
+    /** How many. 0: 1. */
+    uint32_t count;
+    /** Zero. */
+    uint32_t reserved;
 };
 
 /** Something is ready. */
@@ -1561,6 +1679,323 @@ int hythe_subscriber_publishers(struct hythe_subscriber *subscriber);
  */
 int hythe_subscriber_statistics(const struct hythe_subscriber *subscriber,
                                 struct hythe_statistics *statistics);
+
+/**
+ * Initialises options: `hythe_task_options_init(&options, sizeof options)`. Any thread.
+ *
+ * Requires:
+ * `options` points to `size` bytes.
+ */
+int hythe_task_options_init(struct hythe_task_options *options, size_t size);
+
+/**
+ * Joins the pool of the job, as the task that hythe run or another task has started. `options` may
+ * be NULL. The result is the caller's, until hythe_task_close(). HYTHE_ENOJOB: nobody has started
+ * this process as a task. Any thread; does not block.
+ *
+ * Requires:
+ * `options` are initialised.
+ */
+int hythe_task_join(const struct hythe_task_options *options, struct hythe_task **task);
+
+/**
+ * Makes this process, which nobody started as a task, one of the job `hythe run --stay` of a pool;
+ * NULL: of the default pool. The job neither ends it nor waits for it. `options` may be NULL. The
+ * result is the caller's, until hythe_task_close(). HYTHE_ENOJOB: there is none. Any thread; does
+ * not block.
+ *
+ * Requires:
+ * `pool` is NULL or text, `options` are initialised.
+ */
+int hythe_task_enrol(const char *pool,
+                     const struct hythe_task_options *options,
+                     struct hythe_task **task);
+
+/**
+ * Leaves the job: this task has ended for all others, and the process goes on. Waits as
+ * hythe_task_close() does. Consumes `task`.
+ */
+int hythe_task_leave(struct hythe_task *task);
+
+/**
+ * Closes a task, or does nothing for NULL. Waits until others have received what it sent, for at
+ * most `linger_ns` of its options. Consumes `task`.
+ */
+void hythe_task_close(struct hythe_task *task);
+
+/** The number of this task, by which others reach it; 0: not a task. Does not block. */
+uint32_t hythe_task_id(const struct hythe_task *task);
+
+/** Its rank among those that were started with it, from 0 on. Does not block. */
+int hythe_task_rank(const struct hythe_task *task);
+
+/** How many were started with it. Does not block. */
+int hythe_task_size(const struct hythe_task *task);
+
+/** The number of the task that spawned it; 0: the job began with it. Does not block. */
+uint32_t hythe_task_parent(const struct hythe_task *task);
+
+/**
+ * The number of the task of this rank that was started with it; 0: there is none. Does not block.
+ */
+uint32_t hythe_task_sibling(const struct hythe_task *task, uint32_t rank);
+
+/**
+ * Sends a message to a task, also to one that has not joined yet. Does not wait for its receiver:
+ * what it has no place for is kept in this process's memory, up to the limit of the options.
+ * HYTHE_EENDED, HYTHE_EKEPT.
+ *
+ * Requires:
+ * `count` bytes from `bytes` on may be read.
+ */
+int hythe_task_send(const struct hythe_task *task,
+                    uint32_t to,
+                    uint32_t tag,
+                    const void *bytes,
+                    size_t count);
+
+/**
+ * Receives the first message from task `from`, or from any if that is 0, with this tag, or with
+ * any if that is HYTHE_ANY_TAG. Returns 1 and the message, which is the caller's until
+ * hythe_task_message_release(), or 0 if none came. HYTHE_EENDED: `from` has ended, and has sent no
+ * more. Blocks for at most `timeout_ns`.
+ */
+int hythe_task_receive(struct hythe_task *task,
+                       uint32_t from,
+                       int64_t tag,
+                       uint64_t timeout_ns,
+                       struct hythe_task_message **message);
+
+/**
+ * Looks whether there is such a message, as hythe_task_receive() would take it. Returns 1, with
+ * its sender, tag and length where these places are not NULL, or 0. Does not block.
+ */
+int hythe_task_probe(struct hythe_task *task,
+                     uint32_t from,
+                     int64_t tag,
+                     uint32_t *source,
+                     uint32_t *found_tag,
+                     size_t *length);
+
+/** Has a task ended? Returns 1 or 0; 1 also for one that never was. Does not block. */
+int hythe_task_has_ended(const struct hythe_task *task, uint32_t which);
+
+/**
+ * From now on hythe_task_take_end() tells the end of a task, also if it has ended already. Does
+ * not block.
+ */
+int hythe_task_notify_end(struct hythe_task *task, uint32_t which);
+
+/**
+ * Takes the end of a task that was asked for, each once. Returns 1 and its number in `*which`, or
+ * 0 if none has ended. Blocks for at most `timeout_ns`.
+ */
+int hythe_task_take_end(struct hythe_task *task, uint64_t timeout_ns, uint32_t *which);
+
+/**
+ * Sends a signal to a task of the pool, and to all processes of its group. HYTHE_ENOTASK. Does not
+ * block.
+ */
+int hythe_task_kill(const struct hythe_task *task, uint32_t which, int signal);
+
+/**
+ * Waits until nothing is kept for others any more. Returns 1, or 0 if `timeout_ns` has passed.
+ * Blocks for at most that.
+ */
+int hythe_task_flush(const struct hythe_task *task, uint64_t timeout_ns);
+
+/**
+ * Changes how many bytes are kept for others at most. What is kept already is sent all the same.
+ * Does not block.
+ */
+int hythe_task_set_kept_bytes_max(const struct hythe_task *task, uint64_t kept_bytes);
+
+/**
+ * Waits until `count` members of a group of the job have come to this call; all of them ask for
+ * the same number. HYTHE_EENDED: fewer than that are left, and hythe_last_error() names the one
+ * that has ended; HYTHE_ELATE; HYTHE_EGROUP: this task is no member. Blocks for at most
+ * `timeout_ns`.
+ *
+ * Requires:
+ * `group` is text.
+ */
+int hythe_task_barrier(struct hythe_task *task,
+                       const char *group,
+                       uint32_t count,
+                       uint64_t timeout_ns);
+
+/**
+ * All tasks that were started with this one, by rank. The result is the caller's, until
+ * hythe_task_group_close(). Does not block.
+ */
+int hythe_task_group_of_siblings(const struct hythe_task *task, struct hythe_task_group **group);
+
+/**
+ * Takes part in a group of the job, which is made if there is none: with the least number that is
+ * free in it. The result is the caller's, until hythe_task_group_close(), which does not leave the
+ * group. Does not block.
+ *
+ * Requires:
+ * `name` is text.
+ */
+int hythe_task_group_join(const struct hythe_task *task,
+                          const char *name,
+                          struct hythe_task_group **group);
+
+/**
+ * A group of the job, as it is now. The result is the caller's, until hythe_task_group_close().
+ * Does not block.
+ *
+ * Requires:
+ * `name` is text.
+ */
+int hythe_task_group_open(const struct hythe_task *task,
+                          const char *name,
+                          struct hythe_task_group **group);
+
+/**
+ * Leaves a group. HYTHE_EGROUP: this task is no member. Does not block.
+ *
+ * Requires:
+ * `name` is text.
+ */
+int hythe_task_group_leave(const struct hythe_task *task, const char *name);
+
+/** Closes a group, or does nothing for NULL; the task stays a member. Consumes `group`. */
+void hythe_task_group_close(struct hythe_task_group *group);
+
+/** How many members it has. Does not block. */
+int hythe_task_group_size(const struct hythe_task_group *group);
+
+/** The number of a task in the group, from 0 on. HYTHE_EGROUP: it is no member. Does not block. */
+int hythe_task_group_instance(const struct hythe_task_group *group, uint32_t task);
+
+/** The task with this number in the group; 0: there is none. Does not block. */
+uint32_t hythe_task_group_task(const struct hythe_task_group *group, uint32_t instance);
+
+/**
+ * Waits until all members have come to this call. HYTHE_EENDED: one has ended, which
+ * hythe_last_error() names; HYTHE_ELATE. Blocks for at most `timeout_ns`.
+ */
+int hythe_task_group_barrier(const struct hythe_task_group *group,
+                             struct hythe_task *task,
+                             uint64_t timeout_ns);
+
+/**
+ * Gives all members the `count` bytes that member `root` has; at the others they are overwritten.
+ * HYTHE_ERESULT: the root gave another number of bytes. As hythe_task_group_barrier() at members
+ * that wait for the root. Blocks for at most `timeout_ns`.
+ *
+ * Requires:
+ * `count` bytes from `bytes` on may be written.
+ */
+int hythe_task_group_broadcast(const struct hythe_task_group *group,
+                               struct hythe_task *task,
+                               uint32_t root,
+                               void *bytes,
+                               size_t count,
+                               uint64_t timeout_ns);
+
+/**
+ * Gives each member `count` bytes of those that member `root` has from `from` on, in the order of
+ * their numbers; at the others `from` does not count. As hythe_task_group_broadcast().
+ *
+ * Requires:
+ * `count` bytes from `into` on may be written; at the root as many for each member may be read
+ * from `from` on.
+ */
+int hythe_task_group_scatter(const struct hythe_task_group *group,
+                             struct hythe_task *task,
+                             uint32_t root,
+                             const void *from,
+                             void *into,
+                             size_t count,
+                             uint64_t timeout_ns);
+
+/**
+ * Gives member `root` the `count` bytes of each, one behind the other from `into` on, in the order
+ * of their numbers; at the others `into` does not count, and they do not wait. At the root as
+ * hythe_task_group_barrier(), and HYTHE_ERESULT: a member gave another number of bytes.
+ *
+ * Requires:
+ * `count` bytes from `from` on may be read; at the root as many for each member may be written
+ * from `into` on.
+ */
+int hythe_task_group_gather(const struct hythe_task_group *group,
+                            struct hythe_task *task,
+                            uint32_t root,
+                            const void *from,
+                            void *into,
+                            size_t count,
+                            uint64_t timeout_ns);
+
+/**
+ * Gives member `root` what `reduction` makes of the values of all, in the order of their
+ * numbers, from `into` on; at the others `into` does not count, and they do not wait. As
+ * hythe_task_group_gather().
+ *
+ * Requires:
+ * As many values from `from` on may be read, and at the root as many from `into` on written.
+ */
+int hythe_task_group_reduce(const struct hythe_task_group *group,
+                            struct hythe_task *task,
+                            uint32_t root,
+                            struct hythe_task_reduction reduction,
+                            const void *from,
+                            void *into,
+                            uint64_t timeout_ns);
+
+/** The number of the task that sent it, as it says; 0 for NULL. Any thread. */
+uint32_t hythe_task_message_source(const struct hythe_task_message *message);
+
+/** Its tag; 0 for NULL. Any thread. */
+uint32_t hythe_task_message_tag(const struct hythe_task_message *message);
+
+/** How many bytes it has; 0 for NULL. Any thread. */
+size_t hythe_task_message_length(const struct hythe_task_message *message);
+
+/**
+ * Copies `count` bytes out, from its byte `at` on. HYTHE_EARGUMENT: it has not so many; nothing is
+ * copied. Any thread.
+ *
+ * Requires:
+ * `into` points to `count` writable bytes.
+ */
+int hythe_task_message_read(const struct hythe_task_message *message,
+                            size_t at,
+                            void *into,
+                            size_t count);
+
+/**
+ * The message in place: hythe_task_message_length() bytes from `*data` on, valid until it is
+ * released. HYTHE_ETRUST unless the task has `trust_peers`: a process that may write the pool
+ * could change the bytes while they are read. Any thread.
+ */
+int hythe_task_message_data(const struct hythe_task_message *message, const void **data);
+
+/** Releases a message, or does nothing for NULL. Consumes `message`. */
+void hythe_task_message_release(struct hythe_task_message *message);
+
+/**
+ * Initialises options: `hythe_spawn_options_init(&options, sizeof options)`. Any thread.
+ *
+ * Requires:
+ * `options` points to `size` bytes.
+ */
+int hythe_spawn_options_init(struct hythe_spawn_options *options, size_t size);
+
+/**
+ * Spawns tasks of this job, all or none. Their numbers go to `tasks`, which has places for `count`
+ * of the options; NULL: they are not wanted. Returns how many. Their failure does not end the job.
+ * HYTHE_ERUNNER says what the runner of the job says, for instance that there is no such program;
+ * HYTHE_ENOTASK: there is no such host or architecture. Waits for the runner for at most 5 s.
+ *
+ * Requires:
+ * `options` are initialised; the lists in it end with NULL.
+ */
+int hythe_task_spawn(const struct hythe_task *task,
+                     const struct hythe_spawn_options *options,
+                     uint32_t *tasks);
 
 /** The library's version as text, "0.1.0". Any thread, at any time. */
 const char *hythe_version(void);

@@ -92,6 +92,22 @@ pub const HYTHE_EFAILED: c_int = -40;
 pub const HYTHE_ENOTREPLY: c_int = -41;
 /// The caller of a method is gone: nobody has got the result.
 pub const HYTHE_ECALLERLOST: c_int = -42;
+/// There is no such task, or no such place for one.
+pub const HYTHE_ENOTASK: c_int = -43;
+/// This process is no task, or no job takes it in.
+pub const HYTHE_ENOJOB: c_int = -44;
+/// A task has ended: nothing more comes from it, or reaches it.
+pub const HYTHE_EENDED: c_int = -45;
+/// Too much is kept in this process's memory for tasks that do not receive.
+pub const HYTHE_EKEPT: c_int = -46;
+/// The task is not in the group, or what members give does not fit together.
+pub const HYTHE_EGROUP: c_int = -47;
+/// The members of a group did not come together in time.
+pub const HYTHE_ELATE: c_int = -48;
+/// The runner of a job refuses, or is gone.
+pub const HYTHE_ERUNNER: c_int = -49;
+/// A program cannot be started.
+pub const HYTHE_ENOPROGRAM: c_int = -50;
 /// An error that has no code of its own yet.
 pub const HYTHE_EOTHER: c_int = -99;
 
@@ -206,6 +222,14 @@ pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
         HYTHE_EFAILED => c"the method failed",
         HYTHE_ENOTREPLY => c"what came is no reply to a call",
         HYTHE_ECALLERLOST => c"the caller is gone",
+        HYTHE_ENOTASK => c"no such task, or no such place for one",
+        HYTHE_ENOJOB => c"this process is no task",
+        HYTHE_EENDED => c"the task has ended",
+        HYTHE_EKEPT => c"too much is kept for tasks that do not receive",
+        HYTHE_EGROUP => c"the group does not fit",
+        HYTHE_ELATE => c"the members of the group did not come in time",
+        HYTHE_ERUNNER => c"the runner of the job refuses, or is gone",
+        HYTHE_ENOPROGRAM => c"the program cannot be started",
         HYTHE_EATTACHED => c"a wait set has this port already",
         HYTHE_EWAITSET => c"the system refuses something that a wait set needs",
         HYTHE_ENOTLOCKED => c"the pool cannot be locked into memory",

@@ -307,6 +307,25 @@ fn a_child_forked_amid_calls_of_other_threads_makes_its_own() {
     assert_eq!(said, "children: 60 of 60\nfailures: 0\n");
 }
 
+#[test]
+fn tasks_in_c_send_spawn_and_meet() {
+    let Some(hythe) = hythe_command() else { return };
+    let stage = Stage::install();
+    let source = repository().join("bindings/c/tests/tasks.c");
+    for linking in [Linking::Shared, Linking::Static] {
+        let program = stage.compile("gcc", linking, &source);
+        let mut job = stage.command(&hythe);
+        let said = text(&run(job.args(["run", "-n", "3", "--"]).arg(&program)));
+        let mut lines: Vec<&str> = said.lines().collect();
+        lines.sort_unstable();
+        let expected = ["task 0 is done", "task 1 is done", "task 2 is done"];
+        assert_eq!(lines, expected, "{linking:?}");
+        let mut alone = stage.command(&program);
+        let said = run(alone.arg("alone").env_remove("HYTHE_TASK"));
+        assert_eq!(text(&said), "alone\n");
+    }
+}
+
 /// What a program of this folder says, beside a pool.
 fn said_with_a_pool(source: &str) -> String {
     let stage = Stage::install();
