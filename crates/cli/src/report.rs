@@ -1,6 +1,6 @@
-//! `hythe report`: one page from the results of any bench or latency run.
+//! `hythe report`: one page from the results of any bench or latency run, or a table as a picture.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hythe_report::ReportError;
@@ -18,24 +18,66 @@ pub(crate) struct ReportArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The page to write
-    #[arg(short, long, value_name = "PAGE")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "PAGE", required_unless_present = "picture")]
+    output: Option<PathBuf>,
+    /// Write the table of one result of `bench ipc` as an SVG, with machine and date
+    #[arg(long, value_name = "SVG", conflicts_with = "output")]
+    picture: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
 struct Done<'a> {
-    page: &'a PathBuf,
+    page: &'a Path,
     documents: usize,
     results: usize,
     plots: usize,
     bytes: usize,
 }
 
+#[derive(Serialize)]
+struct Drawn<'a> {
+    picture: &'a Path,
+    bytes: usize,
+}
+
 pub(crate) fn run(args: &ReportArgs, globals: &Globals) -> Result<(), CliError> {
-    let page = hythe_report::page(&args.files)?;
-    std::fs::write(&args.output, &page.html).map_err(CliError::file("write", &args.output))?;
+    match (&args.picture, &args.output) {
+        (Some(picture), _) => draw(&args.files, picture, globals),
+        (None, Some(page)) => write_page(&args.files, page, globals),
+        // clap asks for one of them.
+        (None, None) => Err(CliError::WrongUse(
+            "neither --output nor --picture says what to write".to_owned(),
+        )),
+    }
+}
+
+fn draw(files: &[PathBuf], to: &Path, globals: &Globals) -> Result<(), CliError> {
+    let [file] = files else {
+        return Err(CliError::WrongUse(format!(
+            "--picture is made of one result, not of {}",
+            files.len()
+        )));
+    };
+    let svg = hythe_report::picture(file)?;
+    std::fs::write(to, &svg).map_err(CliError::file("write", to))?;
+    let done = Drawn {
+        picture: to,
+        bytes: svg.len(),
+    };
+    output::print(globals.json, &done, |done| {
+        format!(
+            "wrote {}: {}",
+            escaped(done.picture),
+            units::bytes(done.bytes as u64)
+        )
+    })
+}
+
+fn write_page(files: &[PathBuf], to: &Path, globals: &Globals) -> Result<(), CliError> {
+    let page = hythe_report::page(files)?;
+    std::fs::write(to, &page.html).map_err(CliError::file("write", to))?;
     let done = Done {
-        page: &args.output,
+        page: to,
         documents: page.documents,
         results: page.results,
         plots: page.plots,
@@ -44,7 +86,7 @@ pub(crate) fn run(args: &ReportArgs, globals: &Globals) -> Result<(), CliError> 
     output::print(globals.json, &done, |done| {
         format!(
             "wrote {}: {} of {}, {}, {}",
-            escaped(&done.page),
+            escaped(done.page),
             units::counted(done.results as u64, "result"),
             units::counted(done.documents as u64, "document"),
             units::counted(done.plots as u64, "plot"),

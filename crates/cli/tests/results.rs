@@ -116,6 +116,33 @@ fn kept_results_make_a_page() {
 }
 
 #[test]
+fn a_result_of_two_processes_makes_a_picture_of_its_table() {
+    let root = Root::new();
+    let picture = root.path().join("ipc.svg");
+    let to = picture.to_str().expect("plain");
+    let files = kept();
+    let of = |bench: &str| {
+        let named = files.iter().find(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(bench)
+        });
+        named.expect("kept").to_str().expect("plain")
+    };
+    let (ipc, media) = (of("ipc-"), of("media-"));
+    let done = root.json(&["report", ipc, "--picture", to]);
+    let svg = fs::read_to_string(&picture).expect("written");
+    assert_eq!(done["bytes"], svg.len());
+    for found in ["<svg", "iceoryx2</text>", "Hythe by the bare ring"] {
+        assert!(svg.contains(found), "no {found} in {svg}");
+    }
+    root.run(&["report", media, "--picture", to])
+        .failed(1, &["hythe bench ipc"]);
+    root.run(&["report", ipc, ipc, "--picture", to])
+        .failed(2, &["--picture"]);
+    root.run(&["report", ipc]).failed(2, &["--output"]);
+}
+
+#[test]
 fn what_is_no_result_is_refused_and_no_page_written() {
     let root = Root::new();
     let page = root.path().join("report.html");

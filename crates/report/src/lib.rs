@@ -1,10 +1,10 @@
-//! One HTML page from the result documents of bench and latency runs.
+//! One HTML page from the result documents of bench and latency runs, or one table as a picture.
 //!
-//! `hythe report` calls [`page`]. `document` reads and checks results. `overlay` draws the
-//! latencies of all documents in one chart for each metric; `drawn` lists the other charts of a
-//! document, each a `figure`: `plot` draws lines, `bars` bars, `distribution` percentiles. `axis`
-//! scales them, `paper` has what a paper measured, `reaches` the tables of the
-//! host hop; `chart` draws the frame, `palette` has the
+//! `hythe report` calls [`page`] and [`picture`]; the module of that name draws the latter.
+//! `document` reads and checks results. `overlay` draws the latencies of all documents in one chart
+//! for each metric; `drawn` lists the other charts of a document, each a `figure`: `plot` draws
+//! lines, `bars` bars, `distribution` percentiles. `axis` scales them, `paper` has what a paper
+//! measured, `reaches` the tables of the host hop; `chart` draws the frame, `palette` has the
 //! colours, `table` the numbers beside a chart. `html` writes the page. It needs no scripts and
 //! loads nothing.
 //!
@@ -22,13 +22,14 @@ mod html;
 mod overlay;
 mod palette;
 mod paper;
+mod picture;
 mod plot;
 mod reaches;
 mod style;
 mod table;
 mod units;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use error::ReportError;
 
@@ -65,4 +66,14 @@ pub fn page(files: &[PathBuf]) -> Result<Page, ReportError> {
             .sum(),
         plots: rendered.plots,
     })
+}
+
+/// Reads one result document of scenario `ipc` and makes an SVG of it: what messages between two
+/// processes take by hythe and by others, where hythe loses, on which machine and day.
+///
+/// # Errors
+///
+/// As [`page`]; [`ReportError::Document`] for a result of another scenario.
+pub fn picture(file: &Path) -> Result<String, ReportError> {
+    picture::svg(&document::read(file)?)
 }
