@@ -172,10 +172,11 @@ pub fn note_missed(publisher: &mut Publisher, messages: u32) -> Result<(), NodeE
     publisher.note_missed(messages)
 }
 
-/// Would subscribers that block hold a message up if it were published now, and for how long do they
-/// ask for that at most? `None`: it would not be held up. Nothing is published, and this never
-/// waits; the bell rings when a subscriber that was full has taken something, but not when it has
-/// released a slot. One that was waited for in vain and has taken nothing since does not count.
+/// Would subscribers that block hold a message up if it were published now, and for how long do
+/// they ask for that at most? `None`: it would not be held up. Nothing is published, and this
+/// never waits; the bell rings when a subscriber that was full has taken something, but not when
+/// it has released a slot. One that was waited for in vain and has taken nothing since does not
+/// count.
 ///
 /// # Errors
 /// As [`Publisher::subscribers`].
