@@ -76,6 +76,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 say(&format!("seen {host} {}", addresses.join(" ")));
             }
             Some(DirectoryEvent::Gone { host }) => say(&format!("gone {host}")),
+            // This one has no list.
+            Some(DirectoryEvent::Listed { .. } | DirectoryEvent::Unlisted { .. }) => {}
             None => say(directory.status().trouble.as_deref().unwrap_or("idle")),
         }
     }

@@ -518,15 +518,16 @@ fn list_shows_a_line_for_each_host() {
         (host.text(&["list"]), host.json(&["list"]))
     });
     let expected = "\
-HOST    STATE      ADDRESS          ROUND TRIP
+HOST    STATE      ADDRESS          ROUND TRIP  REASON
 camera  connected  192.0.2.7:40000    182.4 us
-door    away       192.0.2.7:7450            -
+door    away       192.0.2.7:7450            -  its certificate\\nis revoked
 ";
     assert_eq!(text, expected);
     let expected = json!([
         {"host": "camera", "state": "connected", "address": "192.0.2.7:40000",
-         "round_trip_ns": 182_400},
-        {"host": "door", "state": "away", "address": "192.0.2.7:7450", "round_trip_ns": null},
+         "round_trip_ns": 182_400, "reason": ""},
+        {"host": "door", "state": "away", "address": "192.0.2.7:7450", "round_trip_ns": null,
+         "reason": "its certificate\nis revoked"},
     ]);
     assert_eq!(document, expected);
 }

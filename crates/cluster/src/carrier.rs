@@ -126,7 +126,10 @@ pub trait ConnectionReceiver: Debug + Send {
 #[non_exhaustive]
 pub enum CarrierError {
     /// Nobody can be reached.
-    #[error("host {host} cannot be reached at {address}: {source}")]
+    #[error(
+        "host {host} cannot be reached at {address}: {source}{}",
+        remedy(host, source)
+    )]
     Unreachable {
         /// Who was meant.
         host: HostName,
@@ -226,6 +229,28 @@ pub enum AuthenticationFailure {
         /// What, and who found it.
         what: String,
     },
+}
+
+/// What a person does where nobody can be reached.
+fn remedy(host: &HostName, source: &io::Error) -> String {
+    use io::ErrorKind::{
+        ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable, TimedOut,
+    };
+    match source.kind() {
+        ConnectionRefused => format!(
+            "; no agent listens there: start it on {host} (`hythe host start`), or correct the \
+             address (`hythe host remove {host}`, then `hythe host add --address`)"
+        ),
+        HostUnreachable | NetworkUnreachable | NetworkDown => format!(
+            "; no way leads there: look at {host}'s power, cables and routes, or correct the \
+             address"
+        ),
+        TimedOut => format!(
+            "; nobody answers there: {host} is off or cut off, a firewall drops what goes to that \
+             port, or the address is wrong"
+        ),
+        _ => String::new(),
+    }
 }
 
 fn realm(theirs: &Option<String>) -> String {

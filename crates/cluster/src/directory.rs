@@ -21,6 +21,18 @@ pub enum DirectoryEvent {
         /// Which.
         host: HostName,
     },
+    /// It should be there, whether it is seen or not: it is dialled at these addresses, too.
+    Listed {
+        /// Which.
+        host: HostName,
+        /// Where; or why that is not known.
+        addresses: Result<Vec<SocketAddr>, String>,
+    },
+    /// It need not be there any more.
+    Unlisted {
+        /// Which.
+        host: HostName,
+    },
 }
 
 /// Knows which hosts there are. This host was declared when it was made.

@@ -3,6 +3,7 @@
 //! [`run`] is the program's main loop, [`start`] runs it in the background. One agent for each
 //! hosts directory: a lock that the kernel gives back proves it. Never carries a message itself.
 
+mod listed;
 mod news;
 mod rights;
 mod start;
@@ -118,6 +119,7 @@ pub fn run(
         stop: &stop,
     };
     let told = std::thread::scope(|scope| {
+        scope.spawn(|| listed::follow(&served));
         scope.spawn(|| news::spread(&served));
         scope.spawn(|| tcp_again::watch(&served));
         let told = serve(&served);

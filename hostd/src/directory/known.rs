@@ -294,6 +294,7 @@ mod tests {
         let text = next.map(|event| match event {
             DirectoryEvent::Seen { host, addresses } => format!("{host} {addresses:?}"),
             DirectoryEvent::Gone { host } => format!("{host} gone"),
+            other => panic!("{other:?} is of the realm's list"),
         });
         text.collect()
     }

@@ -8,6 +8,7 @@
 //! too. Never dials a host itself.
 
 mod known;
+mod listed;
 mod sweep;
 mod token;
 mod tokens;
@@ -24,6 +25,7 @@ use zenoh::{Session, Wait};
 
 use crate::zenoh_session::{SessionError, ZenohSession, addresses};
 use known::Known;
+use listed::Listed;
 use sweep::Sweeper;
 
 /// How often this host's addresses are looked at.
@@ -48,6 +50,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     known: Known,
+    listed: Listed,
     /// What the keys of this host's tokens begin with, and of those of this session.
     own_name: String,
     own_session: String,
@@ -134,6 +137,13 @@ impl ZenohDirectory {
         self.shared.changed.notify_all();
     }
 
+    /// Where a host of the realm's list should be, or why that is not known; `None`: it is in the
+    /// list no more.
+    pub fn list(&self, host: HostName, addresses: Option<Result<Vec<SocketAddr>, String>>) {
+        lock(&self.shared.state).listed.set(host, addresses);
+        self.shared.changed.notify_all();
+    }
+
     /// Follows the addresses of this host. Says when to look next.
     fn follow_addresses(&self) -> Instant {
         let mut declared = lock(&self.declared);
@@ -202,6 +212,9 @@ impl Directory for ZenohDirectory {
         loop {
             let check_at = self.follow_addresses();
             let mut state = lock(&self.shared.state);
+            if let Some(event) = state.listed.take() {
+                return Ok(Some(event));
+            }
             if let Some(event) = state.known.take() {
                 return Ok(Some(event));
             }

@@ -60,13 +60,13 @@ impl Tunnelled {
 }
 
 /// Why a host has to be reached over Zenoh, if an error of TCP is a reason.
-fn why_over_zenoh(error: CarrierError) -> Result<String, CarrierError> {
+fn why_over_zenoh(error: &CarrierError) -> Option<String> {
     match error {
         CarrierError::Unreachable {
             address, source, ..
-        } => Ok(format!("{address}: {source}")),
-        CarrierError::Unusable(why) => Ok(why),
-        other => Err(other),
+        } => Some(format!("{address}: {source}")),
+        CarrierError::Unusable(why) => Some(why.clone()),
+        _ => None,
     }
 }
 
@@ -81,22 +81,30 @@ impl Inner {
             return self.dial(host, addresses, timeout);
         };
         let end = super::socket::deadline(timeout);
-        let known = tunnelled.why_not_tcp(host);
-        let is_new = known.is_none();
-        let why = match known {
-            Some(why) => why,
+        let (why, by_tcp) = match tunnelled.why_not_tcp(host) {
+            Some(why) => (why, None),
             // A host that answers nothing takes all of its time: half is left.
             None => match self.dial(host, addresses, timeout / 2) {
                 Ok(connection) => return Ok(connection),
-                Err(error) => why_over_zenoh(error)?,
+                Err(error) => match why_over_zenoh(&error) {
+                    Some(why) => (why, Some(error)),
+                    None => return Err(error),
+                },
             },
         };
         let left = end.saturating_duration_since(Instant::now());
-        let connection = self.dial_through(host, tunnelled.tunnels.dial(host), left, &why)?;
-        if is_new {
-            tunnelled.remember(host, &why);
+        let through = self.dial_through(host, tunnelled.tunnels.dial(host), left, &why);
+        match (through, by_tcp) {
+            (Ok(connection), by_tcp) => {
+                if by_tcp.is_some() {
+                    tunnelled.remember(host, &why);
+                }
+                Ok(connection)
+            }
+            // Neither way leads to it: that TCP does not is what can be mended.
+            (Err(CarrierError::Unreachable { .. }), Some(by_tcp)) => Err(by_tcp),
+            (Err(error), _) => Err(error),
         }
-        Ok(connection)
     }
 
     /// Whether TCP reaches a host that a tunnel was dialled to. If it does, it is dialled by TCP
@@ -118,7 +126,7 @@ impl Inner {
             }
             Err(error) => {
                 // Where somebody else is there, the tunnel, whose other end is proven, goes on.
-                if let Ok(why) = why_over_zenoh(error) {
+                if let Some(why) = why_over_zenoh(&error) {
                     tunnelled.remember(host, &why);
                 }
                 false

@@ -88,9 +88,20 @@ impl Host {
     }
 
     pub(crate) fn add(&self, other: &Self, name: &str, programs: &Path) -> Output {
+        self.add_at(other, name, &other.plug.address(), programs)
+    }
+
+    /// The realm's list has that address of it.
+    pub(crate) fn add_at(
+        &self,
+        other: &Self,
+        name: &str,
+        address: &str,
+        programs: &Path,
+    ) -> Output {
         let mut command = self.command();
         command.env("HYTHE_RSH", other.remote_shell(programs));
-        command.args(["add", name, "--address", &other.plug.address()]);
+        command.args(["add", name, "--address", address]);
         command.output().expect("run")
     }
 

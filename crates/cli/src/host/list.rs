@@ -15,6 +15,8 @@ struct Document {
     state: HostState,
     address: Option<String>,
     round_trip_ns: Option<u64>,
+    /// Why it is not connected; empty where it is.
+    reason: String,
 }
 
 pub(super) fn run(globals: &Globals) -> Result<(), CliError> {
@@ -32,6 +34,10 @@ fn document(host: &HostStatus) -> Document {
             .session
             .as_ref()
             .and_then(|session| session.round_trip_ns),
+        reason: match host.session {
+            Some(_) => String::new(),
+            None => host.reason.clone(),
+        },
     }
 }
 
@@ -47,8 +53,12 @@ fn text(hosts: &[Document]) -> String {
                 state(host.state).to_owned(),
                 host.address.clone().unwrap_or_else(|| "-".to_owned()),
                 round_trip(host.round_trip_ns),
+                host.reason.clone(),
             ]
         })
         .collect();
-    output::table(&["HOST", "STATE", "ADDRESS", ">ROUND TRIP"], &rows)
+    output::table(
+        &["HOST", "STATE", "ADDRESS", ">ROUND TRIP", "REASON"],
+        &rows,
+    )
 }

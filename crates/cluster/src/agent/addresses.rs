@@ -1,9 +1,9 @@
-//! Where another host is dialled: at the addresses that the directory shows, and at the one that
-//! led to it last.
+//! Where another host is dialled: at the addresses that the directory shows, at those where it
+//! should be, and at the one that led to it last.
 //!
 //! Anybody in the realm can have any address shown for any host. So each attempt takes a bounded
-//! number, those that have waited longest, and the address that led to the host is always among
-//! them. Never dials.
+//! number, those that have waited longest, and the address that led to the host and those where it
+//! should be are always among them. Never dials.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -18,6 +18,8 @@ pub(crate) struct Addresses {
     shown: Vec<SocketAddr>,
     /// The same: whose turn it is.
     turns: VecDeque<SocketAddr>,
+    /// Where it should be, whatever is shown.
+    listed: Vec<SocketAddr>,
     /// The host proved its name there last.
     proven: Option<SocketAddr>,
 }
@@ -34,6 +36,12 @@ impl Addresses {
         self.shown = shown;
     }
 
+    /// It should be at these, and no others. Of more than one attempt takes, the first.
+    pub(crate) fn list(&mut self, mut listed: Vec<SocketAddr>) {
+        listed.truncate(AT_ONCE);
+        self.listed = listed;
+    }
+
     /// The host proved its name at this address.
     pub(crate) fn prove(&mut self, address: &str) {
         // A carrier may name a place that is none.
@@ -42,7 +50,7 @@ impl Addresses {
 
     /// All of them, the best first.
     pub(crate) fn all(&self) -> Vec<SocketAddr> {
-        self.with_proven(self.shown.clone())
+        self.with_others(self.shown.clone())
     }
 
     /// Those of the next attempt, the best first.
@@ -52,16 +60,22 @@ impl Addresses {
         }
         let attempt: Vec<SocketAddr> = self.turns.iter().take(AT_ONCE).copied().collect();
         self.turns.rotate_left(AT_ONCE);
-        self.with_proven(attempt)
+        self.with_others(attempt)
     }
 
-    /// In front if it is shown; else the host may have moved, and it comes last.
-    fn with_proven(&self, mut some: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    /// Those where it should be come behind what is shown. The proven one is in front if it is any
+    /// of these; else the host may have moved, and it comes last.
+    fn with_others(&self, mut some: Vec<SocketAddr>) -> Vec<SocketAddr> {
+        for listed in &self.listed {
+            if !some.contains(listed) {
+                some.push(*listed);
+            }
+        }
         let Some(proven) = self.proven else {
             return some;
         };
         some.retain(|address| *address != proven);
-        match self.shown.contains(&proven) {
+        match self.shown.contains(&proven) || self.listed.contains(&proven) {
             true => some.insert(0, proven),
             false => some.push(proven),
         }
@@ -96,6 +110,28 @@ mod tests {
                 assert!(attempts <= 4, "48 are 4 attempts of 12");
             }
         }
+    }
+
+    #[test]
+    fn where_it_should_be_it_is_dialled_whatever_is_shown() {
+        let mut addresses = Addresses::default();
+        addresses.list(vec![address(1), address(2)]);
+        assert_eq!(addresses.next_attempt(), [address(1), address(2)]);
+        addresses.show(vec![address(3), address(1)]);
+        assert_eq!(
+            addresses.next_attempt(),
+            [address(3), address(1), address(2)]
+        );
+        addresses.show((3..100).map(address).collect());
+        for _ in 0..20 {
+            let attempt = addresses.next_attempt();
+            assert!(attempt.contains(&address(1)) && attempt.contains(&address(2)));
+        }
+        addresses.list((0..100).map(address).collect());
+        assert!(addresses.next_attempt().len() <= 2 * AT_ONCE);
+        addresses.list(Vec::new());
+        addresses.show(vec![address(3)]);
+        assert_eq!(addresses.next_attempt(), [address(3)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Another host: its sessions, one after the other, and the thread that dials it.
 //!
-//! Of two hosts the one whose name is less dials; the other waits for its connection.
+//! Of two hosts the one whose name is less dials; the other waits for its connection, and calls it
+//! now and then to find out why there is none ([`Host::probe`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -20,6 +21,9 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The longest such pause; a host that the directory shows anew is dialled at once.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// How long a call may take that asks nothing.
+const PROBING: Duration = Duration::from_secs(1);
+
 /// Another host.
 #[derive(Debug)]
 pub(crate) struct Host {
@@ -31,6 +35,8 @@ pub(crate) struct Host {
     /// It is to be dialled at once.
     dial: Signal,
     is_seen: AtomicBool,
+    /// It should be there.
+    is_listed: AtomicBool,
     /// Another took its place in the table: it is not dialled any more.
     is_forgotten: AtomicBool,
     is_dialled: AtomicBool,
@@ -55,6 +61,7 @@ impl Host {
             ended: Condvar::new(),
             dial: Signal::default(),
             is_seen: AtomicBool::new(false),
+            is_listed: AtomicBool::new(false),
             is_forgotten: AtomicBool::new(false),
             is_dialled: AtomicBool::new(false),
             sessions: AtomicU64::new(0),
@@ -74,8 +81,53 @@ impl Host {
     ) {
         lock(&self.record.addresses).show(addresses);
         self.is_seen.store(true, Ordering::Release);
-        let dials = self.context.options.host < self.record.name;
-        if dials && !self.is_dialled.swap(true, Ordering::AcqRel) {
+        self.dial_from_now_on(carrying);
+    }
+
+    /// It should be there, at these addresses, or it is not known where. Its thread counts to
+    /// `carrying`.
+    pub(crate) fn listed(
+        self: &Arc<Self>,
+        addresses: Result<Vec<std::net::SocketAddr>, String>,
+        carrying: &Arc<Group>,
+    ) {
+        let addresses = addresses.unwrap_or_else(|reason| {
+            self.note_trouble(reason);
+            Vec::new()
+        });
+        lock(&self.record.addresses).list(addresses);
+        self.is_listed.store(true, Ordering::Release);
+        self.dial_from_now_on(carrying);
+    }
+
+    /// It need not be there any more.
+    pub(crate) fn unlisted(&self) {
+        lock(&self.record.addresses).list(Vec::new());
+        self.is_listed.store(false, Ordering::Release);
+    }
+
+    /// Is this host the one that dials?
+    fn dials(&self) -> bool {
+        self.context.options.host < self.record.name
+    }
+
+    /// Is it seen, or should it be there, and is it known where?
+    fn is_sought(&self) -> bool {
+        let is_listed = self.is_listed.load(Ordering::Acquire);
+        let is_known = || !lock(&self.record.addresses).all().is_empty();
+        self.is_seen() || (is_listed && is_known())
+    }
+
+    /// Why there is no session, if there is none.
+    pub(crate) fn note_trouble(&self, reason: String) {
+        let mut current = lock(&self.current);
+        if current.session.is_none() {
+            current.reason = reason;
+        }
+    }
+
+    fn dial_from_now_on(self: &Arc<Self>, carrying: &Arc<Group>) {
+        if self.dials() && !self.is_dialled.swap(true, Ordering::AcqRel) {
             let (host, member) = (Arc::clone(self), carrying.enter());
             let started = hythe_sys::wait::spawn("hythe-host-dial", move || {
                 host.dial_always();
@@ -125,7 +177,7 @@ impl Host {
     fn dial_always(self: Arc<Self>) {
         let mut pause = PAUSE_MIN;
         while !self.context.stops() && !self.is_forgotten.load(Ordering::Acquire) {
-            if !self.is_seen() {
+            if !self.is_sought() {
                 self.dial.wait(PAUSE_MAX);
                 continue;
             }
@@ -135,7 +187,7 @@ impl Host {
                     self.run_session(connection, numbers, self.greeting.enter());
                 }
                 Err(error) => {
-                    lock(&self.current).reason = error.to_string();
+                    self.note_trouble(error.to_string());
                     tracing::debug!(host = %self.record.name, %error, "not connected");
                     // Also where the directory shows something new without end.
                     std::thread::sleep(PAUSE_MIN);
@@ -144,6 +196,30 @@ impl Host {
             self.dial.wait(pause);
             pause = (pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    /// Is it the one that dials, and has not, though it should be there?
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.dials() && self.is_sought() && self.is_idle()
+    }
+
+    /// Calls it and asks nothing, to find out why it does not dial this host.
+    pub(crate) fn probe(&self) {
+        let addresses = lock(&self.record.addresses).next_attempt();
+        let timeout = self.context.options.lease.min(PROBING);
+        let carrier = &self.context.carrier;
+        let reason = match carrier.connect(&self.record.name, &addresses, timeout) {
+            Ok(connection) => {
+                let address = connection.about.address;
+                lock(&self.record.addresses).prove(&address);
+                format!(
+                    "it can be reached at {address}, and has not connected yet, which is its part: \
+                     `hythe host status` on it says why"
+                )
+            }
+            Err(error) => error.to_string(),
+        };
+        self.note_trouble(reason);
     }
 
     fn dial_once(&self) -> Result<(Connection, Numbers), ClusterError> {

@@ -72,12 +72,26 @@ impl Hosts {
                 }
             }
             DirectoryEvent::Gone { host } => {
-                let known = lock(&self.0).get(&host).cloned();
-                if let Some(known) = known {
+                if let Some(known) = self.known(&host) {
                     known.gone();
                 }
             }
+            // One host too many is said when it is seen.
+            DirectoryEvent::Listed { host, addresses } => {
+                if let Some(known) = self.get(context, &host, Source::Directory) {
+                    known.listed(addresses, carrying);
+                }
+            }
+            DirectoryEvent::Unlisted { host } => {
+                if let Some(known) = self.known(&host) {
+                    known.unlisted();
+                }
+            }
         }
+    }
+
+    fn known(&self, name: &HostName) -> Option<Arc<Host>> {
+        lock(&self.0).get(name).cloned()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The engine: carries channels between this host and others.
 //!
 //! From outside in: [`Agent`] starts a thread that reads the directory, one that takes connections
-//! (`accept`) and one that looks at the pool (`watch`). For each other host there is a `host`, and
+//! (`accept`), one that looks at the pool (`watch`) and one that asks why others do not connect
+//! (`probe`). For each other host there is a `host`, and
 //! within it one `session` after another. A message goes out by `session/sending/`, and comes in by
 //! `session/receiving/`; `flows` lets tasks send and receive themselves.
 
@@ -15,6 +16,7 @@ mod link;
 mod local;
 mod lock;
 mod options;
+mod probe;
 mod random;
 mod session;
 mod tasks;
@@ -71,6 +73,8 @@ impl Agent {
         }
         let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
         agent.spawn("hythe-host-watch", move || watch::run(&context, &hosts))?;
+        let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
+        agent.spawn("hythe-host-probe", move || probe::run(&context, &hosts))?;
         let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
         let carrying = Arc::clone(&agent.carrying);
         agent.spawn("hythe-host-accept", move || {
