@@ -69,6 +69,7 @@ fn start(
         if let Err(error) = carry(&host, connection, greeting) {
             context.refused.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(host = %host.record.name, %error, "a connection is refused");
+            host.note_trouble(error.to_string());
         }
         drop(thread);
     })?;
