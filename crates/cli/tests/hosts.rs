@@ -141,6 +141,7 @@ fn session() -> SessionStatus {
                 carrier: if flows > 0 { "udp" } else { "tls" }.to_owned(),
                 why_not_better: why.to_owned(),
                 flows,
+                not_taken: 0,
             }
         };
     SessionStatus {

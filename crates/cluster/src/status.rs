@@ -212,6 +212,9 @@ pub struct Losses {
     /// Messages from there, and channels to there, for which it had its share of the tables of this
     /// pool.
     pub beyond_share: u64,
+    /// Messages from there of another type than the channel carries here.
+    #[serde(default)]
+    pub other_type: u64,
     /// Messages longer than the largest slot of the receiver.
     pub too_long: u64,
     /// Messages from there that did not reach a subscriber here.
@@ -250,6 +253,10 @@ pub struct ChannelStatus {
     /// among the messages.
     #[serde(default)]
     pub flows: u32,
+    /// Messages of a channel that is sent which the other host did not take: it counts them among
+    /// its losses.
+    #[serde(default)]
+    pub not_taken: u64,
 }
 
 /// Which way a channel goes.

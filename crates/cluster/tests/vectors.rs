@@ -5,7 +5,7 @@ mod frames;
 
 use hythe_cluster::frame::{
     Answer, Assembler, CarriedType, Control, EndKind, Ends, FlowOffer, FlowSide, FlowTaken,
-    FrameKind, Header, Hello, Opening, Policy, Preamble, Purpose, Want, Window, encode,
+    FrameKind, Header, Hello, NotTaken, Opening, Policy, Preamble, Purpose, Want, Window, encode,
 };
 use hythe_testing::play;
 use hythe_testing::vectors::{self, Group, bytes};
@@ -145,6 +145,12 @@ fn control_messages_are_as_the_page_says() {
         receiving: 300,
     };
     is_like("control.ends", Control::Ends(ends));
+    let not_taken = Control::NotTaken {
+        stream: 3,
+        messages: 300,
+        why: NotTaken::OtherType,
+    };
+    is_like("control.not_taken", not_taken);
 }
 
 #[test]

@@ -260,6 +260,7 @@ fn losses(losses: &Losses) -> String {
         ("sent and not confirmed", losses.unconfirmed),
         ("without a free slot here", losses.no_slot),
         ("beyond its share of the pool", losses.beyond_share),
+        ("of another type here", losses.other_type),
         ("too long for the receiver", losses.too_long),
         ("not delivered here", losses.not_delivered),
         ("reconnections of channels", losses.reconnections),

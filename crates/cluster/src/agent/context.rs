@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use hythe_node::PoolError;
 use hythe_node::hop::HostAgent;
 
 use super::addresses::Addresses;
@@ -14,6 +15,7 @@ pub(crate) use super::lock::lock;
 use super::options::AgentOptions;
 use super::random::random;
 use crate::error::ClusterError;
+use crate::frame::NotTaken;
 use crate::{Carrier, HostName, Losses, Refusal, Right, Rights};
 
 /// Channels of a host of which it is known that a stream was interrupted.
@@ -198,6 +200,7 @@ pub(crate) struct LossCounts {
     pub(crate) unconfirmed: Count,
     pub(crate) no_slot: Count,
     pub(crate) beyond_share: Count,
+    pub(crate) other_type: Count,
     pub(crate) too_long: Count,
     pub(crate) not_delivered: Count,
     pub(crate) reconnections: Count,
@@ -211,12 +214,32 @@ impl LossCounts {
         }
     }
 
+    /// Counts a message that this pool does not take, and says why it does not.
+    pub(crate) fn note_not_taken(&self, error: &ClusterError) -> NotTaken {
+        let (why, count) = match error {
+            ClusterError::Share { .. } => (NotTaken::NoPort, &self.beyond_share),
+            ClusterError::Node(error) if error.is_pool_full() => (NotTaken::NoSlot, &self.no_slot),
+            ClusterError::Node(error) => match error.refusal() {
+                Some(PoolError::TooLarge { .. }) => (NotTaken::TooLong, &self.too_long),
+                Some(PoolError::TypeMismatch(_) | PoolError::KindMismatch(_)) => {
+                    (NotTaken::OtherType, &self.other_type)
+                }
+                Some(PoolError::TableFull { .. }) => (NotTaken::NoPort, &self.beyond_share),
+                _ => (NotTaken::Other, &self.not_delivered),
+            },
+            _ => (NotTaken::Other, &self.not_delivered),
+        };
+        count.add(1);
+        why
+    }
+
     pub(crate) fn now(&self) -> Losses {
         Losses {
             not_sent: self.not_sent.now(),
             unconfirmed: self.unconfirmed.now(),
             no_slot: self.no_slot.now(),
             beyond_share: self.beyond_share.now(),
+            other_type: self.other_type.now(),
             too_long: self.too_long.now(),
             not_delivered: self.not_delivered.now(),
             reconnections: self.reconnections.now(),

@@ -1,5 +1,6 @@
 //! What two agents tell each other over their control connection.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use hythe_node::{ChannelKind, ChannelType, PortPolicy};
@@ -98,6 +99,42 @@ pub enum Control {
         #[serde(deserialize_with = "text::reason")]
         reason: String,
     },
+    /// Messages of a stream that the sender's pool has not taken, nor will: each is counted there.
+    NotTaken {
+        /// The stream.
+        stream: u32,
+        /// How many since the last such message.
+        messages: u32,
+        /// Why not.
+        why: NotTaken,
+    },
+}
+
+/// Why the pool of a receiver does not take a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum NotTaken {
+    /// No slot was free.
+    NoSlot,
+    /// It is longer than the largest slot.
+    TooLong,
+    /// The channel carries another type there.
+    OtherType,
+    /// There is no port for its publisher.
+    NoPort,
+    /// Anything else.
+    Other,
+}
+
+impl fmt::Display for NotTaken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSlot => "no slot was free",
+            Self::TooLong => "longer than the largest slot",
+            Self::OtherType => "the channel carries another type",
+            Self::NoPort => "no port was left for the publisher",
+            Self::Other => "the log of its agent says why",
+        })
+    }
 }
 
 /// A publisher of the sender has a socket for a flow.

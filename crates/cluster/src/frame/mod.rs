@@ -12,7 +12,7 @@ mod message;
 mod text;
 
 pub use control::{
-    CarriedType, Control, EndKind, Ends, FlowOffer, FlowSide, FlowTaken, Policy, Want,
+    CarriedType, Control, EndKind, Ends, FlowOffer, FlowSide, FlowTaken, NotTaken, Policy, Want,
 };
 pub use header::{FrameKind, Header};
 pub use hello::{Answer, Hello, Opening, PREAMBLE_BYTES, Preamble, Purpose, VERSION, Window};

@@ -14,7 +14,7 @@ use super::sending::{self, SendingStream};
 use super::{Session, lock};
 use crate::agent::local::{ChannelKey, LocalEnds, LocalWant};
 use crate::error::ClusterError;
-use crate::frame::{CarriedType, Control, EndKind, Opening, Want};
+use crate::frame::{CarriedType, Control, EndKind, NotTaken, Opening, Want};
 use crate::status::{ChannelState, ChannelStatus, Direction};
 use crate::stream::Violation;
 use crate::{Refusal, Right};
@@ -265,6 +265,26 @@ impl Channels {
         sending.map(|sending| Arc::clone(&sending.stream))
     }
 
+    /// The stream with that number, of which the other side says something about frames up to
+    /// `through`; `None`: it has ended.
+    fn stream(
+        &self,
+        number: u32,
+        through: u64,
+    ) -> Result<Option<Arc<SendingStream>>, ClusterError> {
+        let mut streams = self.sending.values().map(|sending| &sending.stream);
+        let stream = streams.find(|stream| stream.number() == number).cloned();
+        match number <= self.last_stream {
+            true => Ok(stream),
+            false => Err(Violation::NotSent {
+                through,
+                sent: 0,
+                acknowledged: 0,
+            }
+            .into()),
+        }
+    }
+
     /// Would a message that is published now wait for the other side to accept a stream?
     pub(super) fn are_early(&self) -> bool {
         let mut streams = self.sending.values();
@@ -338,6 +358,7 @@ fn without_stream(
         carrier: String::new(),
         why_not_better: String::new(),
         flows: 0,
+        not_taken: 0,
     }
 }
 
@@ -430,21 +451,24 @@ pub(super) fn acknowledged(
     number: u32,
     through: u64,
 ) -> Result<(), ClusterError> {
-    let channels = lock(&session.channels);
-    let mut streams = channels.sending.values().map(|sending| &sending.stream);
-    let stream = streams.find(|stream| stream.number() == number).cloned();
-    drop(channels);
-    match stream {
+    match lock(&session.channels).stream(number, through)? {
         Some(stream) => stream.acknowledged(session, through),
         // It has ended meanwhile.
-        None if number <= lock(&session.channels).last_stream => Ok(()),
-        None => Err(Violation::NotSent {
-            through,
-            sent: 0,
-            acknowledged: 0,
-        }
-        .into()),
+        None => Ok(()),
     }
+}
+
+/// Messages of a stream are not taken by the other side, which counts them.
+pub(super) fn not_taken(
+    session: &Session,
+    number: u32,
+    messages: u32,
+    why: NotTaken,
+) -> Result<(), ClusterError> {
+    if let Some(stream) = lock(&session.channels).stream(number, 0)? {
+        stream.not_taken(messages, why);
+    }
+    Ok(())
 }
 
 /// The stream that a data connection of the other side opens, or carries on.

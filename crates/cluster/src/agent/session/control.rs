@@ -53,6 +53,11 @@ fn act(session: &Arc<Session>, message: Control) -> Result<(), ClusterError> {
         Control::Acknowledge { stream, through } => {
             channels::acknowledged(session, stream, through)?;
         }
+        Control::NotTaken {
+            stream,
+            messages,
+            why,
+        } => channels::not_taken(session, stream, messages, why)?,
         Control::Want(want) => channels::wanted(session, want)?,
         Control::Unwant { kind, channel } => channels::unwanted(session, kind, channel),
         Control::Refused {

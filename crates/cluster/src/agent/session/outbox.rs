@@ -1,8 +1,8 @@
 //! What waits to be sent over a control connection. Many threads put something in, one sends.
 //!
-//! Acknowledgements of a stream and counts of a channel's ends replace each other, and events of a
-//! channel join, so a slow connection keeps no thread waiting and costs no memory. Never sends
-//! itself.
+//! Acknowledgements of a stream and counts of a channel's ends replace each other; events of a
+//! channel and messages that are not taken join. So a slow connection keeps no thread waiting and
+//! costs no memory. Never sends itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::agent::context::lock;
 use crate::agent::local::ChannelKey;
 use crate::error::ClusterError;
-use crate::frame::{Control, Ends};
+use crate::frame::{Control, Ends, NotTaken};
 
 /// The most messages that wait, beside acknowledgements; and the most channels whose ends do.
 const MESSAGES_MAX: usize = 8192;
@@ -27,6 +27,8 @@ pub(crate) struct Outbox {
 struct Waiting {
     /// By stream: up to where.
     acknowledgements: BTreeMap<u32, u64>,
+    /// Messages of a stream that are not taken, and why.
+    not_taken: BTreeMap<(u32, NotTaken), u32>,
     echo: Option<u64>,
     /// By channel.
     events: BTreeMap<String, u64>,
@@ -39,6 +41,15 @@ impl Outbox {
     /// All frames of a stream up to this one are taken.
     pub(crate) fn acknowledge(&self, stream: u32, through: u64) {
         lock(&self.waiting).acknowledgements.insert(stream, through);
+        self.condition.notify_one();
+    }
+
+    /// A message of a stream is not taken. It joins those that wait.
+    pub(crate) fn note_not_taken(&self, stream: u32, why: NotTaken) {
+        let mut waiting = lock(&self.waiting);
+        let messages = waiting.not_taken.entry((stream, why)).or_default();
+        *messages = messages.saturating_add(1);
+        drop(waiting);
         self.condition.notify_one();
     }
 
@@ -96,6 +107,7 @@ impl Outbox {
             .condition
             .wait_timeout_while(waiting, timeout, |waiting| {
                 let is_empty = waiting.acknowledgements.is_empty()
+                    && waiting.not_taken.is_empty()
                     && waiting.messages.is_empty()
                     && waiting.ends.is_empty()
                     && waiting.echo.is_none()
@@ -105,6 +117,13 @@ impl Outbox {
         let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
         while let Some((stream, through)) = waiting.acknowledgements.pop_first() {
             into.push(Control::Acknowledge { stream, through });
+        }
+        while let Some(((stream, why), messages)) = waiting.not_taken.pop_first() {
+            into.push(Control::NotTaken {
+                stream,
+                messages,
+                why,
+            });
         }
         into.extend(waiting.echo.take().map(|number| Control::Echo { number }));
         while let Some((channel, events)) = waiting.events.pop_first() {

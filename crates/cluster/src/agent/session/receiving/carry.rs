@@ -60,6 +60,7 @@ pub(in crate::agent::session) fn run(
         stream,
         incoming: &mut incoming,
         receiver,
+        is_urgent: false,
     };
     match reading.read_all() {
         // It has ended, or another connection will carry it on.
@@ -94,6 +95,8 @@ pub(super) struct Reading<'a> {
     pub(super) stream: &'a ReceivingStream,
     incoming: &'a mut Incoming,
     receiver: Box<dyn ConnectionReceiver>,
+    /// What is taken, or is not, is to be acknowledged at once.
+    is_urgent: bool,
 }
 
 impl Reading<'_> {
@@ -113,7 +116,8 @@ impl Reading<'_> {
             self.act(&header)?;
             self.incoming.taken(header.length);
             let is_end = header.kind == FrameKind::End;
-            self.acknowledge(is_end);
+            let is_urgent = std::mem::take(&mut self.is_urgent);
+            self.acknowledge(is_end || is_urgent);
             if is_end {
                 self.stream.is_complete.store(true, Ordering::Release);
                 return Ok(());
@@ -187,12 +191,7 @@ impl Reading<'_> {
         let mut lease = match leased {
             Ok(lease) => lease,
             Err(error) => {
-                let losses = &self.session.record.losses;
-                losses.note_refusal(&error);
-                if let ClusterError::Node(_) = &error {
-                    losses.no_slot.add(1);
-                }
-                survive(error)?;
+                self.not_taken(error)?;
                 self.note_missed(header.publisher, 1)?;
                 None
             }
@@ -258,6 +257,21 @@ impl Reading<'_> {
         }
     }
 
+    /// The message of a frame is not taken: counted here, and the other side is told, also that the
+    /// frame is done with.
+    pub(super) fn not_taken(&mut self, error: impl Into<ClusterError>) -> Result<(), ClusterError> {
+        let error = error.into();
+        if !is_of_one(&error) {
+            return Err(error);
+        }
+        tracing::warn!(%error, "a message from another host is not taken");
+        let why = self.session.record.losses.note_not_taken(&error);
+        let stream = self.stream.number();
+        self.session.outbox.note_not_taken(stream, why);
+        self.is_urgent = true;
+        Ok(())
+    }
+
     pub(super) fn count(&self, length: u32) {
         let (stream, bytes) = (self.stream, u64::from(length));
         stream.messages.fetch_add(1, Ordering::Relaxed);
@@ -302,14 +316,17 @@ impl Reading<'_> {
 /// What is wrong with one message is no end of the stream; a pool that is gone is.
 pub(super) fn survive(error: impl Into<ClusterError>) -> Result<(), ClusterError> {
     let error = error.into();
-    let is_of_one = match &error {
-        ClusterError::Node(NodeError::PoolLost { .. } | NodeError::ForkedCopy { .. }) => false,
-        ClusterError::Node(_) | ClusterError::Share { .. } => true,
-        _ => false,
-    };
-    if !is_of_one {
+    if !is_of_one(&error) {
         return Err(error);
     }
     tracing::warn!(%error, "a message from another host is not delivered");
     Ok(())
+}
+
+fn is_of_one(error: &ClusterError) -> bool {
+    match error {
+        ClusterError::Node(NodeError::PoolLost { .. } | NodeError::ForkedCopy { .. }) => false,
+        ClusterError::Node(_) | ClusterError::Share { .. } => true,
+        _ => false,
+    }
 }

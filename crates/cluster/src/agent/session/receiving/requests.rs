@@ -31,8 +31,7 @@ impl Reading<'_> {
         let mut lease = match client.lease(header.length) {
             Ok(lease) => Some(lease),
             Err(error) => {
-                survive(error)?;
-                self.session.record.losses.no_slot.add(1);
+                self.not_taken(error)?;
                 None
             }
         };
@@ -115,8 +114,7 @@ impl Reading<'_> {
         let mut lease = match leased {
             Ok(lease) => lease,
             Err(error) => {
-                survive(error)?;
-                self.session.record.losses.no_slot.add(1);
+                self.not_taken(error)?;
                 None
             }
         };

@@ -25,7 +25,7 @@ use super::{Session, lock, share};
 use crate::agent::context::Context;
 use crate::carrier::{ConnectionReceiver, Received};
 use crate::error::ClusterError;
-use crate::frame::{Header, Opening, Want, Window};
+use crate::frame::{Header, NotTaken, Opening, Want, Window};
 use crate::status::{ChannelState, ChannelStatus, Credit, Direction};
 use crate::stream::Outgoing;
 
@@ -70,6 +70,8 @@ pub(super) struct SendingStream {
     leaving: LeavingPublishers,
     counted: CountedByFlows,
     state: Mutex<State>,
+    /// Messages that the other side has not taken, and why not the last.
+    not_taken: Mutex<(u64, Option<NotTaken>)>,
     messages: AtomicU64,
     payload_bytes: AtomicU64,
 }
@@ -120,6 +122,7 @@ impl SendingStream {
                 has_ended: false,
                 is_without_port: false,
             }),
+            not_taken: Mutex::default(),
             messages: AtomicU64::new(0),
             payload_bytes: AtomicU64::new(0),
         });
@@ -216,6 +219,15 @@ impl SendingStream {
         Ok(())
     }
 
+    /// The other side has not taken so many messages, and has counted them.
+    pub(super) fn not_taken(&self, messages: u32, why: NotTaken) {
+        let mut not_taken = lock(&self.not_taken);
+        // Whatever it says: no more than were sent.
+        let sent = self.messages.load(Ordering::Relaxed);
+        let all = not_taken.0.saturating_add(messages.into()).min(sent);
+        *not_taken = (all, Some(why));
+    }
+
     /// Ends it so; a stronger reason than one before counts.
     pub(super) fn stop(&self, stop: Stop) {
         self.stop.fetch_max(stop as u8, Ordering::AcqRel);
@@ -282,10 +294,14 @@ impl SendingStream {
     }
 
     pub(super) fn status(&self) -> ChannelStatus {
-        let (how, reason) = {
+        let (how, mut reason) = {
             let state = lock(&self.state);
             (state.how, state.reason.clone())
         };
+        let (not_taken, why) = *lock(&self.not_taken);
+        if let Some(why) = why.filter(|_| reason.is_empty()) {
+            reason = format!("{not_taken} not taken there, the last: {why}");
+        }
         let credit = {
             let outgoing = lock(&self.outgoing);
             Credit {
@@ -305,6 +321,7 @@ impl SendingStream {
             carrier: String::new(),
             why_not_better: String::new(),
             flows: 0,
+            not_taken,
         }
     }
 }
