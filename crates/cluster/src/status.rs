@@ -250,6 +250,9 @@ pub struct ChannelStatus {
     /// among the messages.
     #[serde(default)]
     pub flows: u32,
+    /// How often the CPUs of this host copy each byte that goes by those, the most of them.
+    #[serde(default)]
+    pub flow_copies: u32,
 }
 
 /// Which way a channel goes.

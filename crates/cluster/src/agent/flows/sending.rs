@@ -20,6 +20,7 @@ use super::{FLOWS_MAX, FlowSession, Pause, SETTLING, next};
 use crate::agent::random::random;
 use crate::error::ClusterError;
 use crate::frame::{CarriedType, Control, FlowOffer, FlowSide, FlowTaken};
+use crate::status::Direction;
 
 /// What came to nothing is tried again after so long.
 const RETRY: Duration = Duration::from_secs(1);
@@ -494,10 +495,14 @@ impl Sending {
         let flows = self.of_session(session);
         let flows: Vec<&Flow> = flows.filter(|flow| flow.channel == channel).collect();
         let carrying = flows.iter().filter(|flow| flow.step.has_begun());
-        Carriage::of(carrying.map(|flow| &flow.carried), || {
-            let waiting = flows.first().map(|flow| flow.reason.clone());
-            waiting.unwrap_or_else(|| "no publisher here asks for a flow".to_owned())
-        })
+        Carriage::of(
+            Direction::Sending,
+            carrying.map(|flow| &flow.carried),
+            || {
+                let waiting = flows.first().map(|flow| flow.reason.clone());
+                waiting.unwrap_or_else(|| "no publisher here asks for a flow".to_owned())
+            },
+        )
     }
 
     /// Flows that carry, and others.

@@ -338,6 +338,7 @@ fn without_stream(
         carrier: String::new(),
         why_not_better: String::new(),
         flows: 0,
+        flow_copies: 0,
     }
 }
 

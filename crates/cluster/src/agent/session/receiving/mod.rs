@@ -162,6 +162,7 @@ impl ReceivingStream {
             carrier: String::new(),
             why_not_better: String::new(),
             flows: 0,
+            flow_copies: 0,
         }
     }
 }

@@ -305,6 +305,7 @@ impl SendingStream {
             carrier: String::new(),
             why_not_better: String::new(),
             flows: 0,
+            flow_copies: 0,
         }
     }
 }
