@@ -412,6 +412,35 @@ fn a_cut_that_is_shorter_than_the_lease_loses_nothing_and_a_longer_one_heals() {
 }
 
 #[test]
+fn an_interface_that_goes_down_and_up_again_loses_nothing() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(48);
+    let hosts = trusting(&lan);
+    let [a, b] = &hosts;
+    let subscriber = Task::subscriber(b);
+    let mut publisher = Task::publisher(a);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    for host in &hosts {
+        let interface = host.plug.interface();
+        publisher.ask_for(300, 2);
+        std::thread::sleep(Duration::from_millis(50));
+        host.space.run(&format!("ip link set {interface} down"));
+        std::thread::sleep(Duration::from_millis(500));
+        host.space.run(&format!("ip link set {interface} up"));
+        eventually("all have come", || {
+            subscriber.numbers().last() == Some(&(publisher.sent - 1))
+        });
+    }
+    // On a busy machine it may have been down for longer than the lease.
+    if a.status_of("b").expect("known").sessions == 1 {
+        assert_all(&subscriber, publisher.sent);
+        assert_eq!(flows(&hosts), [1, 1]);
+    }
+}
+
+#[test]
 fn an_interface_that_is_renamed_is_trusted_no_more_until_it_has_its_name_again() {
     if is_skipped() {
         return;
