@@ -328,6 +328,57 @@ fn flows_begin_anew_whoever_is_killed() {
 }
 
 #[test]
+fn a_flow_of_which_an_end_is_killed_at_any_moment_leaves_nothing_behind() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(47);
+    let hosts = trusting(&lan);
+    let [a, b] = &hosts;
+    // While it is asked for, agreed on, left for, and used.
+    for (round, moment_ms) in [0, 1, 2, 4, 8, 16, 32, 64, 128, 256]
+        .into_iter()
+        .enumerate()
+    {
+        let subscriber = Task::subscriber(b);
+        let mut publisher = Task::publisher(a);
+        publisher.ask_for(1_000, 1);
+        std::thread::sleep(Duration::from_millis(moment_ms));
+        match round % 2 {
+            0 => subscriber.kill(),
+            _ => publisher.kill(),
+        }
+    }
+    let subscriber = Task::subscriber(b);
+    let mut publisher = Task::publisher(a);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    let first = subscriber.numbers().last().copied().expect("some");
+    publisher.send(100, 0);
+    eventually("all have come", || {
+        subscriber.numbers().last() == Some(&(publisher.sent - 1))
+    });
+    let numbers = subscriber.numbers();
+    assert!(numbers.ends_with(&(first..publisher.sent).collect::<Vec<u32>>()));
+    drop((publisher, subscriber));
+    for host in &hosts {
+        let node = host.join("audit");
+        eventually("no slot is held any more", || {
+            let audit = node.pool().snapshot().audit;
+            assert!(audit.mismatches.is_empty(), "{:?}", audit.mismatches);
+            audit.held + audit.queued == 0
+        });
+    }
+    let link = |host: &Host, other: &str| {
+        let session = host.status_of(other).expect("known").session;
+        session.expect("connected").link
+    };
+    eventually("no flow is left", || {
+        let (sends, receives) = (link(a, "b"), link(b, "a"));
+        sends.sending + sends.pending + receives.receiving + receives.pending == 0
+    });
+}
+
+#[test]
 fn a_cut_that_is_shorter_than_the_lease_loses_nothing_and_a_longer_one_heals() {
     if is_skipped() {
         return;
@@ -358,6 +409,35 @@ fn a_cut_that_is_shorter_than_the_lease_loses_nothing_and_a_longer_one_heals() {
     lan.set_passing(b.plug, true);
     until_connected(&hosts);
     until_it_flows(&hosts, &mut publisher, &subscriber);
+}
+
+#[test]
+fn an_interface_that_goes_down_and_up_again_loses_nothing() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(48);
+    let hosts = trusting(&lan);
+    let [a, b] = &hosts;
+    let subscriber = Task::subscriber(b);
+    let mut publisher = Task::publisher(a);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    for host in &hosts {
+        let interface = host.plug.interface();
+        publisher.ask_for(300, 2);
+        std::thread::sleep(Duration::from_millis(50));
+        host.space.run(&format!("ip link set {interface} down"));
+        std::thread::sleep(Duration::from_millis(500));
+        host.space.run(&format!("ip link set {interface} up"));
+        eventually("all have come", || {
+            subscriber.numbers().last() == Some(&(publisher.sent - 1))
+        });
+    }
+    // On a busy machine it may have been down for longer than the lease.
+    if a.status_of("b").expect("known").sessions == 1 {
+        assert_all(&subscriber, publisher.sent);
+        assert_eq!(flows(&hosts), [1, 1]);
+    }
 }
 
 #[test]
@@ -470,6 +550,8 @@ fn a_flow_goes_by_xdp_where_its_interface_is_served_and_else_by_udp() {
     // Both hosts have interfaces of one name, and the service is the other's.
     let sending = channel(a, "b", Direction::Sending).expect("there");
     assert_eq!(sending.carrier, "udp");
+    // Of a virtual interface the kernel copies, too.
+    assert_eq!((sending.flow_copies, receiving().flow_copies), (1, 3));
     assert!(
         sending.why_not_better.contains("another network"),
         "{sending:?}"
@@ -479,6 +561,7 @@ fn a_flow_goes_by_xdp_where_its_interface_is_served_and_else_by_udp() {
     served.end();
     eventually("its process has said", || receiving().carrier == "udp");
     assert!(receiving().why_not_better.contains("ended"));
+    assert_eq!(receiving().flow_copies, 2);
     publisher.send(200, 0);
     assert_all(&subscriber, publisher.sent);
     assert_eq!(flows(&hosts), [1, 1]);

@@ -142,6 +142,7 @@ fn session() -> SessionStatus {
                 why_not_better: why.to_owned(),
                 flows,
                 not_taken: 0,
+                flow_copies: flows.min(1),
             }
         };
     SessionStatus {
@@ -493,13 +494,13 @@ host camera is connected
   copies      2 of each byte sent, 3 of each received
   found at    192.0.2.7:7450, [2001:db8::7]:7450
   losses      dropped before sending: 5, reconnections of channels: 1
-  CHANNEL  CARRIES   DIRECTION  STATE    CARRIER       MESSAGES  PAYLOAD  \
+  CHANNEL  CARRIES   DIRECTION  STATE    CARRIER               MESSAGES  PAYLOAD  \
 CREDIT                                 REASON
-  frames   messages  sending    open     udp, 2 flows        12    3 KiB  \
+  frames   messages  sending    open     udp, 2 flows, 1 copy        12    3 KiB  \
 3 of 64 messages used, 3 KiB of 1 MiB
-  levels   messages  sending    open     tls                 12    3 KiB  \
+  levels   messages  sending    open     tls                         12    3 KiB  \
 -                                      no flow: it has 2 receivers
-  orders   messages  receiving  refused  tls                 12    3 KiB  \
+  orders   messages  receiving  refused  tls                         12    3 KiB  \
 -                                      no rule there permits it
 
 host door is away: its certificate\\nis revoked

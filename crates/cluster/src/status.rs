@@ -257,6 +257,9 @@ pub struct ChannelStatus {
     /// its losses.
     #[serde(default)]
     pub not_taken: u64,
+    /// How often the CPUs of this host copy each byte that goes by those, the most of them.
+    #[serde(default)]
+    pub flow_copies: u32,
 }
 
 /// Which way a channel goes.

@@ -3,12 +3,14 @@
 
 mod support;
 
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 
 use hythe_cluster::frame::{
     Answer, CarriedType, Control, EndKind, FlowOffer, FlowSide, FlowTaken, Policy, Want, Window,
 };
-use hythe_node::{PortPolicy, PublisherOptions, SubscriberOptions};
+use hythe_flows::message::Agreed;
+use hythe_node::{Node, PortPolicy, Publisher, PublisherOptions, SubscriberOptions};
+use hythe_packets::{ACKNOWLEDGEMENT_BYTES_MAX, Checksum, Receiver, Sender};
 use support::host::{ALL, LEASE, TestHost};
 use support::liar::{Honest, LIAR, Liar, assert_ended, message};
 use support::{BOUND, eventually};
@@ -186,64 +188,156 @@ fn taken(flow: u32) -> FlowTaken {
     }
 }
 
+/// A liar that is sent to by an honest publisher, and takes its stream.
+struct Sending {
+    liar: Liar,
+    publisher: Publisher,
+    node: Node,
+    _stream: TcpStream,
+}
+
+impl Sending {
+    fn to_liar(honest: &Honest) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let address = listener.local_addr().expect("bound");
+        let liar_name = LIAR.parse().expect("a name");
+        honest.host.directory.show(&liar_name, address);
+        let node = honest.host.join_with_flows("publisher");
+        let options = PublisherOptions::default();
+        let mut publisher = node.publisher("plans", &options).expect("opened");
+        let mut liar = Liar::begin(&honest.host);
+        trust(&mut liar);
+        liar.say(&Control::Want(Want {
+            kind: EndKind::Publish,
+            channel: "plans".to_owned(),
+            carries: CarriedType::default(),
+            policy: Policy::from(PortPolicy::DropNewest),
+            depth: 8,
+            history: 0,
+        }));
+        let window = Window {
+            frames: 64,
+            bytes: 1 << 20,
+        };
+        let answer = Answer::Stream {
+            window,
+            payload_bytes_max: 1 << 20,
+            taken: 0,
+        };
+        let (stream, _) = Liar::answer(&listener, &answer);
+        // The publisher asks when it looks for its subscribers.
+        assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+        Self {
+            liar,
+            publisher,
+            node,
+            _stream: stream,
+        }
+    }
+
+    /// What the honest host offers next.
+    fn offered(&mut self) -> FlowOffer {
+        let said = next(&mut self.liar, |said| matches!(said, Control::FlowOffer(_)));
+        let Control::FlowOffer(offer) = said else {
+            panic!("{said:?}");
+        };
+        offer
+    }
+
+    fn publish(&mut self) -> u32 {
+        let lease = self.publisher.lease(3).expect("a slot");
+        let published = self.publisher.publish(lease, 3).expect("published");
+        published.delivered
+    }
+}
+
 /// It takes the flow of an honest publisher, and grants nonsense.
 #[test]
 fn a_flow_that_is_taken_with_nonsense_is_none() {
     let mut honest = honest();
-    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
-    let address = listener.local_addr().expect("bound");
-    let liar_name = LIAR.parse().expect("a name");
-    honest.host.directory.show(&liar_name, address);
-    let node = honest.host.join_with_flows("publisher");
-    let options = PublisherOptions::default();
-    let mut publisher = node.publisher("plans", &options).expect("opened");
-    let mut liar = Liar::begin(&honest.host);
-    trust(&mut liar);
-    liar.say(&Control::Want(Want {
-        kind: EndKind::Publish,
-        channel: "plans".to_owned(),
-        carries: CarriedType::default(),
-        policy: Policy::from(PortPolicy::DropNewest),
-        depth: 8,
-        history: 0,
-    }));
-    let window = Window {
-        frames: 64,
-        bytes: 1 << 20,
-    };
-    let (payload_bytes_max, taken_through) = (1 << 20, 0);
-    let answer = Answer::Stream {
-        window,
-        payload_bytes_max,
-        taken: taken_through,
-    };
-    let (_stream, _) = Liar::answer(&listener, &answer);
-    let offered = |liar: &mut Liar| {
-        let said = next(liar, |said| matches!(said, Control::FlowOffer(_)));
-        let Control::FlowOffer(offer) = said else {
-            panic!("{said:?}");
-        };
-        offer.flow
-    };
-    // The publisher asks when it looks for its subscribers.
-    assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
-    let flow = offered(&mut liar);
+    let mut sending = Sending::to_liar(&honest);
+    let flow = sending.offered().flow;
     // No window at all: the publisher's process refuses it, and goes on by the agent.
     let nothing = FlowTaken {
         window_messages: 0,
         ..taken(flow)
     };
-    liar.say(&Control::FlowTaken(nothing));
-    let said = next(&mut liar, |said| matches!(said, Control::FlowEnded { .. }));
+    sending.liar.say(&Control::FlowTaken(nothing));
+    let said = next(&mut sending.liar, |said| {
+        matches!(said, Control::FlowEnded { .. })
+    });
     assert!(matches!(said, Control::FlowEnded { flow: over, .. } if over == flow));
-    let lease = publisher.lease(3).expect("a slot");
-    let published = publisher.publish(lease, 3).expect("published");
-    assert_eq!(published.delivered, 1, "by the agent");
+    assert_eq!(sending.publish(), 1, "by the agent");
     // It is offered again, and to finish before it was taken.
-    let flow = offered(&mut liar);
-    liar.say(&Control::FlowFinish { flow });
+    let flow = sending.offered().flow;
+    sending.liar.say(&Control::FlowFinish { flow });
     assert_ended(&honest.host, "is to finish and was not taken");
     honest.assert_unharmed();
-    drop((liar, publisher, node));
+    drop(sending);
+    honest.end();
+}
+
+/// An acknowledgement of what was never sent.
+fn forged(offer: &FlowOffer) -> Vec<u8> {
+    let settings = Agreed {
+        session: offer.word,
+        number: offer.flow,
+        mtu_bytes: 1_500,
+        window_messages: 64,
+        window_bytes: 1 << 20,
+        message_bytes_max: 1 << 20,
+        buffer_bytes: u32::MAX,
+        unreachable_ns: 1 << 40,
+        initial_rtt_ns: 1_000_000,
+        block_ms: 0,
+    }
+    .settings();
+    let mut sender = Sender::new(settings).expect("settings");
+    let mut receiver = Receiver::new(settings).expect("settings");
+    let nothing = Checksum::of(&[]);
+    for _ in 0..32 {
+        sender.push(1, 0, 0).expect("free");
+        let header = sender.transmit(1).expect("may leave").seal(nothing);
+        receiver.receive(1, &header, nothing).expect("honest");
+    }
+    let mut out = [0; ACKNOWLEDGEMENT_BYTES_MAX];
+    let bytes = receiver.acknowledge(1, &mut out).expect("due");
+    out[..bytes].to_vec()
+}
+
+/// It breaks a flow by a lie, and never says that its end is over.
+#[test]
+fn a_host_that_does_not_end_a_flow_keeps_its_publisher_for_a_bounded_time() {
+    let mut honest = honest();
+    let mut sending = Sending::to_liar(&honest);
+    let offer = sending.offered();
+    let socket = UdpSocket::bind((HERE, 0)).expect("bound");
+    let udp_port = socket.local_addr().expect("bound").port();
+    sending.liar.say(&Control::FlowTaken(FlowTaken {
+        udp_port,
+        ..taken(offer.flow)
+    }));
+    eventually("the publisher has left the agent's port", || {
+        sending.publisher.subscribers().expect("sound");
+        let seen = honest.host.pool.snapshot().connections;
+        let me = sending.node.index();
+        !seen
+            .iter()
+            .any(|one| one.producer == me && !one.producer_left)
+    });
+    socket.set_read_timeout(Some(BOUND)).expect("set");
+    assert_eq!(sending.publish(), 1, "by the flow");
+    let (_, publisher) = socket.recv_from(&mut [0; 2_000]).expect("it comes");
+    socket.send_to(&forged(&offer), publisher).expect("sent");
+    let said = next(&mut sending.liar, |said| {
+        matches!(said, Control::FlowEnded { .. })
+    });
+    assert!(matches!(said, Control::FlowEnded { flow, .. } if flow == offer.flow));
+    // It is not answered. Nothing is offered meanwhile, and then the publisher goes back.
+    eventually("it sends by the agent", || sending.publish() == 1);
+    let next_offer = sending.offered();
+    assert_ne!(next_offer.flow, offer.flow);
+    honest.assert_unharmed();
+    drop(sending);
     honest.end();
 }

@@ -152,6 +152,28 @@ mod tests {
     }
 
     #[test]
+    fn a_port_goes_back_when_it_may_or_after_a_bounded_time() {
+        let fixture = Fixture::new();
+        for says_so in [true, false] {
+            let (flow, _peer) = pair(&fixture, settings(8));
+            send(&fixture, &flow, MOMENT_NS, 64 << 10);
+            flow.end(2 * MOMENT_NS, "it broke");
+            assert_eq!(flow.take_end(), Some(("it broke".to_owned(), 1)));
+            assert_eq!(flow.take_end(), None, "that is told once");
+            assert!(!flow.is_closed() && flow.is_breaking());
+            let mut now_ns = 5_000_000_000;
+            assert!(!flow.has_returned(now_ns));
+            match says_so {
+                true => flow.let_return(),
+                false => now_ns += 6_000_000_000,
+            }
+            assert!(flow.has_returned(now_ns) && flow.is_closed());
+            let lost = flow.take_unconfirmed();
+            assert_eq!((lost.sent, lost.dropped), (1, 0));
+        }
+    }
+
+    #[test]
     fn the_thread_sleeps_on_flows_at_once_when_the_last_call_that_turned_them_sleeps() {
         let fixture = Fixture::new();
         let (flow, _peer) = pair(&fixture, settings(8));

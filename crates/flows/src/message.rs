@@ -53,6 +53,8 @@ pub enum FromProcess {
         flow: u32,
         /// What it is.
         carrier: Carrier,
+        /// The card itself reads and writes what goes by `AF_XDP`.
+        is_zero_copy: bool,
         /// Why it is not what was asked for, for people; empty: it is.
         reason: String,
     },

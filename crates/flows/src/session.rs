@@ -426,7 +426,7 @@ impl Session {
         if carrier == Carrier::Xdp {
             self.lock().wired.insert(flow);
         }
-        self.say_carried(flow, carrier, &reason);
+        self.say_carried(flow, (carrier, socket.is_zero_copy()), &reason);
     }
 
     fn doorbells(&self, socket: &FlowSocket) -> io::Result<Vec<Arc<Doorbell>>> {
@@ -448,13 +448,15 @@ impl Session {
         // Behind the lock: they take one of their own.
         drop(state);
         drop(doorbells);
-        self.say_carried(flow, Carrier::Udp, "the program at the interface has ended");
+        let reason = "the program at the interface has ended";
+        self.say_carried(flow, (Carrier::Udp, false), reason);
     }
 
-    fn say_carried(&self, flow: u32, carrier: Carrier, reason: &str) {
+    fn say_carried(&self, flow: u32, (carrier, is_zero_copy): (Carrier, bool), reason: &str) {
         self.tell(&FromProcess::Carried {
             flow,
             carrier,
+            is_zero_copy,
             reason: reason.chars().take(200).collect(),
         });
     }

@@ -147,6 +147,12 @@ impl FlowSocket {
         self.wire.is_some()
     }
 
+    /// Does the card itself read and write what goes by the wire?
+    pub(crate) fn is_zero_copy(&self) -> bool {
+        let wire = self.wire.as_ref();
+        wire.is_some_and(|wired| wired.wire.is_zero_copy())
+    }
+
     /// Further descriptors that become readable when something comes.
     pub(crate) fn wire_descriptors(&self) -> io::Result<Vec<OwnedFd>> {
         let wire = self.wire.iter();

@@ -147,6 +147,12 @@ impl Wire {
         sockets.collect()
     }
 
+    /// Does the card itself read and write the chunks, at all queues?
+    #[must_use]
+    pub fn is_zero_copy(&self) -> bool {
+        self.queues.iter().all(|queue| queue.socket.is_zero_copy())
+    }
+
     /// What it has done.
     #[must_use]
     pub fn statistics(&self) -> WireStatistics {

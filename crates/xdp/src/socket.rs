@@ -211,6 +211,13 @@ impl TaskSocket {
         Ok(())
     }
 
+    /// Does the card itself read and write the region?
+    #[must_use]
+    pub fn is_zero_copy(&self) -> bool {
+        let options = sockopt::xdp_options(&self.file);
+        options.is_ok_and(|options| options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))
+    }
+
     /// What the kernel did not deliver.
     #[must_use]
     pub fn dropped(&self) -> Dropped {

@@ -322,9 +322,10 @@ fn channel(channel: &ChannelStatus, link: &LinkStatus) -> Vec<String> {
         match channel.flows {
             0 => channel.carrier.clone(),
             flows => format!(
-                "{}, {}",
+                "{}, {}, {}",
                 channel.carrier,
-                units::counted(flows.into(), "flow")
+                units::counted(flows.into(), "flow"),
+                copies(channel.flow_copies)
             ),
         },
         channel.messages.to_string(),
@@ -335,6 +336,13 @@ fn channel(channel: &ChannelStatus, link: &LinkStatus) -> Vec<String> {
             .map_or_else(|| "-".to_owned(), credit),
         reason(channel, link),
     ]
+}
+
+fn copies(count: u32) -> String {
+    match count {
+        1 => "1 copy".to_owned(),
+        count => format!("{count} copies"),
+    }
 }
 
 /// Why it is as it is, else why no flow carries it where flows may.

@@ -201,6 +201,7 @@ impl Flows {
                 Direction::Receiving => state.receiving.status(session, name),
             };
             channel.flows = carriage.flows;
+            channel.flow_copies = carriage.copies;
             channel.why_not_better = carriage.reason;
             if carriage.flows > 0 {
                 channel.carrier = carriage.carrier;
@@ -258,9 +259,14 @@ impl State {
             FromProcess::Carried {
                 flow,
                 carrier,
+                is_zero_copy,
                 reason,
             } => {
-                let carried = Carried { carrier, reason };
+                let carried = Carried {
+                    carrier,
+                    is_zero_copy,
+                    reason,
+                };
                 self.sending.carried((id, flow), &carried);
                 self.receiving.carried((id, flow), carried);
             }

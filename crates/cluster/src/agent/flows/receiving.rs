@@ -21,6 +21,7 @@ use super::{FLOWS_MAX, FlowSession, SETTLING, next};
 use crate::agent::local::{ChannelKey, LocalEnds};
 use crate::error::ClusterError;
 use crate::frame::{Control, EndKind, FlowOffer, FlowSide, FlowTaken};
+use crate::status::Direction;
 
 /// A process that could not open a socket is asked again after so long.
 const RETRY: Duration = Duration::from_secs(1);
@@ -286,10 +287,14 @@ impl Receiving {
         let flows = self.of_session(session);
         let flows: Vec<&Flow> = flows.filter(|flow| flow.offer.channel == channel).collect();
         let carrying = flows.iter().filter(|flow| flow.has_begun());
-        Carriage::of(carrying.map(|flow| &flow.carried), || {
-            let waiting = flows.first().map(|flow| flow.reason.clone());
-            waiting.unwrap_or_else(|| "no publisher there asks for a flow".to_owned())
-        })
+        Carriage::of(
+            Direction::Receiving,
+            carrying.map(|flow| &flow.carried),
+            || {
+                let waiting = flows.first().map(|flow| flow.reason.clone());
+                waiting.unwrap_or_else(|| "no publisher there asks for a flow".to_owned())
+            },
+        )
     }
 
     /// Flows that carry, and others.

@@ -20,6 +20,7 @@ use super::{FLOWS_MAX, FlowSession, Pause, SETTLING, next};
 use crate::agent::random::random;
 use crate::error::ClusterError;
 use crate::frame::{CarriedType, Control, FlowOffer, FlowSide, FlowTaken};
+use crate::status::Direction;
 
 /// What came to nothing is tried again after so long.
 const RETRY: Duration = Duration::from_secs(1);
@@ -38,7 +39,7 @@ struct Ending {
     session: Arc<dyn FlowSession>,
     channel: String,
     process: ProcessId,
-    port: u32,
+    ask: Ask,
     since: Instant,
     waits_for_process: bool,
     waits_for_there: bool,
@@ -113,7 +114,12 @@ impl Sending {
             if self.of_session(&**session).count() >= FLOWS_MAX {
                 return;
             }
+            // Another flow would overtake what is left of that, as the agent's port would.
+            let is_waiting = |ending: &Ending| {
+                ending.waits_for_there && ending.process == process && ending.ask == ask
+            };
             if !self.flows.values().any(is_known)
+                && !self.ending.values().any(is_waiting)
                 && let Some(publisher) = eligible(processes, &**session, process, ask)
             {
                 self.begin(processes, session, (process, ask), &publisher, next(last));
@@ -494,10 +500,14 @@ impl Sending {
         let flows = self.of_session(session);
         let flows: Vec<&Flow> = flows.filter(|flow| flow.channel == channel).collect();
         let carrying = flows.iter().filter(|flow| flow.step.has_begun());
-        Carriage::of(carrying.map(|flow| &flow.carried), || {
-            let waiting = flows.first().map(|flow| flow.reason.clone());
-            waiting.unwrap_or_else(|| "no publisher here asks for a flow".to_owned())
-        })
+        Carriage::of(
+            Direction::Sending,
+            carrying.map(|flow| &flow.carried),
+            || {
+                let waiting = flows.first().map(|flow| flow.reason.clone());
+                waiting.unwrap_or_else(|| "no publisher here asks for a flow".to_owned())
+            },
+        )
     }
 
     /// Flows that carry, and others.
@@ -517,7 +527,7 @@ impl Ending {
             session: flow.session,
             channel: flow.channel,
             process: flow.process,
-            port: flow.ask.port,
+            ask: flow.ask,
             since: Instant::now(),
             waits_for_process,
             waits_for_there,
@@ -532,7 +542,7 @@ impl Ending {
     /// as many by the port that it goes back to.
     fn note_unconfirmed(&self, processes: &Processes, messages: u32) {
         let pool = self.session.pool();
-        let publisher = processes.publisher(self.process, self.port, pool);
+        let publisher = processes.publisher(self.process, self.ask.port, pool);
         let told = publisher.map(|_| self.channel.as_str());
         self.session.note_unconfirmed(messages, told);
     }

@@ -359,6 +359,7 @@ fn without_stream(
         why_not_better: String::new(),
         flows: 0,
         not_taken: 0,
+        flow_copies: 0,
     }
 }
 

@@ -163,6 +163,7 @@ impl ReceivingStream {
             why_not_better: String::new(),
             flows: 0,
             not_taken: 0,
+            flow_copies: 0,
         }
     }
 }

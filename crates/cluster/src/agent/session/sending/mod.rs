@@ -322,6 +322,7 @@ impl SendingStream {
             why_not_better: String::new(),
             flows: 0,
             not_taken,
+            flow_copies: 0,
         }
     }
 }
