@@ -1,6 +1,6 @@
 //! The result document, `hythe.result/1`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub(crate) const SCHEMA: &str = "hythe.result/1";
 
@@ -40,7 +40,20 @@ pub(crate) struct Measurement<C = Pinned> {
     /// Copies of each message by the kernel, where they are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kernel_copies: Option<u32>,
+    /// What each message takes beside time, where it was counted.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) steady: Option<Steady>,
     pub(crate) conditions: C,
+}
+
+/// What each message takes in steady state beside time, at a side that sends as many as it
+/// receives.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Steady {
+    /// Of the thread that sends and receives.
+    pub(crate) allocations: f64,
+    /// Of the process; calls that found nothing are not among them.
+    pub(crate) system_calls: f64,
 }
 
 /// What was found.

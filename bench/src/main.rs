@@ -10,6 +10,7 @@ mod bar;
 mod bounce;
 mod core;
 mod cpus;
+mod descendants;
 mod document;
 mod error;
 mod host;

@@ -45,7 +45,8 @@ impl Others {
     }
 }
 
-/// Ticks that this process, those beside it and their children have used.
+/// Ticks that this process, those beside it and their children have used; of what children left
+/// behind, too, where this process has adopted and ended it (`descendants`).
 fn own(beside: &[u32]) -> Result<u64, BenchError> {
     let beside = beside.iter().map(u32::to_string);
     let processes = beside.chain(["self".to_owned()]);

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::bar::{Bar, verdict};
-use crate::document::{Figures, Machine, Measurement, Percentiles, Ratio, SCHEMA};
+use crate::document::{Figures, Machine, Measurement, Percentiles, Ratio, SCHEMA, Steady};
 use crate::error::BenchError;
 use crate::others::SHARE_MAX;
 use crate::{machine, statistics};
@@ -22,6 +22,8 @@ pub(crate) struct Times {
     pub(crate) place: Place,
     /// Of each message, where they are known.
     pub(crate) kernel_copies: Option<u32>,
+    /// The same.
+    pub(crate) steady: Option<Steady>,
 }
 
 /// Where the sides of a case ran.
@@ -127,6 +129,7 @@ impl Times {
                 histogram: statistics::encode(&self.rounds)?,
             },
             kernel_copies: self.kernel_copies,
+            steady: self.steady,
             conditions: self.place.clone(),
         })
     }

@@ -1,4 +1,4 @@
-//! Scenario `host` as a person runs it: the systems that need no agent.
+//! Scenario `host` as a person runs it, by small runs.
 
 use std::process::Command;
 
@@ -83,7 +83,7 @@ fn peers_with_a_starter_of_their_own_run_or_are_said_to_be_missing() {
     if is_skipped() {
         return;
     }
-    let words = ["--json", "--quick", "--systems", "openmpi,pvm"];
+    let words = ["--json", "--quick", "--systems", "openmpi,mpich,ucx,pvm"];
     let output = bench(&[&words[..], &["--sizes", "64", "--count", "20"]].concat());
     let complaint = String::from_utf8_lossy(&output.stderr);
     let (mut said, mut results) = (complaint.to_string(), Vec::new());
@@ -91,7 +91,12 @@ fn peers_with_a_starter_of_their_own_run_or_are_said_to_be_missing() {
         said += &document["conditions"]["skipped"].to_string();
         results.clone_from(document["results"].as_array().expect("results"));
     }
-    for (wait, system) in [("poll", "openmpi"), ("block", "pvm")] {
+    for (wait, system) in [
+        ("poll", "openmpi"),
+        ("poll", "mpich"),
+        ("poll", "ucx"),
+        ("block", "pvm"),
+    ] {
         for reach in ["local", "remote"] {
             let case = format!("{system}/{reach}/{wait}/filled");
             let row = results.iter().find(|row| row["case"] == case.as_str());
@@ -101,6 +106,68 @@ fn peers_with_a_starter_of_their_own_run_or_are_said_to_be_missing() {
             assert!(has_run || is_missing || is_alone, "{case}: {said}");
         }
     }
+}
+
+/// Processes of this name below this one.
+fn children_called(name: &str) -> Vec<String> {
+    let own = std::process::id().to_string();
+    let processes = std::fs::read_dir("/proc").expect("read");
+    let stats = processes.filter_map(|entry| {
+        let path = entry.ok()?.path().join("stat");
+        std::fs::read_to_string(path).ok()
+    });
+    let is_one = |stat: &String| {
+        let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+        stat.contains(&format!("({name})")) && fields.split(' ').nth(1) == Some(&own)
+    };
+    stats.filter(is_one).collect()
+}
+
+/// Needs `make hosts`, and the command beside the bench.
+#[test]
+fn messages_go_by_the_carrier_of_their_row_and_agents_end_with_the_run() {
+    if is_skipped() {
+        return;
+    }
+    // What the bench left behind would be this process's then.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).expect("permitted");
+    let has_strace = Command::new("strace").arg("-V").output().is_ok();
+    let mut words = vec!["--json", "--systems", "hythe-tls,hythe-udp,hythe-xdp"];
+    words.extend([
+        "--reaches",
+        "remote",
+        "--payloads",
+        "filled",
+        "--sizes",
+        "64",
+    ]);
+    words.extend(["--count", "50", "--rounds", "1", "--seconds", "1"]);
+    words.extend(has_strace.then_some("--calls"));
+    let output = bench(&words);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    if complaint.contains("no case fits") {
+        eprintln!("SKIPPED: `make hosts` and a build of `hythe` make the agents: {complaint}");
+        return;
+    }
+    let document: Value = serde_json::from_slice(&output.stdout).expect(&complaint);
+    let results = document["results"].as_array().expect("results");
+    for (case, is_counted) in [
+        ("hythe-tls/remote/block/filled", false),
+        ("hythe-udp/remote/poll/filled", true),
+        ("hythe-udp/remote/block/filled", true),
+        ("hythe-xdp/remote/poll/filled", true),
+        ("hythe-xdp/remote/block/filled", true),
+    ] {
+        let row = results.iter().find(|row| row["case"] == case).expect(case);
+        assert!(row["p50"].as_u64() > Some(0), "{row}");
+        let counted = has_strace && is_counted;
+        assert_eq!(row["system_calls"].is_number(), counted, "{row}");
+        if counted {
+            assert_eq!(row["allocations"], 0.0, "{case} allocates");
+        }
+    }
+    assert_eq!(children_called("hythe-hostd"), [""; 0]);
+    assert_eq!(children_called("hythe"), [""; 0]);
 }
 
 #[test]

@@ -17,6 +17,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::exchange::Budget;
+use crate::zenoh::Transport;
 
 /// What went wrong, for a person.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -35,6 +36,7 @@ struct Arguments {
 enum System {
     FloorTls,
     Zenoh,
+    ZenohTcp,
 }
 
 #[derive(Debug, Subcommand)]
@@ -74,7 +76,8 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             end_with_input();
             match arguments.system {
                 System::FloorTls => tls::echo(listen, folder),
-                System::Zenoh => zenoh::echo(listen, folder),
+                System::Zenoh => zenoh::echo(Transport::Tls, listen, folder),
+                System::ZenohTcp => zenoh::echo(Transport::Tcp, listen, folder),
             }
         }
         Side::Ping {
@@ -87,9 +90,11 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
                 count,
                 time: Duration::try_from_secs_f64(seconds)?,
             };
+            let by_zenoh = |transport| zenoh::ping((transport, connect), size, budget, folder);
             let times = match arguments.system {
                 System::FloorTls => tls::ping(connect, size, budget, folder),
-                System::Zenoh => zenoh::ping(connect, size, budget, folder),
+                System::Zenoh => by_zenoh(Transport::Tls),
+                System::ZenohTcp => by_zenoh(Transport::Tcp),
             }?;
             println!("{}", exchange::encode(&times)?);
             Ok(())

@@ -1,5 +1,5 @@
-//! Ping-pong over Zenoh with TLS, by its defaults but for what a fast answer needs: messages are
-//! not batched (`express`), and none is dropped.
+//! Ping-pong over Zenoh, with TLS or over plain TCP, by its defaults but for what a fast answer
+//! needs: messages are not batched (`express`), and none is dropped.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -19,14 +19,31 @@ const CERTIFICATE: &str = "zenoh.pem";
 /// How long a message, and the other side at the beginning, are waited for.
 const BOUND: Duration = Duration::from_secs(10);
 
-pub(crate) fn echo(listen: IpAddr, folder: &Path) -> Result<(), Failure> {
+/// What is below Zenoh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Tls,
+    Tcp,
+}
+
+impl Transport {
+    fn endpoint(self, address: SocketAddr) -> String {
+        let protocol = match self {
+            Self::Tls => "tls",
+            Self::Tcp => "tcp",
+        };
+        format!("{protocol}/{address}")
+    }
+}
+
+pub(crate) fn echo(transport: Transport, listen: IpAddr, folder: &Path) -> Result<(), Failure> {
     let made = rcgen::generate_simple_self_signed([listen.to_string()])?;
     let key = folder.join("zenoh.key");
     std::fs::write(folder.join(CERTIFICATE), made.cert.pem())?;
     std::fs::write(&key, made.signing_key.serialize_pem())?;
     // Nobody else is in this network: what is free now is free in a moment.
     let port = TcpListener::bind((listen, 0))?.local_addr()?.port();
-    let endpoint = format!("tls/{}", SocketAddr::new(listen, port));
+    let endpoint = transport.endpoint(SocketAddr::new(listen, port));
     let session = open("listen/endpoints", &endpoint, folder, Some(key))?;
     let publisher = session
         .declare_publisher(BACK)
@@ -53,12 +70,13 @@ pub(crate) fn echo(listen: IpAddr, folder: &Path) -> Result<(), Failure> {
 }
 
 pub(crate) fn ping(
-    connect: SocketAddr,
+    (transport, connect): (Transport, SocketAddr),
     size: usize,
     budget: Budget,
     folder: &Path,
 ) -> Result<Histogram<u64>, Failure> {
-    let session = open("connect/endpoints", &format!("tls/{connect}"), folder, None)?;
+    let endpoint = transport.endpoint(connect);
+    let session = open("connect/endpoints", &endpoint, folder, None)?;
     let publisher = session
         .declare_publisher(THERE)
         .congestion_control(CongestionControl::Block)

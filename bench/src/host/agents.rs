@@ -1,12 +1,17 @@
-//! The agents of both hosts, made and joined by the shipped command, as a user does it.
+//! The agents of both hosts, made and joined by the shipped command, as a user does it: a realm and
+//! a pool of its own for each carrier, so that no row pays for the carrier of another.
 
-use std::io::ErrorKind;
-use std::net::IpAddr;
+use std::io::{ErrorKind, Read as _};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use super::case::Carrier;
 use crate::error::BenchError;
+use crate::network::Link;
 use crate::starter::{Neighbour, remote_shell};
 
 /// The command, and the agent that it starts.
@@ -15,15 +20,33 @@ const AGENT: &str = "hythe-hostd";
 /// What the hosts are called.
 const NEAR: &str = "near";
 const FAR: &str = "far";
+/// Where agents take connections and are found: at the address of their carrier's link.
+const PORT: u16 = 7450;
+const DISCOVERY_PORT: u16 = 7451;
+/// Agents share a CPU with a side that spins.
+const LEASE_SECONDS: &str = "10";
+/// Until an interface is served.
+const SERVING: Duration = Duration::from_secs(10);
+/// Until agents have found each other.
+const MEETING: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(20);
 
-/// The agents of one carrier: on which pools, and where.
-#[derive(Debug)]
-pub(super) struct Agents<'a> {
-    /// Where their directories are.
-    pub(super) folder: &'a Path,
+/// The agent of one carrier on one of the hosts.
+#[derive(Clone, Debug)]
+pub(super) struct Agent {
+    /// Where the directories of all agents are.
+    pub(super) folder: PathBuf,
     pub(super) carrier: Carrier,
-    pub(super) pools: [&'a str; 2],
-    pub(super) addresses: [IpAddr; 2],
+    pub(super) is_near: bool,
+    /// That it serves.
+    pub(super) pool: String,
+}
+
+/// The far host, as the near one takes it into its realm.
+#[derive(Debug)]
+pub(super) struct FarHost<'a> {
+    pub(super) pool: &'a str,
+    pub(super) address: IpAddr,
     pub(super) neighbour: Neighbour,
 }
 
@@ -34,87 +57,167 @@ pub(super) fn why_not() -> Option<String> {
     missing.map(|name| format!("{name} is not there: run `make hosts`, and build hythe"))
 }
 
-/// Makes a realm and an agent here, and adds the far host over a remote shell that leads into its
-/// network.
-pub(super) fn introduce(agents: &Agents<'_>) -> Result<(), BenchError> {
-    let near = directory(agents.folder, agents.carrier, true);
-    let [pool, far_pool] = agents.pools;
-    let [own, other] = agents.addresses.map(|address| address.to_string());
-    let init = ["host", "init", "--name", NEAR, "--address", &own];
-    hythe(&near, pool, None, &init)?;
-    hythe(&near, pool, None, &["host", "start"])?;
-    let shell = remote_shell(agents, far_pool)?;
-    let words = ["host", "add", FAR, "--name", FAR, "--address", &other];
-    hythe(&near, pool, Some(&shell), &words)
+impl Agent {
+    /// The same carrier's on the other host, as far as it can be asked how it is.
+    pub(super) fn other(&self) -> Self {
+        Self {
+            is_near: !self.is_near,
+            ..self.clone()
+        }
+    }
+
+    /// Begins a realm on this host, and takes the far one in, whose agent runs then.
+    pub(super) fn introduce(&self, own: IpAddr, far: &FarHost<'_>) -> Result<(), BenchError> {
+        let [own, other] = [own, far.address].map(|address| address.to_string());
+        self.hythe(&["host", "init", "--name", NEAR, "--address", &own], None)?;
+        let shell = self.remote_shell(far)?;
+        let words = ["host", "add", FAR, "--name", FAR, "--address", &other];
+        self.hythe(&words, Some(&shell)).map(|_said| ())
+    }
+
+    /// At this link, and nowhere else.
+    pub(super) fn start(&self, link: &Link) -> Result<(), BenchError> {
+        let at = |port| Ok::<_, BenchError>(SocketAddr::new(link.own_ip()?, port).to_string());
+        let (listen, discovery) = (at(PORT)?, at(DISCOVERY_PORT)?);
+        let mut words = vec!["host", "start", "--lease", LEASE_SECONDS];
+        words.extend(["--listen", &listen, "--discovery", &discovery]);
+        if let Some(carrier) = self.carrier.of_flows() {
+            words.extend(["--trusted", &link.interface, "--carrier", carrier]);
+        }
+        self.hythe(&words, None).map(|_said| ())
+    }
+
+    pub(super) fn stop(&self) -> Result<(), BenchError> {
+        self.hythe(&["host", "stop"], None).map(|_said| ())
+    }
+
+    /// The document of `hythe host status --json`.
+    pub(super) fn status(&self) -> Result<Value, BenchError> {
+        let said = self.hythe(&["--json", "host", "status"], None)?;
+        Ok(serde_json::from_slice(&said).map_err(std::io::Error::from)?)
+    }
+
+    /// Waits until it and the one of the other host are connected.
+    pub(super) fn wait_for_other(&self) -> Result<(), BenchError> {
+        let start = Instant::now();
+        while !(is_connected(&self.status()?) && is_connected(&self.other().status()?)) {
+            if start.elapsed() > MEETING {
+                let (carrier, status) = (self.carrier, self.status()?);
+                return Err(BenchError::Unable(format!(
+                    "the agents of carrier {carrier:?} did not meet within {MEETING:?}: {status}"
+                )));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    fn directory(&self) -> PathBuf {
+        let name = if self.is_near { NEAR } else { FAR };
+        self.folder.join(format!("{name}-{:?}", self.carrier))
+    }
+
+    /// A program that runs what it is told on the far host.
+    fn remote_shell(&self, far: &FarHost<'_>) -> Result<PathBuf, BenchError> {
+        let hosts = self.other().directory();
+        let agent = find(AGENT).unwrap_or_default();
+        let programs = agent.parent().unwrap_or(Path::new("/"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{path}", programs.display());
+        let name = format!("remote-shell-{:?}", self.carrier);
+        let variables = [
+            ("HYTHE_HOSTS_DIR", &*hosts.display().to_string()),
+            ("HYTHE_POOL", far.pool),
+            ("PATH", &path),
+        ];
+        Ok(remote_shell::write(
+            (&self.folder, &name),
+            far.neighbour,
+            &variables,
+        )?)
+    }
+
+    /// What the command said on its standard output.
+    fn hythe(&self, words: &[&str], remote_shell: Option<&Path>) -> Result<Vec<u8>, BenchError> {
+        let mut command = hythe();
+        command.args(["--pool", &self.pool]).args(words);
+        command.env("HYTHE_HOSTS_DIR", self.directory());
+        if let Some(agent) = find(AGENT) {
+            command.env("HYTHE_HOSTD", agent);
+        }
+        if let Some(shell) = remote_shell {
+            command.env("HYTHE_RSH", shell);
+        }
+        let output = command.output().map_err(missing)?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let words = words.join(" ");
+        Err(BenchError::Unable(format!("`hythe {words}`: {said}")))
+    }
 }
 
-/// Ends the agent of this host, if it was started.
-pub(super) fn part(
-    folder: &Path,
-    carrier: Carrier,
-    pool: &str,
-    is_near: bool,
-) -> Result<(), BenchError> {
-    hythe(
-        &directory(folder, carrier, is_near),
-        pool,
-        None,
-        &["host", "stop"],
-    )
+/// `hythe host wire` on this host; ended when dropped.
+#[derive(Debug)]
+pub(super) struct Wire(Child);
+
+impl Wire {
+    /// Waits until it serves the interface. `/run` must be this host's own.
+    pub(super) fn serve(interface: &str) -> Result<Self, BenchError> {
+        let mut command = hythe();
+        command.args(["host", "wire", interface]);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        hythe_sys::spawn::die_with_parent(&mut command);
+        let mut wire = Self(command.spawn().map_err(missing)?);
+        let socket = Path::new(WIRES).join(interface);
+        let start = Instant::now();
+        while !socket.exists() {
+            if wire.0.try_wait()?.is_some() {
+                let mut said = String::new();
+                if let Some(stderr) = &mut wire.0.stderr {
+                    stderr.read_to_string(&mut said)?;
+                }
+                let why = format!("`hythe host wire {interface}` has ended: {}", said.trim());
+                return Err(BenchError::Unable(why));
+            }
+            if start.elapsed() > SERVING {
+                return Err(BenchError::silent(SERVING));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(wire)
+    }
 }
 
-/// Of an agent.
-fn directory(folder: &Path, carrier: Carrier, is_near: bool) -> PathBuf {
-    let name = if is_near { NEAR } else { FAR };
-    folder.join(format!("{name}-{carrier:?}"))
+/// Where each interface that is served has its socket.
+const WIRES: &str = "/run/hythe/wire";
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        // Its program at the interface, which is this host's alone, goes with it.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
-/// A program that runs what it is told on the far host.
-fn remote_shell(agents: &Agents<'_>, far_pool: &str) -> Result<PathBuf, BenchError> {
-    let hosts = directory(agents.folder, agents.carrier, false);
-    let agent = find(AGENT).unwrap_or_default();
-    let programs = agent.parent().unwrap_or(Path::new("/"));
-    let path = std::env::var("PATH").unwrap_or_default();
-    let path = format!("{}:{path}", programs.display());
-    let name = format!("remote-shell-{:?}", agents.carrier);
-    let variables = [
-        ("HYTHE_HOSTS_DIR", &*hosts.display().to_string()),
-        ("HYTHE_POOL", far_pool),
-        ("PATH", &path),
-    ];
-    Ok(remote_shell::write(
-        (agents.folder, &name),
-        agents.neighbour,
-        &variables,
-    )?)
+/// Says an agent that it is connected with the one other host?
+fn is_connected(status: &Value) -> bool {
+    status["hosts"][0]["state"] == "connected"
 }
 
-fn hythe(
-    hosts: &Path,
-    pool: &str,
-    remote_shell: Option<&Path>,
-    words: &[&str],
-) -> Result<(), BenchError> {
+fn hythe() -> Command {
     let program = find(COMMAND).unwrap_or_else(|| PathBuf::from(COMMAND));
-    let mut command = Command::new(&program);
-    command.args(["--pool", pool]).args(words);
-    command.env("HYTHE_HOSTS_DIR", hosts).stdin(Stdio::null());
-    if let Some(agent) = find(AGENT) {
-        command.env("HYTHE_HOSTD", agent);
-    }
-    if let Some(shell) = remote_shell {
-        command.env("HYTHE_RSH", shell);
-    }
-    let output = command.output().map_err(|error| match error.kind() {
-        ErrorKind::NotFound => BenchError::Unable(format!("{} is missing", program.display())),
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null());
+    command
+}
+
+fn missing(error: std::io::Error) -> BenchError {
+    match error.kind() {
+        ErrorKind::NotFound => BenchError::Unable(format!("{COMMAND} is missing")),
         _ => error.into(),
-    })?;
-    if output.status.success() {
-        return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let words = words.join(" ");
-    Err(BenchError::Unable(format!("`hythe {words}`: {said}")))
 }
 
 /// A program beside this one, or where `make hosts` puts it.

@@ -24,6 +24,10 @@ pub(crate) struct HostArguments {
     /// Only these payloads
     #[arg(long, value_delimiter = ',', value_enum)]
     pub(crate) payloads: Vec<Payload>,
+    /// Count allocations and system calls of each message, too, where tasks send themselves: behind
+    /// the last round, by strace
+    #[arg(long)]
+    pub(crate) calls: bool,
 }
 
 /// What is measured where nothing is said.

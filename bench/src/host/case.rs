@@ -24,10 +24,20 @@ pub(crate) enum System {
     Sysv,
     /// Channels that reach to another host by the agent's TLS; on one host, the process hop.
     HytheTls,
+    /// Channels whose tasks send and receive by sockets of UDP of their own, over a trusted link.
+    HytheUdp,
+    /// The same by `AF_XDP` sockets, where datagrams are no part of a long run.
+    HytheXdp,
     /// Zenoh over TLS.
     Zenoh,
+    /// Zenoh over plain TCP.
+    ZenohTcp,
     /// Open MPI: shared memory within a host, TCP between two.
     Openmpi,
+    /// MPICH, likewise.
+    Mpich,
+    /// UCX alone, which MPICH may be built on: messages by tags.
+    Ucx,
     /// PVM 3.4, the direct route between tasks.
     Pvm,
 }
@@ -54,6 +64,30 @@ pub(super) enum Sides {
 pub(crate) enum Carrier {
     /// TLS over TCP.
     Tls,
+    /// Sockets of tasks, by the kernel's UDP.
+    Udp,
+    /// Sockets of tasks, past the kernel's UDP.
+    Xdp,
+}
+
+impl Carrier {
+    /// What `hythe host start --carrier` calls it, where tasks have sockets of their own.
+    pub(super) const fn of_flows(self) -> Option<&'static str> {
+        match self {
+            Self::Tls => None,
+            Self::Udp => Some("udp"),
+            Self::Xdp => Some("xdp"),
+        }
+    }
+
+    /// Which of the links between the hosts is its own.
+    pub(super) const fn link(self) -> usize {
+        match self {
+            Self::Tls => 0,
+            Self::Udp => 1,
+            Self::Xdp => 2,
+        }
+    }
 }
 
 impl System {
@@ -61,10 +95,12 @@ impl System {
         match self {
             Self::FloorUdp | Self::Tcp | Self::Udp => Sides::Sockets,
             Self::FloorXdp => Sides::Frames,
-            Self::FloorTls | Self::Zenoh => Sides::Programs,
-            Self::Openmpi | Self::Pvm => Sides::Starter,
+            Self::FloorTls | Self::Zenoh | Self::ZenohTcp => Sides::Programs,
+            Self::Openmpi | Self::Mpich | Self::Ucx | Self::Pvm => Sides::Starter,
             Self::Sysv => Sides::Memory,
             Self::HytheTls => Sides::Pools(Carrier::Tls),
+            Self::HytheUdp => Sides::Pools(Carrier::Udp),
+            Self::HytheXdp => Sides::Pools(Carrier::Xdp),
         }
     }
 }
@@ -130,7 +166,7 @@ impl Case {
     pub(super) const fn kernel_copies(self) -> Option<u32> {
         match (self.system.sides(), self.reach) {
             (Sides::Starter, _) | (Sides::Programs, Reach::Local) => None,
-            (Sides::Programs, _) if matches!(self.system, System::Zenoh) => None,
+            (Sides::Programs, _) if !matches!(self.system, System::FloorTls) => None,
             (Sides::Memory, _) | (Sides::Pools(_), Reach::Local) => Some(0),
             (Sides::Sockets | Sides::Frames | Sides::Programs | Sides::Pools(_), _) => Some(2),
         }
@@ -141,6 +177,14 @@ impl Case {
         match (self.system.sides(), self.reach) {
             (Sides::Pools(carrier), Reach::Remote) => Some(carrier),
             _ => None,
+        }
+    }
+
+    /// Is it one of which allocations and system calls are counted?
+    pub(super) const fn is_steady(self) -> bool {
+        match self.carrier() {
+            Some(carrier) => carrier.of_flows().is_some(),
+            None => false,
         }
     }
 
@@ -158,7 +202,7 @@ impl Case {
     pub(super) const fn of_ipc(self) -> ipc::Case {
         ipc::Case {
             system: match self.system {
-                System::HytheTls => ipc::System::Hythe,
+                System::HytheTls | System::HytheUdp | System::HytheXdp => ipc::System::Hythe,
                 System::Sysv => ipc::System::Sysv,
                 _ => ipc::System::Unix,
             },
@@ -175,17 +219,22 @@ impl Case {
     }
 
     /// What copies touches the payload; an agent sleeps in the kernel, and so do a semaphore, Zenoh
-    /// and PVM; MPI never does.
+    /// and PVM; MPI and UCX never do.
     const fn makes_sense(self) -> bool {
         let is_filled = matches!(self.payload, Payload::Filled);
         match (self.system, self.reach, self.wait) {
             (System::FloorUdp | System::FloorXdp, Reach::Remote, _)
             | (System::Tcp | System::Udp, ..) => is_filled,
-            (System::FloorTls | System::Zenoh, Reach::Remote, Wait::Block) => is_filled,
+            (System::FloorTls | System::Zenoh | System::ZenohTcp, Reach::Remote, Wait::Block) => {
+                is_filled
+            }
             (System::Sysv, Reach::Local, Wait::Block) => is_filled,
-            (System::Openmpi, _, Wait::Poll) | (System::Pvm, _, Wait::Block) => is_filled,
+            (System::Openmpi | System::Mpich | System::Ucx, _, Wait::Poll)
+            | (System::Pvm, _, Wait::Block) => is_filled,
             (System::HytheTls, Reach::Local, _) => true,
             (System::HytheTls, Reach::Remote, Wait::Block) => true,
+            // Within a host no carrier takes part: the row of one is that of all.
+            (System::HytheUdp | System::HytheXdp, Reach::Remote, _) => true,
             _ => false,
         }
     }
@@ -216,11 +265,16 @@ mod tests {
             "floor-tls/remote/block/filled",
             "tcp/remote/block/filled",
             "udp/local/poll/filled",
+            "zenoh-tcp/remote/block/filled",
             "openmpi/remote/poll/filled",
+            "mpich/local/poll/filled",
+            "ucx/remote/poll/filled",
             "pvm/local/block/filled",
             "sysv/local/block/filled",
             "hythe-tls/local/block/untouched",
             "hythe-tls/remote/block/filled",
+            "hythe-udp/remote/poll/untouched",
+            "hythe-xdp/remote/block/filled",
             "zenoh/remote/block/filled",
         ] {
             assert!(names.iter().any(|known| known == name), "{name}");

@@ -5,10 +5,13 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::agents::{self, Agents};
+use rustix::mount::{MountFlags, mount};
+
+use super::agents::{Agent, FarHost, Wire};
 use super::args::HostEndArguments;
+use super::carriage;
 use super::case::{Carrier, Case, Sides, System};
 use super::frames::FramesEnd;
 use super::message::{Order, Outcome, Run};
@@ -29,24 +32,37 @@ use crate::{ipc, statistics};
 /// How long agents may take to tell that a run has closed its ports.
 const SETTLING: Duration = Duration::from_secs(30);
 
+const LOOK: Duration = Duration::from_millis(10);
+
 /// What it knows.
 struct Host {
     folder: PathBuf,
-    link: Option<Link>,
+    /// The first for whatever needs one only, and one for each carrier.
+    links: Vec<Link>,
     neighbour: Option<Neighbour>,
     /// That agents serve.
     pools: BTreeMap<Carrier, BenchPool>,
+    /// Those of them that run.
+    agents: BTreeMap<Carrier, Agent>,
+    wire: Option<Wire>,
     machine: Option<VirtualMachine>,
 }
 
 /// Takes orders.
 pub(crate) fn run(arguments: &HostEndArguments) -> Result<(), BenchError> {
     begin(arguments.cpu)?;
+    // What serves interfaces has its sockets in the first, and both hosts name theirs alike; the
+    // second shows the interfaces of the network that it was mounted in.
+    for (place, kind) in [("/run", "tmpfs"), ("/sys", "sysfs")] {
+        mount("hythe-bench", place, kind, MountFlags::empty(), None)?;
+    }
     let mut host = Host {
         folder: arguments.folder.clone(),
-        link: None,
+        links: Vec::new(),
         neighbour: None,
         pools: BTreeMap::new(),
+        agents: BTreeMap::new(),
+        wire: None,
         machine: None,
     };
     ready()?;
@@ -62,12 +78,13 @@ impl Host {
         match order {
             Order::Join(link) => {
                 put_up(&link)?;
-                self.link = Some(link);
+                self.links.push(link);
             }
+            Order::AwaitLinks => self.links.iter().try_for_each(wait_until_up)?,
             Order::Meet(neighbour) => self.neighbour = Some(neighbour),
             Order::Echo(run) => return self.echo_until_collected(&run),
             Order::Measure(run, port) => {
-                return done(self.measure(&run, port)?);
+                return Ok(Answer::Result(self.measure(&run, port)?));
             }
             Order::MeasureAlone(run) => return done(self.measure_alone(&run)?),
             Order::Prepare(carrier) => {
@@ -79,7 +96,10 @@ impl Host {
                 let mut pools = self.pools.values();
                 pools.try_for_each(|pool| pool.wait_for_no_port(SETTLING))?;
             }
-            Order::Part { is_near } => self.part(is_near)?,
+            Order::Halt(carrier) => self.agent(carrier, false)?.stop()?,
+            Order::Start(carrier) => self.start_agent(carrier)?,
+            Order::Await(carrier) => self.running(carrier)?.wait_for_other()?,
+            Order::Part => self.part()?,
             Order::Collect => return Err(BenchError::WrongUse("nobody was answered".to_owned())),
             Order::Audit => {
                 let mut pools = self.pools.values();
@@ -96,22 +116,43 @@ impl Host {
     }
 
     fn introduce(&mut self, carrier: Carrier, far_pool: &str) -> Result<(), BenchError> {
-        let pool = self.make_pool(carrier)?.name().to_owned();
-        agents::introduce(&Agents {
-            folder: &self.folder,
-            carrier,
-            pools: [&pool, far_pool],
-            addresses: [self.own()?, self.other()?],
+        self.make_pool(carrier)?;
+        let link = self.link_of(carrier)?;
+        let far = FarHost {
+            pool: far_pool,
+            address: link.other_ip()?,
             neighbour: self.neighbour()?,
+        };
+        self.agent(carrier, true)?.introduce(link.own_ip()?, &far)
+    }
+
+    fn start_agent(&mut self, carrier: Carrier) -> Result<(), BenchError> {
+        let link = self.link_of(carrier)?.clone();
+        if carrier == Carrier::Xdp {
+            self.wire = Some(Wire::serve(&link.interface)?);
+        }
+        // Only the near end knows the other.
+        let agent = self.agent(carrier, self.neighbour.is_some())?;
+        agent.start(&link)?;
+        self.agents.insert(carrier, agent);
+        Ok(())
+    }
+
+    fn agent(&self, carrier: Carrier, is_near: bool) -> Result<Agent, BenchError> {
+        Ok(Agent {
+            folder: self.folder.clone(),
+            carrier,
+            is_near,
+            pool: self.pool(carrier)?.name().to_owned(),
         })
     }
 
-    fn part(&mut self, is_near: bool) -> Result<(), BenchError> {
+    fn part(&mut self) -> Result<(), BenchError> {
         self.machine = None;
-        let stop = |(&carrier, pool): (&Carrier, &BenchPool)| {
-            agents::part(&self.folder, carrier, pool.name(), is_near)
-        };
-        self.pools.iter().map(stop).fold(Ok(()), Result::and)
+        let agents = std::mem::take(&mut self.agents);
+        let stopped = agents.values().map(Agent::stop).fold(Ok(()), Result::and);
+        self.wire = None;
+        stopped
     }
 
     /// Two orders, since what comes between them must not wait for the second.
@@ -160,15 +201,19 @@ impl Host {
         Ok(None)
     }
 
-    fn measure(&self, run: &Run, port: u16) -> Result<String, BenchError> {
+    fn measure(&self, run: &Run, port: u16) -> Result<Outcome, BenchError> {
         let other = SocketAddr::new(self.other()?, port);
-        match run.case.system.sides() {
+        let times = match run.case.system.sides() {
             Sides::Sockets => sockets::measure(run, self.own()?, other),
             Sides::Frames => sockets::measured(self.frames(run)?, run),
             Sides::Programs => Outside::measure(run, other, &self.folder),
-            Sides::Pools(carrier) => sockets::measured(self.hythe(carrier, Side::Near, run)?, run),
+            Sides::Pools(carrier) => {
+                let end = self.hythe(carrier, Side::Near, run)?;
+                return carriage::measure(end, run, self.running(carrier)?);
+            }
             Sides::Memory | Sides::Starter => Err(not_here(run.case)),
-        }
+        };
+        times.map(Outcome::Measured)
     }
 
     /// Without orders to the other host.
@@ -201,8 +246,7 @@ impl Host {
     }
 
     fn hythe(&self, carrier: Carrier, side: Side, run: &Run) -> Result<HytheEnd, BenchError> {
-        let pool = self.pools.get(&carrier);
-        let pool = pool.ok_or_else(|| BenchError::WrongUse("there is no pool yet".to_owned()))?;
+        let pool = self.pool(carrier)?;
         let (case, lookout) = (run.case.of_ipc(), Lookout::default());
         HytheEnd::join_across(pool.pool(), side, (case, run.size), lookout)
     }
@@ -211,8 +255,22 @@ impl Host {
         FramesEnd::open(self.link()?, (run.case, run.size), Lookout::default())
     }
 
+    fn pool(&self, carrier: Carrier) -> Result<&BenchPool, BenchError> {
+        let pool = self.pools.get(&carrier);
+        pool.ok_or_else(|| BenchError::WrongUse("there is no pool yet".to_owned()))
+    }
+
+    fn running(&self, carrier: Carrier) -> Result<&Agent, BenchError> {
+        let agent = self.agents.get(&carrier);
+        agent.ok_or_else(|| BenchError::WrongUse("there is no agent yet".to_owned()))
+    }
+
     fn link(&self) -> Result<&Link, BenchError> {
-        let link = self.link.as_ref();
+        self.link_of(Carrier::Tls)
+    }
+
+    fn link_of(&self, carrier: Carrier) -> Result<&Link, BenchError> {
+        let link = self.links.get(carrier.link());
         link.ok_or_else(|| BenchError::WrongUse("there is no link yet".to_owned()))
     }
 
@@ -228,6 +286,20 @@ impl Host {
     fn other(&self) -> Result<IpAddr, BenchError> {
         self.link()?.other_ip()
     }
+}
+
+/// The kernel says so up to a second later, where many links change.
+fn wait_until_up(link: &Link) -> Result<(), BenchError> {
+    let path = format!("/sys/class/net/{}/operstate", link.interface);
+    let start = Instant::now();
+    while std::fs::read_to_string(&path)?.trim() != "up" {
+        if start.elapsed() > SETTLING {
+            let why = format!("{} is not up after {SETTLING:?}", link.interface);
+            return Err(BenchError::Unable(why));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 fn done(measured: String) -> Result<Answer<Outcome>, BenchError> {

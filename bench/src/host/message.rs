@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::case::{Carrier, Case};
+use crate::document::Steady;
 use crate::ipc::end::Budget;
 use crate::network::{self, Link};
 use crate::starter::Neighbour;
@@ -17,6 +18,8 @@ pub(super) struct Run {
     /// Samples, at most.
     pub(super) count: u64,
     pub(super) time: Duration,
+    /// Behind it, what a message takes beside time is counted (`steady`).
+    pub(super) counts_calls: bool,
 }
 
 impl Run {
@@ -33,6 +36,9 @@ impl Run {
 pub(super) enum Order {
     /// Put up a link's end and know the other. Answer: `Ready`.
     Join(Link),
+    /// Wait until the links carry something: some systems pass by an interface of which the kernel
+    /// does not say so yet. Answer: `Ready`.
+    AwaitLinks,
     /// To the near end: who the other host is. Answer: `Ready`.
     Meet(Neighbour),
     /// To the far end: send back what comes. Answer: `Listening`, and when the other end has
@@ -48,13 +54,19 @@ pub(super) enum Order {
     Collect,
     /// To the far end: make a pool for the agent of this carrier. Answer: `Pool`.
     Prepare(Carrier),
-    /// To the near end: make a pool and a realm, start an agent, and add the far host, whose pool
-    /// is called so. Answer: `Ready`.
+    /// To the near end: make a pool and a realm, and take the far host into it, whose pool is
+    /// called so; its agent runs then. Answer: `Ready`.
     Introduce(Carrier, String),
+    /// To the far end: the agent of this carrier ends. Answer: `Ready`.
+    Halt(Carrier),
+    /// The agent of this carrier runs at the link of its carrier. Answer: `Ready`.
+    Start(Carrier),
+    /// To the near end: wait until the agents of this carrier have met. Answer: `Ready`.
+    Await(Carrier),
     /// Wait until nobody has a port, nor do agents for the other host. Answer: `Ready`.
     Settle,
     /// The agents end, and the virtual machine of PVM. Answer: `Ready`.
-    Part { is_near: bool },
+    Part,
     /// The ledgers of all pools add up, and all of them is free. Answer: `Ready`.
     Audit,
 }
@@ -68,6 +80,8 @@ pub(super) enum Outcome {
     Pool(String),
     /// Base64 of an HdrHistogram V2.
     Measured(String),
+    /// The same, and what was counted behind it.
+    Counted(String, Steady),
 }
 
 impl network::Order for Order {

@@ -7,6 +7,7 @@
 
 mod agents;
 pub(crate) mod args;
+mod carriage;
 pub(crate) mod case;
 mod datagrams;
 mod end;
@@ -17,6 +18,7 @@ mod ratios;
 mod scene;
 mod sockets;
 mod starter;
+mod steady;
 mod udp;
 
 use std::collections::BTreeSet;
@@ -31,6 +33,8 @@ use self::args::HostArguments;
 use self::case::{Carrier, Case, Reach, Sides, Wait};
 use self::message::Run;
 use self::scene::Scene;
+use crate::descendants::Descendants;
+use crate::document::Steady;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::others::Others;
@@ -46,6 +50,8 @@ struct Series {
     case: Case,
     size: usize,
     rounds: Vec<Histogram<u64>>,
+    /// Counted behind the last round, where that was asked for.
+    steady: Option<Steady>,
 }
 
 impl Series {
@@ -70,17 +76,24 @@ pub(crate) fn run(arguments: &HostArguments) -> Result<TimesReport, BenchError> 
     let scale = arguments.scale();
     let folder = tempfile::tempdir()?;
     let (mut series, skipped) = plan(arguments, &scale, cpus.is_some(), folder.path());
-    if series.is_empty() {
-        return Err(BenchError::WrongUse(
-            "no case fits all of --systems, --reaches, --waits and --payloads on this machine"
-                .to_owned(),
-        ));
+    if let Some(why) = arguments.calls.then(steady::why_not).flatten() {
+        return Err(BenchError::Unable(format!("--calls: {why}")));
     }
+    if series.is_empty() {
+        return Err(BenchError::WrongUse(format!(
+            "no case fits all of --systems, --reaches, --waits and --payloads on this machine: {}",
+            skipped.join("; ")
+        )));
+    }
+    // Dropped behind the scene, which has the children that are known.
+    let descendants = Descendants::adopt()?;
     let others = Others::watch(&cpus.map_or_else(|| vec![0], Vec::from), &[])?;
     let mut scene = Scene::set(cpus, &folder.path().display().to_string(), &lookout)?;
-    measure(&scale, &mut series, &mut scene, &lookout)?;
+    let counts_calls = arguments.calls;
+    measure((&scale, counts_calls), &mut series, &mut scene, &lookout)?;
     scene.audit()?;
     drop(scene);
+    descendants.end()?;
     let conditions = RunConditions {
         cpus: cpus.unwrap_or_default(),
         rounds: scale.rounds,
@@ -109,6 +122,7 @@ impl Series {
     fn times(self, place: &Place) -> Times {
         Times {
             kernel_copies: self.case.kernel_copies(),
+            steady: self.steady,
             case: self.case.to_string(),
             size: self.size,
             metric: "round_trip",
@@ -147,6 +161,7 @@ fn plan(
                     case,
                     size,
                     rounds: Vec::new(),
+                    steady: None,
                 }),
                 false => skipped.push(format!("{case}, {size} bytes: more than a message holds")),
             }
@@ -175,22 +190,21 @@ fn contains<T: PartialEq>(chosen: &[T], value: &T) -> bool {
 
 /// All rounds of all cases at all sizes.
 fn measure(
-    scale: &Scale,
+    (scale, counts_calls): (&Scale, bool),
     series: &mut [Series],
     scene: &mut Scene,
     lookout: &Lookout,
 ) -> Result<(), BenchError> {
     let carriers: BTreeSet<Carrier> = series.iter().filter_map(|row| row.case.carrier()).collect();
-    let mut carriers = carriers.into_iter();
-    let joined = carriers.try_for_each(|carrier| scene.join(carrier));
-    let measured = joined.and_then(|()| rounds(scale, series, scene, lookout));
+    let joined = scene.join(&carriers);
+    let measured = joined.and_then(|()| rounds((scale, counts_calls), series, scene, lookout));
     // Whatever came of it: agents outlive whoever started them.
     let parted = scene.part();
     measured.and(parted)
 }
 
 fn rounds(
-    scale: &Scale,
+    (scale, counts_calls): (&Scale, bool),
     series: &mut [Series],
     scene: &mut Scene,
     lookout: &Lookout,
@@ -199,7 +213,7 @@ fn rounds(
     let time = Duration::from_secs_f64(scale.seconds / runs as f64);
     // Shown on a terminal only.
     let bar = ProgressBar::new(runs);
-    for _ in 0..scale.rounds {
+    for round in 1..=scale.rounds {
         for row in series.iter_mut() {
             lookout.check_stop()?;
             let run = Run {
@@ -207,10 +221,12 @@ fn rounds(
                 size: row.size,
                 count: scale.count,
                 time,
+                counts_calls: counts_calls && round == scale.rounds && row.case.is_steady(),
             };
             let measured = scene.measure(&run);
-            row.rounds
-                .push(measured.map_err(|error| error.of(&row.case, row.size))?);
+            let (times, steady) = measured.map_err(|error| error.of(&row.case, row.size))?;
+            row.rounds.push(times);
+            row.steady = steady;
             bar.inc(1);
         }
     }

@@ -7,11 +7,36 @@ use crate::document::Ratio;
 use crate::ipc::case::word;
 use crate::statistics::{median, paired_ratio};
 
-/// Names of the ratios that have a bar, the sizes for which it holds, and the bar.
-const WAY: &str = "hythe-tls/(floor-tls + 2 local) block filled p50";
+/// Names of the ratios that have a bar.
+const PARTS: &str = "hythe-tls/(floor-tls + 2 local) block filled p50";
 const BULK: &str = "hythe-tls/floor-tls remote block filled p50";
 const ZENOH: &str = "zenoh/hythe-tls remote block filled p50";
+const XDP: &str = "hythe-xdp/floor-xdp remote poll filled p50";
+const XDP_BY_UDP: &str = "hythe-xdp/floor-udp remote poll filled p50";
+const UDP: &str = "hythe-udp/floor-udp remote poll filled p50";
+const UDP_BLOCK: &str = "hythe-udp/floor-udp remote block filled p50";
+const BEST_BY_MPI: &str = "mpi or ucx/flow, fastest of each, remote filled p50";
+const BEST_BY_PVM: &str = "pvm/flow, fastest of each, remote filled p50";
+const BEST_BY_ZENOH: &str = "zenoh/flow, fastest of each, remote filled p50";
+const BEST_BY_TCP: &str = "tcp/flow, fastest of each, remote filled p50";
+
+/// What the names of counts end with.
+const ALLOCATIONS: &str = "allocations";
+const CALLS: &str = "system calls";
+
 const MIB: usize = 1 << 20;
+/// Of a message that one packet carries.
+const PACKET: usize = 1024;
+
+/// Channels whose tasks send themselves.
+const FLOWS: &[System] = &[System::HytheUdp, System::HytheXdp];
+/// Whom the fastest of them is compared with.
+const PEERS: [(&str, &[System]); 4] = [
+    (BEST_BY_MPI, &[System::Openmpi, System::Mpich, System::Ucx]),
+    (BEST_BY_PVM, &[System::Pvm]),
+    (BEST_BY_ZENOH, &[System::Zenoh, System::ZenohTcp]),
+    (BEST_BY_TCP, &[System::Tcp]),
+];
 
 /// All of them.
 pub(super) fn all(series: &[Series]) -> Vec<Ratio> {
@@ -25,15 +50,49 @@ pub(super) fn all(series: &[Series]) -> Vec<Ratio> {
         }
         ratios.extend(beside_its_parts(own, series));
     }
+    let mut sizes: Vec<usize> = series.iter().map(|row| row.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    for size in sizes {
+        let of_peers = PEERS.iter();
+        ratios.extend(of_peers.filter_map(|&peers| fastest_by_fastest(series, size, peers)));
+    }
+    ratios.extend(series.iter().flat_map(steady));
     ratios
+}
+
+/// What its messages take beside time.
+fn steady(row: &Series) -> Vec<Ratio> {
+    let named = |what: &str, value| Ratio {
+        name: format!("{} {what}", row.case),
+        size_bytes: row.size,
+        value,
+    };
+    let counted = row.steady.map(|steady| {
+        [
+            named(ALLOCATIONS, steady.allocations),
+            named(CALLS, steady.system_calls),
+        ]
+    });
+    counted.into_iter().flatten().collect()
 }
 
 /// The bar of a ratio, if it has one.
 pub(super) fn bar_of(ratio: &Ratio) -> Option<Bar> {
     match (ratio.name.as_str(), ratio.size_bytes) {
-        (WAY, 64) => Some(AtMost(1.3)),
+        (PARTS, 64) => Some(AtMost(1.3)),
         (BULK, MIB) => Some(AtMost(1.25)),
         (ZENOH, _) => Some(AtLeast(1.0)),
+        (XDP, 64) => Some(AtMost(1.4)),
+        (XDP_BY_UDP, 64) => Some(AtMost(1.0)),
+        (UDP, 64) => Some(AtMost(1.3)),
+        (UDP_BLOCK, 64) => Some(AtMost(1.25)),
+        (BEST_BY_MPI, 64) => Some(AtLeast(1.5)),
+        (BEST_BY_PVM | BEST_BY_ZENOH, 64) => Some(AtLeast(5.0)),
+        (BEST_BY_TCP, MIB) => Some(AtLeast(0.9)),
+        (BEST_BY_PVM, MIB) => Some(AtLeast(2.0)),
+        (name, _) if name.ends_with(ALLOCATIONS) => Some(AtMost(0.0)),
+        (name, ..=PACKET) if name.ends_with(CALLS) && name.contains("/poll/") => Some(AtMost(1.0)),
         _ => None,
     }
 }
@@ -77,7 +136,8 @@ fn beside_its_parts(own: &Series, series: &[Series]) -> Option<Ratio> {
                 && (other.case.system, other.case.reach) == (system, reach)
         })
     };
-    if own.case.payload != Payload::Filled || own.case.reach != Reach::Remote {
+    let goes_by_agents = own.case.system == System::HytheTls && own.case.reach == Reach::Remote;
+    if own.case.payload != Payload::Filled || !goes_by_agents {
         return None;
     }
     let tls = find(System::FloorTls, Reach::Remote)?.medians();
@@ -96,4 +156,113 @@ fn beside_its_parts(own: &Series, series: &[Series]) -> Option<Ratio> {
         size_bytes: own.size,
         value: median(quotients.collect()),
     })
+}
+
+/// Each as it is fastest, by whichever of these systems and however it waits.
+fn fastest_by_fastest(
+    series: &[Series],
+    size: usize,
+    (name, peers): (&str, &[System]),
+) -> Option<Ratio> {
+    let fastest = |systems: &[System]| {
+        let rows = series.iter().filter(|row| {
+            let Case {
+                system,
+                reach,
+                payload,
+                ..
+            } = row.case;
+            row.size == size
+                && systems.contains(&system)
+                && (reach, payload) == (Reach::Remote, Payload::Filled)
+        });
+        let medians = rows.map(Series::medians);
+        medians.reduce(|one, other| one.into_iter().zip(other).map(|(a, b)| a.min(b)).collect())
+    };
+    Some(Ratio {
+        name: name.to_owned(),
+        size_bytes: size,
+        value: paired_ratio(&fastest(peers)?, &fastest(FLOWS)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::case;
+    use crate::statistics::{histogram, record};
+    use std::time::Duration;
+
+    /// One round of each case, with these medians.
+    fn measured(medians: &[(&str, u64)]) -> Vec<Series> {
+        let row = |&(name, micros): &(&str, u64)| {
+            let mut cases = case::all().into_iter();
+            let case = cases.find(|case| case.to_string() == name).expect(name);
+            let mut round = histogram();
+            record(&mut round, Duration::from_micros(micros));
+            Series {
+                case,
+                size: 64,
+                rounds: vec![round],
+                steady: None,
+            }
+        };
+        medians.iter().map(row).collect()
+    }
+
+    #[test]
+    fn every_aim_has_its_ratio() {
+        let ratios = all(&measured(&[
+            ("floor-udp/remote/poll/filled", 100),
+            ("floor-udp/remote/block/filled", 400),
+            ("floor-xdp/remote/poll/filled", 60),
+            ("floor-tls/remote/block/filled", 500),
+            ("tcp/remote/poll/filled", 200),
+            ("hythe-tls/local/block/filled", 50),
+            ("hythe-tls/remote/block/filled", 600),
+            ("hythe-udp/remote/poll/filled", 120),
+            ("hythe-udp/remote/block/filled", 440),
+            ("hythe-xdp/remote/poll/filled", 80),
+            ("zenoh/remote/block/filled", 900),
+            ("zenoh-tcp/remote/block/filled", 800),
+            ("openmpi/remote/poll/filled", 320),
+            ("ucx/remote/poll/filled", 160),
+            ("pvm/remote/block/filled", 720),
+        ]));
+        let expected = [
+            (PARTS, 1.0),
+            (BULK, 1.2),
+            (ZENOH, 1.5),
+            (XDP, 4.0 / 3.0),
+            (XDP_BY_UDP, 0.8),
+            (UDP, 1.2),
+            (UDP_BLOCK, 1.1),
+            (BEST_BY_MPI, 2.0),
+            (BEST_BY_PVM, 9.0),
+            (BEST_BY_ZENOH, 10.0),
+            (BEST_BY_TCP, 2.5),
+        ];
+        for (name, value) in expected {
+            let found = ratios.iter().find(|ratio| ratio.name == name).expect(name);
+            // A histogram rounds to three digits.
+            assert!((found.value - value).abs() < 0.01, "{found:?}");
+            let has_bar = [64, MIB].map(|size_bytes| {
+                bar_of(&Ratio {
+                    name: name.to_owned(),
+                    size_bytes,
+                    value,
+                })
+            });
+            assert!(has_bar.iter().any(Option::is_some), "{name}");
+        }
+    }
+
+    #[test]
+    fn who_was_not_measured_is_not_compared() {
+        let ratios = all(&measured(&[
+            ("hythe-udp/remote/poll/filled", 120),
+            ("openmpi/local/poll/filled", 320),
+        ]));
+        assert!(ratios.is_empty(), "{ratios:?}");
+    }
 }

@@ -1,10 +1,13 @@
 //! Two hosts: processes with a network each, joined by a veth link, as far apart as the CPUs of the
 //! machine allow.
 
+use std::collections::BTreeSet;
+
 use hdrhistogram::Histogram;
 
 use super::case::{Carrier, Reach, Sides};
 use super::message::{Order, Outcome, Run};
+use crate::document::Steady;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::network::{self, Answer, LinkPlan, connect};
@@ -13,11 +16,28 @@ use crate::statistics;
 
 type Process = network::Process<Order>;
 
-const LINK: LinkPlan = LinkPlan {
-    interface: "hythe0",
-    addresses: ["10.77.0.1/30", "10.77.0.2/30"],
-    macs: ["02:00:00:00:00:01", "02:00:00:00:00:02"],
-};
+/// One for each carrier of agents, the first for all other systems, too: what a carrier does to its
+/// interface is no matter of others.
+const LINKS: [LinkPlan; 3] = [
+    LinkPlan {
+        interface: "hythe0",
+        addresses: ["10.77.0.1/30", "10.77.0.2/30"],
+        macs: ["02:00:00:00:00:01", "02:00:00:00:00:02"],
+    },
+    LinkPlan {
+        interface: "hythe1",
+        addresses: ["10.77.1.1/30", "10.77.1.2/30"],
+        macs: ["02:00:00:00:01:01", "02:00:00:00:01:02"],
+    },
+    LinkPlan {
+        interface: "hythe2",
+        addresses: ["10.77.2.1/30", "10.77.2.2/30"],
+        macs: ["02:00:00:00:02:01", "02:00:00:00:02:02"],
+    },
+];
+
+/// The times of a run, and what was counted behind it.
+pub(super) type Measured = (Histogram<u64>, Option<Steady>);
 
 /// The hosts.
 #[derive(Debug)]
@@ -37,30 +57,46 @@ impl Scene {
         let words = ["host-end", "--folder", folder];
         let mut near = Process::start("near host", &words, on_near, lookout)?;
         let mut far = Process::start("far host", &words, on_far, lookout)?;
-        connect(&LINK, [&mut near, &mut far])?;
+        for link in &LINKS {
+            connect(link, [&mut near, &mut far])?;
+        }
+        near.order(&Order::AwaitLinks)?;
+        far.order(&Order::AwaitLinks)?;
         let process = far.id();
         near.order(&Order::Meet(Neighbour { process, cpus }))?;
         Ok(Self { near, far })
     }
 
-    /// Joins the two hosts by agents with this carrier.
-    pub(super) fn join(&mut self, carrier: Carrier) -> Result<(), BenchError> {
-        let pool = match self.far.ask(&Order::Prepare(carrier))? {
-            Answer::Result(Outcome::Pool(name)) => name,
-            other => return Err(self.far.surprise(&other)),
-        };
-        self.near.order(&Order::Introduce(carrier, pool))
+    /// Joins the two hosts by agents with these carriers.
+    pub(super) fn join(&mut self, carriers: &BTreeSet<Carrier>) -> Result<(), BenchError> {
+        for &carrier in carriers {
+            let pool = match self.far.ask(&Order::Prepare(carrier))? {
+                Answer::Result(Outcome::Pool(name)) => name,
+                other => return Err(self.far.surprise(&other)),
+            };
+            self.near.order(&Order::Introduce(carrier, pool))?;
+            // It was started at all addresses, where there is a place for one only.
+            self.far.order(&Order::Halt(carrier))?;
+        }
+        for &carrier in carriers {
+            self.far.order(&Order::Start(carrier))?;
+            self.near.order(&Order::Start(carrier))?;
+        }
+        for &carrier in carriers {
+            self.near.order(&Order::Await(carrier))?;
+        }
+        Ok(())
     }
 
     /// Ends what serves several runs.
     pub(super) fn part(&mut self) -> Result<(), BenchError> {
-        let near = self.near.order_at_the_end(&Order::Part { is_near: true });
-        let far = self.far.order_at_the_end(&Order::Part { is_near: false });
+        let near = self.near.order_at_the_end(&Order::Part);
+        let far = self.far.order_at_the_end(&Order::Part);
         near.and(far)
     }
 
     /// One run.
-    pub(super) fn measure(&mut self, run: &Run) -> Result<Histogram<u64>, BenchError> {
+    pub(super) fn measure(&mut self, run: &Run) -> Result<Measured, BenchError> {
         let answer = match (run.case.reach, run.case.system.sides()) {
             (Reach::Local, _) | (_, Sides::Starter) => {
                 self.near.ask(&Order::MeasureAlone(run.clone()))?
@@ -68,7 +104,10 @@ impl Scene {
             (Reach::Remote, _) => self.measure_remotely(run)?,
         };
         match answer {
-            Answer::Result(Outcome::Measured(times)) => statistics::decode(&times),
+            Answer::Result(Outcome::Measured(times)) => Ok((statistics::decode(&times)?, None)),
+            Answer::Result(Outcome::Counted(times, steady)) => {
+                Ok((statistics::decode(&times)?, Some(steady)))
+            }
             other => Err(self.near.surprise(&other)),
         }
     }

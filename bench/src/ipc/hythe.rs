@@ -1,9 +1,11 @@
 //! Hythe as an application uses it: the public interface, default features, a pool of the default
 //! size, payload in place (`TrustPeers`: both ends are ours).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use hythe_node::hop::HopNode as _;
+use hythe_flows::Flows;
+use hythe_node::hop::{self, HopNode as _, Transport};
 use hythe_node::{
     Lease, Node, Pool, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber,
     SubscriberOptions, TrustPeers,
@@ -19,6 +21,9 @@ use crate::lookout::{BoundedWait, Lookout, NAP};
 use crate::payload::{fill, is_message};
 
 const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
+/// The channels, named as the side that measures sees them.
+pub(crate) const THERE: &str = "there";
+pub(crate) const BACK: &str = "back";
 /// Messages under way in a one-way run.
 const RATE_DEPTH: u32 = 256;
 /// How long a sender waits for free capacity in it.
@@ -53,10 +58,11 @@ impl HytheEnd {
         size: usize,
         lookout: Lookout,
     ) -> Result<Self, BenchError> {
-        Self::join_as(pool, side, &subscriber_options(case), (case, size), lookout)
+        let node = Node::join(pool, participant(side))?;
+        Self::open(node, side, &subscriber_options(case), (case, size), lookout)
     }
 
-    /// The same between hosts.
+    /// The same between hosts, as a program of feature `host` of the crate `hythe`.
     pub(crate) fn join_across(
         pool: &Pool,
         side: Side,
@@ -67,25 +73,26 @@ impl HytheEnd {
         // A slot is in use until the other host has acknowledged it, and of the largest there are
         // three: a sender that is faster waits, where it would drop its message by default.
         let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms });
-        Self::join_as(pool, side, &options, place, lookout)
+        let transports: [Arc<dyn Transport>; 1] = [Arc::new(Flows::new())];
+        let node = hop::join(pool, participant(side), &transports)?;
+        Self::open(node, side, &options, place, lookout)
     }
 
-    fn join_as(
-        pool: &Pool,
+    fn open(
+        node: Node,
         side: Side,
         options: &SubscriberOptions,
         (case, size): (Case, usize),
         lookout: Lookout,
     ) -> Result<Self, BenchError> {
-        let (outgoing, incoming, name) = match side {
-            Side::Near => ("there", "back", "bench"),
-            Side::Far => ("back", "there", "echo"),
+        let (outgoing, incoming) = match side {
+            Side::Near => (THERE, BACK),
+            Side::Far => (BACK, THERE),
         };
         let (receivers, more) = match side {
             Side::Near => (case.subscribers, 0),
             Side::Far => (1, case.subscribers - 1),
         };
-        let node = Node::join(pool, name)?;
         let subscribe = || node.subscriber(incoming, options);
         let subscriber = subscribe()?;
         let more_subscribers = (0..more).map(|_| subscribe()).collect::<Result<_, _>>()?;
@@ -171,6 +178,13 @@ impl HytheEnd {
             checked(&sample, number)?;
         }
         Ok(())
+    }
+}
+
+const fn participant(side: Side) -> &'static str {
+    match side {
+        Side::Near => "bench",
+        Side::Far => "echo",
     }
 }
 

@@ -136,6 +136,7 @@ pub(super) fn further_subscribers(series: &[Series], pinned: &Pinned) -> Vec<Mea
                 value: median(further(fewest, most)),
             },
             kernel_copies: None,
+            steady: None,
             conditions: pinned.clone(),
         })
     };

@@ -70,6 +70,7 @@ impl Series {
             count: self.count(),
             figures: Figures::Value { value },
             kernel_copies: None,
+            steady: None,
             conditions: Pinned { pinned },
         })
     }
@@ -99,6 +100,7 @@ impl Series {
             count: self.count(),
             figures,
             kernel_copies: None,
+            steady: None,
             conditions: Pinned { pinned },
         })
     }

@@ -26,6 +26,7 @@ use self::args::PvmArguments;
 use self::case::{Case, Metric, Part, Subject};
 use self::message::Run;
 use self::scene::Scene;
+use crate::descendants::Descendants;
 use crate::error::BenchError;
 use crate::ipc::case::word;
 use crate::lookout::Lookout;
@@ -61,6 +62,7 @@ impl Row {
     fn times(self, place: &Place) -> Times {
         Times {
             kernel_copies: None,
+            steady: None,
             case: self.case.to_string(),
             size: self.size,
             metric: self.metric.name(),
@@ -90,6 +92,8 @@ pub(crate) fn run(arguments: &PvmArguments) -> Result<TimesReport, BenchError> {
             "no case fits both of --systems and --parts on this machine: {skipped}"
         )));
     }
+    // Dropped behind the scene, which has the children that are known.
+    let descendants = Descendants::adopt()?;
     let others = Others::watch(&cpus.map_or_else(|| vec![0], Vec::from), &[])?;
     let library = arguments.library.as_deref();
     let mut scene = Scene::set(cpus, (folder.path(), library), &lookout)?;
@@ -105,6 +109,7 @@ pub(crate) fn run(arguments: &PvmArguments) -> Result<TimesReport, BenchError> {
     let rows = measured?;
     parted?;
     drop(scene);
+    descendants.end()?;
     let conditions = RunConditions {
         cpus: cpus.unwrap_or_default(),
         rounds: scale.rounds,

@@ -1,6 +1,6 @@
-//! Systems with a starter of their own, which reaches the other host: Open MPI, MPICH and PVM,
-//! where they are installed. Scenarios `host` and `pvm` use them, and `ipc` where both sides are on
-//! one host.
+//! Systems with a starter of their own, which reaches the other host: Open MPI, MPICH, UCX and
+//! PVM, where they are installed. Scenarios `host` and `pvm` use them, and `ipc` where both sides
+//! are on one host.
 //!
 //! What they start are small programs in C (`bench/peers`, `bench/programs`), compiled here for the
 //! run: nothing of the project needs these systems. Whoever is not installed is left out, and said.
@@ -8,6 +8,7 @@
 pub(crate) mod mpi;
 pub(crate) mod pvm;
 pub(crate) mod remote_shell;
+pub(crate) mod ucx;
 
 use std::io::{ErrorKind, Read};
 use std::net::IpAddr;

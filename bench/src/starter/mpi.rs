@@ -41,6 +41,7 @@ impl Mpi {
         }
     }
 
+    /// The program of scenario `host`, which each compiles for itself.
     const fn peer_name(self) -> &'static str {
         match self {
             Self::Open => "openmpi-peer",
@@ -104,20 +105,19 @@ impl Mpi {
     }
 }
 
-/// Compiles the peer of scenario `host`.
-pub(crate) fn prepare_peer(folder: &Path) -> Result<(), String> {
-    Mpi::Open.prepare_peer(folder)
-}
-
 /// The two ranks of scenario `host`; the words of the plan follow.
-pub(crate) fn peer_command(are_remote: bool, hosts: &Hosts<'_>) -> Result<Command, BenchError> {
+pub(crate) fn peer_command(
+    mpi: Mpi,
+    are_remote: bool,
+    hosts: &Hosts<'_>,
+) -> Result<Command, BenchError> {
     let ranks = Ranks {
         count: 2,
         are_remote,
         share_cpus: false,
     };
-    let mut command = Mpi::Open.mpirun(ranks, hosts)?;
-    command.arg(hosts.folder.join(Mpi::Open.peer_name()));
+    let mut command = mpi.mpirun(ranks, hosts)?;
+    command.arg(hosts.folder.join(mpi.peer_name()));
     Ok(command)
 }
 
@@ -166,6 +166,9 @@ fn mpich_mpirun(ranks: Ranks, hosts: &Hosts<'_>) -> Result<Command, BenchError> 
         command.args(["-ppn", "1", "-hosts", &both]);
         command.args(["-launcher", "rsh", "-launcher-exec"]);
         command.arg(shell);
+        // Both hosts are one machine, which what is below MPICH finds out: it would share memory.
+        command.envs(super::ucx::variables(true, hosts));
+        command.env("FI_PROVIDER", "tcp");
     } else {
         command.args(["-launcher", "fork"]);
     }

@@ -79,6 +79,7 @@ impl Series {
                 histogram: statistics::encode(&self.rounds)?,
             },
             kernel_copies: None,
+            steady: None,
             conditions: conditions.clone(),
         })
     }

@@ -31,6 +31,7 @@ pub(super) fn of_pairs(series: &[Series], cpus: [usize; 2], core: &Place) -> Vec
             metric: "message",
             rounds: series.rounds.clone(),
             kernel_copies: None,
+            steady: None,
             place: Place { pinned, ..place },
         }
     };
@@ -45,6 +46,7 @@ pub(super) fn of_pages(touched: Vec<Touched>, cpu: usize) -> impl Iterator<Item 
         metric: "page",
         rounds: touched.rounds,
         kernel_copies: None,
+        steady: None,
         place: Place {
             pinned: vec![cpu],
             ..Place::default()

@@ -115,6 +115,7 @@ impl Series {
             metric: metric.name(),
             rounds,
             kernel_copies: None,
+            steady: None,
             place: self.place(cpus),
         })
     }
@@ -133,6 +134,7 @@ impl Series {
                 value: value as f64,
             },
             kernel_copies: None,
+            steady: None,
             conditions: self.place(cpus),
         };
         [

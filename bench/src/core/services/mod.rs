@@ -115,6 +115,7 @@ fn row(case: Case, cpus: [usize; 2], core: &Place) -> Times {
         },
         rounds: Vec::new(),
         kernel_copies: None,
+        steady: None,
         place,
     }
 }
