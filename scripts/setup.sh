@@ -44,6 +44,11 @@ packages=(
     xvfb                 # a display without a screen, for the player's window
     libsdl2-2.0-0        # opens that window
     squashfs-tools       # images laid out in the order of a pack, in a test
+    pvm                  # what programs for PVM are compared with
+    pvm-dev              # its header
+    pvm-examples         # such programs
+    tablix2              # another
+    netpipe-pvm          # another
 )
 
 # shellcheck source=SCRIPTDIR/packages.sh

@@ -40,6 +40,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-cli", COMMAND),
     ("hythe-c", &["hythe", "hythe-sys"]),
     ("hythe-shm", &["hythe-sys", "hythe-rtcore"]),
+    ("hythe-libpvm3", &["hythe-pvm"]),
+    ("hythe-libgpvm3", &[]),
     ("xtask", &[]),
 ];
 const POOL: &[&str] = &["hythe-abi", "hythe-memory", "hythe-queue", "hythe-terminal"];
@@ -121,6 +123,7 @@ const COMMAND: &[&str] = &[
     "hythe-demo",
     "hythe-play",
     "hythe-preload",
+    "hythe-pvm",
     "hythe-latency",
     "hythe-report",
     "hythe-screen",

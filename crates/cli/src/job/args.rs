@@ -29,6 +29,10 @@ pub(crate) struct RunArgs {
     /// enrol in it, and spawn
     #[arg(long)]
     pub(crate) stay: bool,
+    /// The program is one for PVM: it finds libpvm3.so.3 on Hythe's tasks, and its machine is the
+    /// pool's
+    #[arg(long)]
+    pub(crate) pvm: bool,
     /// The program, and its arguments; with `--stay` it may be left out
     #[arg(
         value_name = "PROGRAM",

@@ -10,12 +10,15 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use hythe_cluster::tasks::Supervised;
 
-use super::RunArgs;
+use super::{RunArgs, pvm};
 use crate::args::Globals;
 use crate::error::CliError;
 
 pub(crate) fn run(args: &RunArgs, globals: &Globals) -> Result<(), CliError> {
     args.environment()?;
+    if args.pvm {
+        pvm::library_path()?;
+    }
     // Made here, if it has to be, so that it is said once.
     drop(globals.open_to_use()?);
     let mut signals = super::signals()?;
@@ -83,6 +86,7 @@ fn command(args: &RunArgs, globals: &Globals) -> Result<Command, CliError> {
         (args.label, "--label"),
         (args.keep_going, "--keep-going"),
         (args.stay, "--stay"),
+        (args.pvm, "--pvm"),
     ];
     command.args(
         flags

@@ -8,6 +8,7 @@ mod front;
 mod kill;
 mod list;
 mod print;
+mod pvm;
 mod runner;
 
 pub(crate) use args::{KillArgs, RunArgs, RunnerArgs};

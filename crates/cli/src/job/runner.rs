@@ -7,13 +7,15 @@ use std::sync::Arc;
 use hythe_cluster::tasks::{JobEnd, JobOptions, Output, Runner, TaskEnd, TaskError};
 
 use super::print::Printer;
-use super::{RunArgs, RunnerArgs};
+use super::{RunArgs, RunnerArgs, pvm};
 use crate::args::Globals;
 use crate::error::CliError;
 
 pub(crate) fn run(args: &RunnerArgs, globals: &Globals) -> Result<(), CliError> {
     let signals = passed_on()?;
     let pool = globals.open()?;
+    // Served until the job has ended.
+    let _machine = pvm::serve(&args.job, &pool)?;
     let runner = Runner::new(&pool, options(&args.job, globals)?, Some(args.front))?;
     let printer = Arc::new(Printer::begin(&args.job, globals, runner.job())?);
     let printing = Arc::clone(&printer);
@@ -38,6 +40,9 @@ fn options(args: &RunArgs, globals: &Globals) -> Result<JobOptions, CliError> {
     let (program, arguments) = args.program();
     let mut environment = args.environment()?;
     environment.push(("HYTHE_POOL".into(), globals.pool_name().into()));
+    if args.pvm {
+        environment.push((pvm::LIBRARY_PATH.into(), pvm::library_path()?));
+    }
     let host = rustix::system::uname();
     Ok(JobOptions {
         program: program.to_owned(),

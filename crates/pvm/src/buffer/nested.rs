@@ -24,6 +24,8 @@ impl Buffer {
             info.checksum,
             info.source,
             info.destination,
+            // As long as in PVM, which `pvm_bufinfo` tells.
+            0,
         ];
         words.iter().try_for_each(|word| self.pack_int(*word))?;
         self.pack(Kind::Byte, message.body(), message.body().len(), 1)
@@ -70,6 +72,7 @@ impl Buffer {
             source: self.unpack_int()?,
             destination: self.unpack_int()?,
         };
+        self.unpack_int()?;
         if length > self.body().len() - self.cursor {
             return Err(Code::NO_DATA);
         }
@@ -110,7 +113,7 @@ mod tests {
     #[test]
     fn lengths_are_not_believed() {
         let mut buffer = Buffer::new(Encoding::Raw);
-        for word in [i32::MAX, 0, 0, 0, 0, 0, 0, 0] {
+        for word in [i32::MAX, 0, 0, 0, 0, 0, 0, 0, 0] {
             buffer.pack_int(word).expect("packed");
         }
         assert_eq!(buffer.unpack_message(), Err(Code::NO_DATA));

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::os::fd::AsRawFd as _;
 use std::time::{Duration, Instant};
 
-use hythe_cluster::tasks::{self, SpawnOptions, Task, TaskError, TaskOptions, Wanted};
-use hythe_node::Pool;
+use hythe_cluster::tasks::{self, SpawnOptions, Task, TaskError, TaskId, TaskOptions, Wanted};
+use hythe_node::{Pool, PoolOptions};
 
 use crate::buffer::NATIVE_FORMAT;
 use crate::code::Code;
@@ -44,23 +44,36 @@ pub struct Native {
 }
 
 impl Native {
-    /// Joins the machine as the task that the environment says.
+    /// Joins the machine: as the task that the environment says, or, where that is another process
+    /// or it says none, as a task that enrols.
     ///
     /// # Errors
-    /// [`Code::SYSTEM`]: this process is no task, or nobody serves a machine.
+    /// [`Code::SYSTEM`]: there is no job to be in, or nobody serves a machine.
     pub fn join() -> Result<Self, Code> {
         let mut options = TaskOptions::default();
         let kept = std::env::var(KEPT_BYTES).ok();
         if let Some(kept) = kept.and_then(|text| text.parse().ok()) {
             options = options.kept_bytes(kept);
         }
-        let task = Task::join_with(&options).map_err(|error| failed(&error))?;
-        let own = tid_of(task.id()).ok_or(Code::SYSTEM)?;
-        let pool = task.pool().clone();
+        let pool = PoolOptions::new(&std::env::var("HYTHE_POOL").map_err(|_| Code::SYSTEM)?);
         let mut link = Link::connect(&pool.path())?;
-        match link.ask(&Request::Enroll { task: own })? {
-            Reply::Number(_) => {}
-            _ => return Err(Code::SYSTEM),
+        let started: Option<TaskId> = std::env::var("HYTHE_TASK")
+            .ok()
+            .and_then(|text| text.parse().ok());
+        // The machine knows whether another process, such as one before it in a shell's pipe, is
+        // that task.
+        let is_own = match started.and_then(tid_of) {
+            Some(task) => enroll(&mut link, task)?,
+            None => false,
+        };
+        let task = match is_own {
+            true => Task::join_with(&options),
+            false => Task::enrol(&pool, &options),
+        };
+        let task = task.map_err(|error| failed(&error))?;
+        let own = tid_of(task.id()).ok_or(Code::SYSTEM)?;
+        if !is_own && !enroll(&mut link, own)? {
+            return Err(Code::SYSTEM);
         }
         let siblings = task.siblings().into_iter();
         Ok(Self {
@@ -69,10 +82,19 @@ impl Native {
                 parent: task.parent().and_then(tid_of),
                 siblings: siblings.filter_map(tid_of).collect(),
             },
+            pool: task.pool().clone(),
             task,
             link,
-            pool,
         })
+    }
+}
+
+/// False: another process is this task.
+fn enroll(link: &mut Link, task: Tid) -> Result<bool, Code> {
+    match link.ask(&Request::Enroll { task })? {
+        Reply::Number(_) => Ok(true),
+        Reply::Refused(Code::ALREADY) => Ok(false),
+        _ => Err(Code::SYSTEM),
     }
 }
 

@@ -23,7 +23,7 @@ pub use tasks::Row;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::buffer::Buffers;
+use crate::buffer::{Buffer, Buffers, Encoding};
 use crate::code::Code;
 use crate::handlers::Handlers;
 use crate::inbox::Inbox;
@@ -132,6 +132,23 @@ impl<F: Clone> Session<F> {
     #[must_use]
     pub fn siblings(&self) -> &[Tid] {
         &self.identity().siblings
+    }
+
+    /// A new buffer: its number.
+    pub fn new_buffer(&mut self, encoding: Encoding) -> i32 {
+        let mut buffer = Buffer::new(encoding);
+        buffer.info.source = self.task().number();
+        self.buffers.insert(buffer)
+    }
+
+    /// Begins a new message in place of the active one: its number.
+    pub fn begin_send(&mut self, encoding: Encoding) -> i32 {
+        let begun = self.buffers.begin_send(encoding);
+        let own = self.task().number();
+        if let Ok(buffer) = self.buffers.sending() {
+            buffer.info.source = own;
+        }
+        begun
     }
 
     /// In which context it sends and receives.

@@ -1,6 +1,6 @@
 //! `pvm_catchout`: what spawned tasks print becomes text of this one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::Session;
@@ -23,6 +23,8 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(super) struct Caught {
     is_on: bool,
+    /// Spawned, and not heard of yet.
+    expected: BTreeSet<Tid>,
     /// What a task has printed of a line; those that still may print.
     lines: BTreeMap<Tid, Vec<u8>>,
     text: Vec<u8>,
@@ -53,6 +55,7 @@ impl Caught {
         match usize::try_from(what) {
             // It is about to be spawned, and then it is.
             Err(_) => {
+                self.expected.remove(&task);
                 self.lines.entry(task).or_default();
                 if what == SPAWNED {
                     self.mark(task, "BEGIN");
@@ -136,13 +139,12 @@ impl<F: Clone> Session<F> {
     /// Who catches what this task spawns and prints, if anybody does.
     pub(super) fn spawned_for_output(&mut self, tasks: impl Iterator<Item = Tid>) {
         if self.caught.is_on {
-            for task in tasks {
-                self.caught.lines.entry(task).or_default();
-            }
+            self.caught.expected.extend(tasks);
         }
     }
 
-    /// Before the task leaves: is output of others still to come?
+    /// Before the task leaves: is output of others still to come? What has come is to be pulled
+    /// all the same.
     ///
     /// # Errors
     /// [`Code::SYSTEM`].
@@ -150,17 +152,17 @@ impl<F: Clone> Session<F> {
         if !self.caught.is_on {
             return Ok(false);
         }
-        let open: Vec<Tid> = self.caught.lines.keys().copied().collect();
-        for task in open {
-            // A program that is none of PVM's has no output that is sent here.
+        for task in self.caught.expected.clone() {
+            // A program that is none of PVM's has no output that is sent here. What one of PVM's
+            // has sent before has come with the reply at the latest.
             if self.machine.has_ended(task)? {
                 let reply = self.machine.ask(Request::IsCollected { task })?;
                 if reply == Reply::Number(0) {
-                    self.caught.lines.remove(&task);
+                    self.caught.expected.remove(&task);
                 }
             }
         }
-        Ok(!self.caught.lines.is_empty())
+        Ok(!self.caught.expected.is_empty() || !self.caught.lines.is_empty())
     }
 }
 

@@ -1,0 +1,85 @@
+//! Groups: `pvm_joingroup`, `pvm_barrier`, `pvm_bcast` and their kind.
+
+use std::ffi::{c_char, c_int};
+
+use hythe_pvm::code::Code;
+
+use crate::guard::{call, text};
+use crate::sending::active_in_place;
+
+/// The name of a group.
+///
+/// # Safety
+/// `name` is NULL or points to text that ends with a zero.
+pub(crate) unsafe fn group(name: *const c_char) -> Result<String, Code> {
+    // SAFETY: passed on.
+    let name = unsafe { text(name) };
+    name.filter(|name| !name.is_empty()).ok_or(Code::NULL_GROUP)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_joingroup(name: *const c_char) -> c_int {
+    call("pvm_joingroup", |session| {
+        // SAFETY: the caller passes NULL or text that ends with a zero.
+        session.join_group(&unsafe { group(name) }?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_lvgroup(name: *const c_char) -> c_int {
+    call("pvm_lvgroup", |session| {
+        // SAFETY: the caller passes NULL or text that ends with a zero.
+        session.leave_group(&unsafe { group(name) }?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_gettid(name: *const c_char, instance: c_int) -> c_int {
+    call("pvm_gettid", |session| {
+        // SAFETY: the caller passes NULL or text that ends with a zero.
+        session.group_member(&unsafe { group(name) }?, instance)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_getinst(name: *const c_char, task: c_int) -> c_int {
+    call("pvm_getinst", |session| {
+        // SAFETY: the caller passes NULL or text that ends with a zero.
+        session.group_instance(&unsafe { group(name) }?, task)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_gsize(name: *const c_char) -> c_int {
+    call("pvm_gsize", |session| {
+        // SAFETY: the caller passes NULL or text that ends with a zero.
+        session.group_size(&unsafe { group(name) }?)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_barrier(name: *const c_char, count: c_int) -> c_int {
+    call("pvm_barrier", |session| {
+        // SAFETY: the caller passes NULL or text that ends with a zero.
+        session.barrier(&unsafe { group(name) }?, count)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_freezegroup(name: *const c_char, size: c_int) -> c_int {
+    call("pvm_freezegroup", |session| {
+        // SAFETY: the caller passes NULL or text that ends with a zero.
+        session.freeze_group(&unsafe { group(name) }?, size)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_bcast(name: *const c_char, tag: c_int) -> c_int {
+    call("pvm_bcast", |session| {
+        // SAFETY: the caller passes NULL or text that ends with a zero.
+        let name = unsafe { group(name) }?;
+        let body = active_in_place(session)?;
+        session.broadcast(&name, tag, body.as_deref())?;
+        Ok(0)
+    })
+}

@@ -1,0 +1,230 @@
+//! The guard that every call passes: there is a session, nobody else uses it, panics stop, errors
+//! become PVM's numbers and, unless the program wants none, lines on standard error.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use hythe_pvm::code::Code;
+use hythe_pvm::native::Native;
+use hythe_pvm::options::Opt;
+
+use crate::data::Begun;
+
+/// What `pvm_addmhf` registers.
+pub(crate) type Handler = extern "C" fn(c_int) -> c_int;
+pub(crate) type Session = hythe_pvm::session::Session<Handler>;
+
+/// The task that this process is; none before its first call, and after `pvm_exit`.
+static SESSION: Mutex<Option<Session>> = Mutex::new(None);
+/// Which thread holds it; 0: none.
+static HOLDER: AtomicU64 = AtomicU64::new(0);
+/// How many forks lie between the process that joined and this one.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+static JOINED_AFTER: AtomicU32 = AtomicU32::new(0);
+static LAST_ERROR: AtomicI32 = AtomicI32::new(0);
+/// `PvmAutoErr` where there is no session to ask.
+static AUTO_ERROR: AtomicI32 = AtomicI32::new(1);
+
+/// The session, while one thread uses it.
+pub(crate) struct Held {
+    session: MutexGuard<'static, Option<Session>>,
+}
+
+impl Held {
+    /// Waits for other threads.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`]: this thread is in a call already, which a signal has interrupted.
+    pub(crate) fn take() -> Result<Self, Code> {
+        let own = thread_number();
+        if HOLDER.load(Ordering::Relaxed) == own {
+            return Err(Code::SYSTEM);
+        }
+        let session = SESSION.lock().unwrap_or_else(PoisonError::into_inner);
+        HOLDER.store(own, Ordering::Relaxed);
+        let mut held = Self { session };
+        if JOINED_AFTER.load(Ordering::Relaxed) != FORKS.load(Ordering::Relaxed)
+            && let Some(parents) = held.session.take()
+        {
+            // Its threads and connections are the parent's.
+            std::mem::forget(parents);
+        }
+        Ok(held)
+    }
+
+    /// The session, which begins with the first call.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`]: this process is no task of a machine.
+    pub(crate) fn session(&mut self) -> Result<&mut Session, Code> {
+        if self.session.is_none() {
+            count_forks();
+            let machine = Native::join()?;
+            let variable = |name: &str| std::env::var(name).ok();
+            let session = Session::new(Box::new(machine), variable);
+            JOINED_AFTER.store(FORKS.load(Ordering::Relaxed), Ordering::Relaxed);
+            crate::data::begin(&Begun {
+                task: session.task().number(),
+                parent: session.parent().unwrap_or(0),
+                context: session.context(),
+                format: hythe_pvm::buffer::NATIVE_FORMAT,
+            });
+            *self.session = Some(session);
+            leave_at_exit();
+        }
+        self.session.as_mut().ok_or(Code::SYSTEM)
+    }
+
+    /// The session, if there is one.
+    pub(crate) fn existing(&mut self) -> Option<&mut Session> {
+        self.session.as_mut()
+    }
+
+    /// Leaves the machine. What was sent goes out first.
+    pub(crate) fn end(&mut self) {
+        if let Some(session) = self.session.take() {
+            AUTO_ERROR.store(session.options.value(Opt::AUTO_ERROR), Ordering::Relaxed);
+            drop(session);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HOLDER.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Runs the inside of a function of this name on the session.
+///
+/// Unwind safety: after a panic the session is as its last completed step left it.
+pub(crate) fn call(name: &str, inside: impl FnOnce(&mut Session) -> Result<c_int, Code>) -> c_int {
+    guarded(name, || inside(Held::take()?.session()?))
+}
+
+/// The same for one that takes and releases the session by itself.
+pub(crate) fn guarded(name: &str, inside: impl FnOnce() -> Result<c_int, Code>) -> c_int {
+    match catch_unwind(AssertUnwindSafe(inside)) {
+        Ok(Ok(done)) => done,
+        Ok(Err(code)) => fail(name, code),
+        Err(_) => fail(name, Code::SYSTEM),
+    }
+}
+
+/// Keeps an error, and says it as the program wants.
+pub(crate) fn fail(name: &str, code: Code) -> c_int {
+    keep_error(code.number());
+    let wanted = auto_error();
+    if wanted > 0 {
+        say(&format!("{name}(): {code}"));
+    }
+    match wanted {
+        // What `PvmAutoErr` is documented to do.
+        2 => std::process::exit(1),
+        3 => std::process::abort(),
+        _ => code.number(),
+    }
+}
+
+/// The number of the last error; 0: there was none.
+pub(crate) fn last_error() -> c_int {
+    LAST_ERROR.load(Ordering::Relaxed)
+}
+
+/// A line on standard error, as PVM writes it.
+pub(crate) fn say(text: &str) {
+    let task = Held::take().ok().and_then(|mut held| {
+        let session = held.existing()?;
+        Some(session.task())
+    });
+    let who = match task {
+        Some(task) => task.to_string(),
+        None => format!("pid{}", std::process::id()),
+    };
+    // Nobody may read it.
+    let _ = writeln!(std::io::stderr(), "libpvm [{who}]: {text}");
+}
+
+fn auto_error() -> c_int {
+    let held = Held::take().ok();
+    let wanted = held.and_then(|mut held| {
+        let session = held.existing()?;
+        Some(session.options.value(Opt::AUTO_ERROR))
+    });
+    wanted.unwrap_or_else(|| AUTO_ERROR.load(Ordering::Relaxed))
+}
+
+/// Keeps an error for `pvm_perror`, and says nothing.
+pub(crate) fn keep_error(number: c_int) {
+    LAST_ERROR.store(number, Ordering::Relaxed);
+    crate::data::keep_error(number);
+}
+
+/// Text that C passes, also in other encodings than UTF-8; `None`: there is none.
+///
+/// # Safety
+/// `text` is NULL or points to text that ends with a zero.
+pub(crate) unsafe fn text(text: *const c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: it is not NULL; the rest is the caller's word.
+    let text = unsafe { CStr::from_ptr(text) };
+    Some(text.to_string_lossy().into_owned())
+}
+
+/// Writes a result where the caller wants it, if it does.
+///
+/// # Safety
+/// `place` is NULL or valid for a write.
+pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
+    if !place.is_null() {
+        // SAFETY: it is not NULL; the rest is the caller's word.
+        unsafe { place.write(value) };
+    }
+}
+
+/// Not 0, and each thread's own.
+fn thread_number() -> u64 {
+    thread_local! {
+        static PLACE: u8 = const { 0 };
+    }
+    PLACE.with(|place| std::ptr::from_ref(place) as u64)
+}
+
+fn count_forks() {
+    static COUNTING: Once = Once::new();
+    COUNTING.call_once(|| {
+        // SAFETY: the function is one for a child: it touches atomic words and nothing else.
+        let refused = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+        // No memory for the entry: then a child is not told from its parent.
+        let _ = refused;
+    });
+}
+
+extern "C" fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A program that ends without `pvm_exit` still has sent what it sent.
+fn leave_at_exit() {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // SAFETY: the function has the signature that is asked for, and stays.
+        let refused = unsafe { libc::atexit(leave) };
+        // No memory for the entry: what is not taken then is lost.
+        let _ = refused;
+    });
+}
+
+extern "C" fn leave() {
+    guarded("exit", || {
+        if let Ok(mut held) = Held::take() {
+            held.end();
+        }
+        Ok(0)
+    });
+}

@@ -1,0 +1,181 @@
+//! Hosts: `pvm_config`, `pvm_mstat` and their kind. A machine has one so far.
+
+use std::ffi::{c_char, c_int};
+
+use hythe_pvm::code::Code;
+use hythe_pvm::tid::Tid;
+
+use crate::guard::{Held, call, guarded, put, text};
+use crate::kept::{Hosts, KEPT};
+use crate::structures::HostInfo;
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_config(
+    host_count: *mut c_int,
+    format_count: *mut c_int,
+    hosts: *mut *mut HostInfo,
+) -> c_int {
+    call("pvm_config", |session| {
+        let found = session.hosts();
+        let mut formats: Vec<c_int> = found.iter().map(|host| host.format).collect();
+        formats.sort_unstable();
+        formats.dedup();
+        let mut kept = KEPT.lock();
+        kept.hosts = Hosts::new(&found);
+        // SAFETY: the caller passes NULL or a place for a result.
+        unsafe { put(host_count, found.len() as c_int) };
+        // SAFETY: as above.
+        unsafe { put(format_count, formats.len() as c_int) };
+        // SAFETY: as above.
+        unsafe { put(hosts, kept.hosts.pointer()) };
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_mstat(name: *const c_char) -> c_int {
+    call("pvm_mstat", |session| {
+        // SAFETY: the caller passes NULL or text that ends with a zero.
+        let name = unsafe { text(name) }.ok_or(Code::BAD_PARAMETER)?;
+        match session.hosts().iter().any(|host| host.name == name) {
+            true => Ok(0),
+            // PVM prints nothing of it.
+            false => Ok(Code::NO_HOST.number()),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_archcode(name: *const c_char) -> c_int {
+    call("pvm_archcode", |session| {
+        // SAFETY: the caller passes NULL or text that ends with a zero.
+        let name = unsafe { text(name) }.ok_or(Code::BAD_PARAMETER)?;
+        let hosts = session.hosts();
+        let found = hosts.iter().find(|host| host.architecture == name);
+        found.map(|host| host.format).ok_or(Code::NOT_FOUND)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_tidtohost(task: c_int) -> c_int {
+    Tid::from_number(task).host().number()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_hostsync(
+    host: c_int,
+    clock: *mut libc::timeval,
+    difference: *mut libc::timeval,
+) -> c_int {
+    call("pvm_hostsync", |session| {
+        let host = Tid::from_number(host).host();
+        if session.hosts().iter().all(|known| known.host != host) {
+            return Err(Code::NO_HOST);
+        }
+        // SAFETY: the caller passes NULL or a place for a result.
+        unsafe { put(clock, now()) };
+        // One host has one clock.
+        let none = libc::timeval {
+            tv_sec: 0,
+            tv_usec: 0,
+        };
+        // SAFETY: as above.
+        unsafe { put(difference, none) };
+        Ok(0)
+    })
+}
+
+/// One host cannot be more: each name gets the reason, and none is added.
+#[unsafe(no_mangle)]
+extern "C" fn pvm_addhosts(names: *const *const c_char, count: c_int, codes: *mut c_int) -> c_int {
+    call("pvm_addhosts", |session| {
+        // SAFETY: the caller passes so many names.
+        let names = unsafe { texts(names, count) }?;
+        for (index, name) in names.iter().enumerate() {
+            let is_here = session.hosts().iter().any(|host| host.name == *name);
+            let code = match is_here {
+                true => Code::DUPLICATE_HOST,
+                false => Code::CANNOT_START,
+            };
+            // SAFETY: the caller passes NULL or a place for as many codes as names.
+            unsafe { put_at(codes, index, code.number()) };
+        }
+        Ok(0)
+    })
+}
+
+/// The last host does not go, and others are not there.
+#[unsafe(no_mangle)]
+extern "C" fn pvm_delhosts(names: *const *const c_char, count: c_int, codes: *mut c_int) -> c_int {
+    call("pvm_delhosts", |session| {
+        // SAFETY: the caller passes so many names.
+        let names = unsafe { texts(names, count) }?;
+        for (index, name) in names.iter().enumerate() {
+            let is_here = session.hosts().iter().any(|host| host.name == *name);
+            let code = match is_here {
+                true => Code::BAD_PARAMETER,
+                false => Code::NO_HOST,
+            };
+            // SAFETY: the caller passes NULL or a place for as many codes as names.
+            unsafe { put_at(codes, index, code.number()) };
+        }
+        Ok(0)
+    })
+}
+
+/// There is a machine, or `hythe run --pvm` has to start one.
+#[unsafe(no_mangle)]
+extern "C" fn pvm_start_pvmd(_count: c_int, _arguments: *mut *mut c_char, _block: c_int) -> c_int {
+    guarded("pvm_start_pvmd", || match Held::take()?.session() {
+        Ok(_) => Err(Code::DUPLICATE_HOST),
+        Err(_) => Err(Code::CANNOT_START),
+    })
+}
+
+/// Ends all tasks; this one, too, unless it ignores SIGTERM.
+#[unsafe(no_mangle)]
+extern "C" fn pvm_halt() -> c_int {
+    call("pvm_halt", |session| {
+        let own = session.task().number();
+        let others = session.rows(0)?.into_iter().map(|row| row.task);
+        for task in others.filter(|task| *task != own).collect::<Vec<_>>() {
+            session.signal(task, libc::SIGTERM)?;
+        }
+        session.signal(own, libc::SIGTERM)
+    })
+}
+
+/// # Safety
+/// `places` is NULL or has a place with this index.
+unsafe fn put_at(places: *mut c_int, index: usize, value: c_int) {
+    if !places.is_null() {
+        // SAFETY: there is such a place.
+        unsafe { put(places.wrapping_add(index), value) };
+    }
+}
+
+/// # Safety
+/// `names` is NULL or points to so many texts, each NULL or with a zero at its end.
+unsafe fn texts(names: *const *const c_char, count: c_int) -> Result<Vec<String>, Code> {
+    let count = usize::try_from(count).map_err(|_| Code::BAD_PARAMETER)?;
+    if names.is_null() || count == 0 {
+        return Err(Code::BAD_PARAMETER);
+    }
+    // SAFETY: passed on.
+    let names = unsafe { std::slice::from_raw_parts(names, count) };
+    let texts = names.iter().map(|name| {
+        // SAFETY: passed on.
+        unsafe { text(*name) }.ok_or(Code::BAD_PARAMETER)
+    });
+    texts.collect()
+}
+
+/// The time of day.
+pub(crate) fn now() -> libc::timeval {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let since = since.unwrap_or_default();
+    libc::timeval {
+        tv_sec: since.as_secs() as libc::time_t,
+        tv_usec: libc::suseconds_t::from(since.subsec_micros()),
+    }
+}

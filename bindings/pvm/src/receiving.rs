@@ -1,0 +1,223 @@
+//! Receiving: `pvm_recv`, `pvm_nrecv`, `pvm_trecv`, `pvm_probe`, `pvm_precv`, `pvm_recvf`.
+//!
+//! The session is taken for short times only: between them handlers run, which send and unpack.
+
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use hythe_pvm::code::Code;
+use hythe_pvm::session::Event;
+
+use crate::guard::{Handler, Held, Session, guarded, put};
+use crate::output;
+use crate::sending::bytes_of;
+
+/// For how long the session is not given to other threads.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// A program's own matching function.
+type Matcher = extern "C" fn(c_int, c_int, c_int) -> c_int;
+static MATCHER: Mutex<Option<Matcher>> = Mutex::new(None);
+
+/// What was found: it becomes the active buffer, or stays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Receive,
+    Probe,
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_recv(source: c_int, tag: c_int) -> c_int {
+    guarded("pvm_recv", || find(source, tag, Purpose::Receive, None))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_nrecv(source: c_int, tag: c_int) -> c_int {
+    guarded("pvm_nrecv", || {
+        find(source, tag, Purpose::Receive, Some(Duration::ZERO))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_probe(source: c_int, tag: c_int) -> c_int {
+    guarded("pvm_probe", || {
+        find(source, tag, Purpose::Probe, Some(Duration::ZERO))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_trecv(source: c_int, tag: c_int, timeout: *const libc::timeval) -> c_int {
+    guarded("pvm_trecv", || {
+        if timeout.is_null() {
+            return find(source, tag, Purpose::Receive, None);
+        }
+        // SAFETY: it is not NULL, so the caller passes a structure that stands still.
+        let timeout = unsafe { timeout.read() };
+        let seconds = u64::try_from(timeout.tv_sec).map_err(|_| Code::BAD_PARAMETER)?;
+        let micros = u64::try_from(timeout.tv_usec).map_err(|_| Code::BAD_PARAMETER)?;
+        let whole = Duration::from_secs(seconds).checked_add(Duration::from_micros(micros));
+        find(source, tag, Purpose::Receive, whole)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_precv(
+    source: c_int,
+    tag: c_int,
+    place: *mut c_void,
+    count: c_int,
+    data_type: c_int,
+    found_source: *mut c_int,
+    found_tag: *mut c_int,
+    found_bytes: *mut c_int,
+) -> c_int {
+    guarded("pvm_precv", || {
+        let bytes = bytes_of(count, data_type)?;
+        if place.is_null() && bytes > 0 {
+            return Err(Code::BAD_PARAMETER);
+        }
+        let message = wait(None, |session| {
+            let wanted = session.wanted(source, tag);
+            session.take(&wanted)
+        })?;
+        let message = message.ok_or(Code::SYSTEM)?;
+        let taken = message.len().min(bytes);
+        if taken > 0 {
+            // SAFETY: the caller says that there is a place for so many bytes.
+            let place = unsafe { std::slice::from_raw_parts_mut(place.cast::<u8>(), taken) };
+            place.copy_from_slice(&message.body()[..taken]);
+        }
+        // SAFETY: the caller passes NULL or a place for a result.
+        unsafe { put(found_source, message.info.source) };
+        // SAFETY: as above.
+        unsafe { put(found_tag, message.info.tag) };
+        // Fits: a message has at most 2^31 - 1 bytes.
+        // SAFETY: as above.
+        unsafe { put(found_bytes, message.len() as c_int) };
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pvm_recvf(matcher: Option<Matcher>) -> Option<Matcher> {
+    let mut kept = MATCHER.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::replace(&mut *kept, matcher)
+}
+
+/// 0: nothing is there, or came in time.
+fn find(
+    source: c_int,
+    tag: c_int,
+    purpose: Purpose,
+    timeout: Option<Duration>,
+) -> Result<c_int, Code> {
+    let matcher = *MATCHER.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(matcher) = matcher {
+        return find_by(matcher, source, tag, purpose, timeout);
+    }
+    let found = wait(timeout, |session| {
+        let wanted = session.wanted(source, tag);
+        match purpose {
+            Purpose::Receive => session.receive(&wanted),
+            Purpose::Probe => session.probe(&wanted),
+        }
+    })?;
+    Ok(found.unwrap_or(0))
+}
+
+/// Takes in messages until `look` finds one. `None`: `timeout` is over.
+pub(crate) fn wait<T>(
+    timeout: Option<Duration>,
+    mut look: impl FnMut(&mut Session) -> Option<T>,
+) -> Result<Option<T>, Code> {
+    let start = Instant::now();
+    loop {
+        let mut held = Held::take()?;
+        let session = held.session()?;
+        if timeout != Some(Duration::ZERO)
+            && let Some(found) = look(session)
+        {
+            return Ok(Some(found));
+        }
+        let left = timeout.map_or(SLICE, |timeout| timeout.saturating_sub(start.elapsed()));
+        let event = session.pull(left.min(SLICE))?;
+        if event.is_none() {
+            // What a look without waiting takes in comes before it.
+            if let Some(found) = look(session) {
+                return Ok(Some(found));
+            }
+            if left.is_zero() {
+                return Ok(None);
+            }
+        }
+        drop(held);
+        if let Some(event) = event {
+            react(event)?;
+        }
+    }
+}
+
+/// What an event asks for, while the session is nobody's.
+pub(crate) fn react(event: Event<Handler>) -> Result<(), Code> {
+    match event {
+        Event::Message => Ok(()),
+        Event::Print(text) => {
+            output::print(&text);
+            Ok(())
+        }
+        Event::Handle(handler, buffer) => {
+            let before = Held::take()?.session()?.begin_handler(buffer);
+            // The program's own: what it does not let through is its.
+            let _ = catch_unwind(AssertUnwindSafe(|| handler(buffer)));
+            Held::take()?.session()?.end_handler(buffer, before);
+            Ok(())
+        }
+    }
+}
+
+fn find_by(
+    matcher: Matcher,
+    source: c_int,
+    tag: c_int,
+    purpose: Purpose,
+    timeout: Option<Duration>,
+) -> Result<c_int, Code> {
+    let start = Instant::now();
+    // Those behind have not been looked at yet; among those before, the best.
+    let (mut after, mut best) = (0, None::<(c_int, u64, c_int)>);
+    loop {
+        let candidate = Held::take()?.session()?.next_candidate(after);
+        if let Some((place, number)) = candidate {
+            after = place;
+            let rank = matcher(source, tag, number);
+            if rank < 0 {
+                return Code::from_number(rank).map_or(Ok(rank), Err);
+            }
+            if rank > best.map_or(0, |(rank, _, _)| rank) {
+                best = Some((rank, place, number));
+            }
+            if rank != 1 {
+                continue;
+            }
+        }
+        let mut held = Held::take()?;
+        let session = held.session()?;
+        if let Some((_, place, number)) = best {
+            return match purpose {
+                Purpose::Probe => Ok(number),
+                Purpose::Receive => session.receive_candidate(place).ok_or(Code::NO_SUCH_BUFFER),
+            };
+        }
+        let left = timeout.map_or(SLICE, |timeout| timeout.saturating_sub(start.elapsed()));
+        let event = session.pull(left.min(SLICE))?;
+        drop(held);
+        match event {
+            Some(event) => react(event)?,
+            None if left.is_zero() => return Ok(0),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,226 @@
+/*
+ * Tasks that do what tasks should not: run by behaviour.rs, a case for each first argument. With a
+ * second argument it is a task that was spawned by the first.
+ */
+#include <stdio.h>
+
+/* Behind stdio.h, for pvm_catchout. */
+#include <pvm3.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MANY 100000000
+
+static char *program;
+
+static int spawn(const char *name)
+{
+    char *arguments[] = {(char *)name, "child", NULL};
+    int task = 0;
+    return pvm_spawn(program, arguments, PvmTaskDefault, "", 1, &task) == 1 ? task : -1;
+}
+
+static void send_int(int task, int tag, int value)
+{
+    pvm_initsend(PvmDataDefault);
+    pvm_pkint(&value, 1, 1);
+    pvm_send(task, tag);
+}
+
+static int received_int(int task, int tag)
+{
+    int value = -1;
+    pvm_recv(task, tag);
+    pvm_upkint(&value, 1, 1);
+    return value;
+}
+
+static void both(int is_child)
+{
+    int other = is_child ? pvm_parent() : spawn("both"), sent, bytes, tag, source;
+    char *data = calloc(1, MANY);
+    sent = pvm_psend(other, 1, data, MANY, PVM_BYTE);
+    pvm_bufinfo(pvm_recv(other, 1), &bytes, &tag, &source);
+    printf("sent %d received %d\n", sent, bytes);
+    free(data);
+}
+
+static void limit(int is_child)
+{
+    static char data[1000000];
+    int child, sent = 0, count = 0;
+    if (is_child) {
+        pvm_parent();
+        pause();
+        return;
+    }
+    child = spawn("limit");
+    while (sent == 0 && count < 1000) {
+        sent = pvm_psend(child, 1, data, sizeof data, PVM_BYTE);
+        count += sent == 0;
+    }
+    printf("%s sent, then %d\n", count >= 3 ? "some" : "too few", sent);
+    pvm_sendsig(child, SIGKILL);
+}
+
+static void notice(int is_child)
+{
+    struct timeval soon = {0, 200000};
+    int child;
+    if (is_child) {
+        send_int(pvm_parent(), 1, 1);
+        pause();
+        return;
+    }
+    child = spawn("notice");
+    pvm_notify(PvmTaskExit, 9, 1, &child);
+    received_int(child, 1);
+    pvm_sendsig(child, SIGKILL);
+    printf("notice of the child: %d\n", received_int(-1, 9) == child);
+    printf("no more: %d\n", pvm_trecv(-1, 9, &soon));
+}
+
+static void meet(int is_child, int reduces)
+{
+    int child, value = 1, tag = 5;
+    const char *name = reduces ? "reduce" : "barrier";
+    if (is_child) {
+        pvm_joingroup("g");
+        send_int(pvm_parent(), 1, 1);
+        /* The others are waiting by then, or come later: both must end. */
+        usleep(200000);
+        raise(SIGKILL);
+    }
+    pvm_joingroup("g");
+    child = spawn(name);
+    received_int(child, 1);
+    if (reduces)
+        printf("%s %d\n", name, pvm_reduce(PvmSum, &value, 1, PVM_INT, tag, "g", 0));
+    else
+        printf("%s %d\n", name, pvm_barrier("g", 2));
+}
+
+static void mailbox(int is_child)
+{
+    struct pvmmboxinfo *classes;
+    int child, value, count;
+    if (is_child) {
+        usleep(100000);
+        value = 5;
+        pvm_initsend(PvmDataDefault);
+        pvm_pkint(&value, 1, 1);
+        pvm_putinfo("a", pvm_getsbuf(), PvmMboxDefault);
+        value = 6;
+        pvm_initsend(PvmDataDefault);
+        pvm_pkint(&value, 1, 1);
+        pvm_putinfo("b", pvm_getsbuf(), PvmMboxPersistent);
+        received_int(pvm_parent(), 1);
+        return;
+    }
+    child = spawn("mailbox");
+    pvm_recvinfo("a", 0, PvmMboxWaitForInfo);
+    pvm_upkint(&value, 1, 1);
+    printf("waited for %d\n", value);
+    pvm_recvinfo("b", 0, PvmMboxWaitForInfo);
+    pvm_notify(PvmTaskExit, 9, 1, &child);
+    send_int(child, 1, 1);
+    received_int(-1, 9);
+    printf("gone %d\n", pvm_recvinfo("a", 0, PvmMboxDefault));
+    pvm_recvinfo("b", 0, PvmMboxDefault);
+    pvm_upkint(&value, 1, 1);
+    pvm_getmboxinfo("b", &count, &classes);
+    printf("stays %d owner %d\n", value, classes[0].mi_owners[0]);
+}
+
+/* Takes the message with the greatest tag. */
+static int greatest_tag(int task, int tag, int buffer)
+{
+    int bytes, found, source;
+    (void)task;
+    pvm_bufinfo(buffer, &bytes, &found, &source);
+    return found < tag ? 0 : found;
+}
+
+static void match(void)
+{
+    int own = pvm_mytid(), bytes, tag, source;
+    for (int one = 1; one <= 3; one++)
+        send_int(own, 950 + one, one);
+    while (pvm_probe(own, 953) == 0)
+        ;
+    pvm_recvf(greatest_tag);
+    pvm_bufinfo(pvm_recv(own, 950), &bytes, &tag, &source);
+    printf("greatest tag %d\n", tag);
+    pvm_recvf(NULL);
+    pvm_bufinfo(pvm_recv(own, -1), &bytes, &tag, &source);
+    printf("next tag %d\n", tag);
+}
+
+static void output(int is_child)
+{
+    FILE *caught;
+    char line[256], *behind;
+    if (is_child) {
+        printf("before the end");
+        fflush(stdout);
+        raise(SIGKILL);
+    }
+    caught = tmpfile();
+    pvm_catchout(caught);
+    spawn("output");
+    pvm_exit();
+    rewind(caught);
+    while (fgets(line, sizeof line, caught)) {
+        behind = strchr(line, ']');
+        printf("[TASK%s", behind ? behind : "?");
+    }
+}
+
+static void handle(int number)
+{
+    int tid;
+    (void)number;
+    pvm_setopt(PvmAutoErr, 0);
+    tid = pvm_mytid();
+    if (tid == PvmSysErr || tid > 0)
+        printf("in the handler: -14 or a number\n");
+    fflush(stdout);
+}
+
+static void interrupted(void)
+{
+    struct timeval soon = {0, 300000};
+    pvm_mytid();
+    signal(SIGALRM, handle);
+    ualarm(100000, 0);
+    printf("received %d\n", pvm_trecv(-1, 1, &soon));
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    int is_child = argc > 2;
+    program = argv[0];
+    if (strcmp(name, "both") == 0)
+        both(is_child);
+    else if (strcmp(name, "limit") == 0)
+        limit(is_child);
+    else if (strcmp(name, "notice") == 0)
+        notice(is_child);
+    else if (strcmp(name, "barrier") == 0 || strcmp(name, "reduce") == 0)
+        meet(is_child, name[0] == 'r');
+    else if (strcmp(name, "mailbox") == 0)
+        mailbox(is_child);
+    else if (strcmp(name, "match") == 0)
+        match();
+    else if (strcmp(name, "output") == 0)
+        output(is_child);
+    else if (strcmp(name, "signal") == 0)
+        interrupted();
+    else
+        printf("%d\n", pvm_mytid());
+    pvm_exit();
+    return 0;
+}

@@ -1,0 +1,141 @@
+//! What holds whatever tasks do: sending never waits, what is kept has a limit, ends are noticed,
+//! and nobody waits for one that is gone.
+
+#[allow(dead_code, reason = "the other tests use the rest")]
+mod support;
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use support::{Fixture, Pvm, finish, has_pvm, text};
+
+/// One program for all cases, which its first argument names; it spawns itself.
+const SOURCE: &str = include_str!("behaviour.c");
+
+fn program() -> Option<(Fixture, PathBuf)> {
+    let fixture = Fixture::new()?;
+    if !has_pvm() {
+        return None;
+    }
+    let program = fixture.compile(SOURCE, "behaviour");
+    Some((fixture, program))
+}
+
+fn run(case: &str, variables: &[(&str, &str)]) -> Option<Output> {
+    let (fixture, program) = program()?;
+    let mut command = fixture.hythe();
+    command.args(["run", "--pvm", "--"]).arg(program).arg(case);
+    for (name, value) in variables {
+        command.env(name, value);
+    }
+    Some(finish(command, b""))
+}
+
+fn check(case: &str, variables: &[(&str, &str)], wanted: &str) {
+    let Some(output) = run(case, variables) else {
+        return;
+    };
+    let said = text(&output.stdout);
+    assert_eq!(said, wanted, "{case}\n{}", text(&output.stderr));
+    assert!(output.status.success(), "{case}: {}", output.status);
+}
+
+#[test]
+fn two_tasks_send_100_mb_to_each_other_before_either_receives() {
+    check(
+        "both",
+        &[],
+        "sent 0 received 100000000\nsent 0 received 100000000\n",
+    );
+}
+
+#[test]
+fn what_is_kept_for_one_that_does_not_receive_has_a_limit() {
+    let limit = [("HYTHE_PVM_KEPT_BYTES", "4000000")];
+    check("limit", &limit, "some sent, then -27\n");
+}
+
+#[test]
+fn the_end_of_a_killed_task_is_noticed_once() {
+    check("notice", &[], "notice of the child: 1\nno more: 0\n");
+}
+
+#[test]
+fn nobody_waits_at_a_barrier_for_one_that_was_killed() {
+    check("barrier", &[], "barrier -19\n");
+}
+
+#[test]
+fn a_reduction_with_a_killed_member_ends() {
+    check("reduce", &[], "reduce -31\n");
+}
+
+#[test]
+fn a_mailbox_is_waited_for_and_its_entries_go_with_their_owner() {
+    check("mailbox", &[], "waited for 5\ngone -32\nstays 6 owner 0\n");
+}
+
+#[test]
+fn a_program_chooses_by_a_matching_function() {
+    check("match", &[], "greatest tag 953\nnext tag 951\n");
+}
+
+#[test]
+fn output_of_a_killed_task_is_caught_to_its_end() {
+    check(
+        "output",
+        &[],
+        "[TASK] BEGIN\n[TASK] before the end\n[TASK] EOF\n",
+    );
+}
+
+#[test]
+fn a_signal_handler_that_interrupts_a_call_is_refused_and_does_not_wait() {
+    check(
+        "signal",
+        &[],
+        "in the handler: -14 or a number\nreceived 0\n",
+    );
+}
+
+#[test]
+fn without_a_machine_the_first_call_says_so() {
+    let Some((fixture, program)) = program() else {
+        return;
+    };
+    let mut command = std::process::Command::new(program);
+    command
+        .arg("alone")
+        .env_remove("HYTHE_TASK")
+        .env_remove("HYTHE_POOL");
+    command.env("LD_LIBRARY_PATH", fixture.folder.path().join("libraries"));
+    let output = finish(command, b"");
+    assert_eq!(text(&output.stdout), "-14\n");
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("pvm_mytid(): Can't contact local daemon"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_calls_return_is_what_they_return_on_pvm() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    if !has_pvm() {
+        return;
+    }
+    let program = fixture.compile(include_str!("calls.c"), "calls");
+    let program = program.to_str().expect("a plain path");
+    let place = tempfile::tempdir().expect("a folder");
+    let theirs = Pvm::start(place.path()).run(&[program], b"");
+    let ours = fixture.run(&[program], b"");
+    let (ours_said, theirs_said) = (text(&ours.stdout), text(&theirs.stdout));
+    for (ours, theirs) in ours_said.lines().zip(theirs_said.lines()) {
+        assert_eq!(ours, theirs);
+    }
+    assert_eq!(ours_said.lines().count(), theirs_said.lines().count());
+    assert!(theirs_said.lines().count() > 200);
+    assert_eq!(ours.status.code(), theirs.status.code());
+}

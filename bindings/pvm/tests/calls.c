@@ -1,0 +1,266 @@
+/*
+ * What functions of PVM return, and what becomes of what they are given: a line for each, the same
+ * on PVM 3.4.6 and on Hythe, which calls.rs compares. Left out is what the guide says differs.
+ */
+#include <pvm3.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SHOW(call) printf("%s: %d\n", #call, call)
+
+static int own;
+
+static int handled;
+static int handler(int buffer)
+{
+    int value = 0;
+    pvm_upkint(&value, 1, 1);
+    handled += value;
+    pvm_initsend(PvmDataDefault);
+    pvm_pkint(&value, 1, 1);
+    pvm_send(own, 901);
+    pvm_freebuf(pvm_setsbuf(0));
+    return buffer > 0;
+}
+
+static int length(void)
+{
+    int bytes = -1, tag, source;
+    pvm_bufinfo(pvm_getsbuf(), &bytes, &tag, &source);
+    return bytes;
+}
+
+static void lengths(int encoding)
+{
+    char c[16] = "abcdefg";
+    short h[8] = {1, -2, 3};
+    unsigned short uh[8] = {1};
+    int n[8] = {1, 2, 3};
+    unsigned int un[8] = {1};
+    long l[8] = {1, -2, 3};
+    unsigned long ul[8] = {1};
+    float f[8] = {0.5f};
+    double d[8] = {0.25};
+#define LENGTH(call)                                                                               \
+    do {                                                                                           \
+        pvm_initsend(encoding);                                                                    \
+        SHOW(call);                                                                                \
+        printf("%d bytes\n", length());                                                            \
+    } while (0)
+    LENGTH(pvm_pkbyte(c, 5, 1));
+    LENGTH(pvm_pkbyte(c, 3, 2));
+    LENGTH(pvm_pkshort(h, 3, 1));
+    LENGTH(pvm_pkushort(uh, 3, 1));
+    LENGTH(pvm_pkint(n, 3, 1));
+    LENGTH(pvm_pkint(n, 3, 2));
+    LENGTH(pvm_pkint(n, 0, 1));
+    LENGTH(pvm_pkint(n, 2, 0));
+    LENGTH(pvm_pkint(n, -1, 1));
+    LENGTH(pvm_pkuint(un, 2, 1));
+    LENGTH(pvm_pklong(l, 3, 1));
+    LENGTH(pvm_pkulong(ul, 3, 1));
+    LENGTH(pvm_pkfloat(f, 3, 1));
+    LENGTH(pvm_pkdouble(d, 3, 1));
+    LENGTH(pvm_pkcplx(f, 2, 1));
+    LENGTH(pvm_pkdcplx(d, 2, 1));
+    LENGTH(pvm_pkstr("hello"));
+    LENGTH(pvm_pkstr(""));
+    LENGTH(pvm_pkstr("abc"));
+}
+
+static void round_trip(int encoding)
+{
+    short h[4] = {-1, 2, -3, 4}, h2[4] = {0};
+    long l = 70000, l2 = 0;
+    unsigned short uh = 65535, uh2 = 0;
+    float f[4] = {1.5f, -2.5f, 3.5f, 4.5f}, f2[4] = {0};
+    double d = 6.25, d2 = 0;
+    char text[32] = "";
+    int n[6] = {1, 2, 3, 4, 5, 6}, n2[6] = {0};
+    struct pvmminfo info;
+    pvm_initsend(encoding);
+    SHOW(pvm_packf("%4hd %ld %uhd %2x %lf %s %3.2d", h, l, uh, f, d, "text", n));
+    SHOW(pvm_send(own, 7));
+    SHOW(pvm_getminfo(pvm_recv(own, 7), &info));
+    printf("len %d ctx %d tag %d wid %d enc %x crc %d self %d %d\n", info.len, info.ctx, info.tag,
+           info.wid, (unsigned)info.enc, info.crc, info.src == own, info.dst == own);
+    SHOW(pvm_unpackf("%4hd %ld %uhd %2x %lf %s %3.2d", h2, &l2, &uh2, f2, &d2, text, n2));
+    printf("%d %d %d %d %ld %u %g %g %g %g %g %s %d %d %d %d\n", h2[0], h2[1], h2[2], h2[3], l2,
+           uh2, f2[0], f2[1], f2[2], f2[3], d2, text, n2[0], n2[1], n2[2], n2[4]);
+    SHOW(pvm_upkint(n2, 1, 1));
+}
+
+static void nested(void)
+{
+    int inner = pvm_mkbuf(PvmDataDefault), before, value = 5, found = 0;
+    char text[16] = "";
+    before = pvm_setsbuf(inner);
+    pvm_pkstr("inner");
+    pvm_setsbuf(before);
+    pvm_initsend(PvmDataRaw);
+    SHOW(pvm_pkmesg(inner));
+    printf("%d bytes\n", length());
+    SHOW(pvm_pkmesgbody(inner));
+    SHOW(pvm_pkint(&value, 1, 1));
+    pvm_send(own, 8);
+    pvm_recv(own, 8);
+    inner = pvm_upkmesg();
+    SHOW(pvm_upkint(&found, 1, 1));
+    printf("%d\n", found);
+    before = pvm_setrbuf(inner);
+    SHOW(pvm_upkstr(text));
+    printf("%s\n", text);
+    pvm_setrbuf(before);
+    SHOW(pvm_freebuf(inner));
+}
+
+static void errors(void)
+{
+    int n[4] = {0};
+    SHOW(pvm_send(0, 1));
+    SHOW(pvm_send(-1, 1));
+    SHOW(pvm_send(own, -5));
+    SHOW(pvm_send(0x40fff, 1));
+    SHOW(pvm_nrecv(-2, 1));
+    SHOW(pvm_nrecv(-1, 999));
+    SHOW(pvm_probe(-1, 999));
+    SHOW(pvm_freebuf(0));
+    SHOW(pvm_freebuf(999));
+    SHOW(pvm_freebuf(-1));
+    SHOW(pvm_setsbuf(999));
+    SHOW(pvm_setrbuf(-1));
+    SHOW(pvm_initsend(7));
+    SHOW(pvm_mkbuf(-1));
+    SHOW(pvm_getopt(99));
+    SHOW(pvm_setopt(PvmRoute, 7));
+    SHOW(pvm_setopt(PvmRoute, PvmRouteDirect));
+    SHOW(pvm_setopt(PvmRoute, PvmAllowDirect));
+    pvm_setsbuf(0);
+    SHOW(pvm_pkint(n, 1, 1));
+    SHOW(pvm_send(own, 1));
+    pvm_setrbuf(0);
+    SHOW(pvm_upkint(n, 1, 1));
+    SHOW(pvm_bufinfo(0, n, n, n));
+    SHOW(pvm_pstat(own));
+    SHOW(pvm_pstat(0x40fff));
+    SHOW(pvm_pstat(0));
+    SHOW(pvm_mstat("no-such-host"));
+    SHOW(pvm_archcode("CRAY"));
+    SHOW(pvm_archcode(0));
+    SHOW(pvm_kill(0x40fff));
+    SHOW(pvm_kill(0));
+    SHOW(pvm_spawn("no-such-program", 0, 0, "", 2, n));
+    printf("%d %d\n", n[0], n[1]);
+    SHOW(pvm_spawn("true", 0, PvmTaskHost, "no-such-host", 1, n));
+    printf("%d\n", n[0]);
+    SHOW(pvm_spawn("true", 0, PvmTaskArch, "CRAY", 1, n));
+    printf("%d\n", n[0]);
+    SHOW(pvm_spawn("true", 0, 0, "", 0, n));
+    SHOW(pvm_notify(99, 1, 1, &own));
+    SHOW(pvm_notify(PvmTaskExit, -3, 1, &own));
+    SHOW(pvm_parent());
+    SHOW(pvm_freecontext(12345));
+}
+
+static void notices(void)
+{
+    struct pvmminfo info;
+    int gone = 0x40fff, found = 0;
+    SHOW(pvm_notify(PvmTaskExit, 77, 1, &gone));
+    SHOW(pvm_getminfo(pvm_recv(-1, 77), &info));
+    SHOW(pvm_upkint(&found, 1, 1));
+    printf("%d %x %x len %d ctx %d\n", found == gone, (unsigned)info.src, (unsigned)info.enc,
+           info.len, info.ctx);
+}
+
+static void mailboxes(void)
+{
+    struct pvmmboxinfo *classes;
+    int count = 0;
+    pvm_initsend(PvmDataDefault);
+    pvm_pkstr("x");
+    SHOW(pvm_recvinfo("a", 0, PvmMboxDefault));
+    SHOW(pvm_putinfo("a", pvm_getsbuf(), PvmMboxDefault));
+    SHOW(pvm_putinfo("a", pvm_getsbuf(), PvmMboxDefault));
+    SHOW(pvm_putinfo("a", pvm_getsbuf(), PvmMboxMultiInstance));
+    SHOW(pvm_putinfo("b", pvm_getsbuf(), PvmMboxMultiInstance));
+    SHOW(pvm_putinfo("b", pvm_getsbuf(), PvmMboxMultiInstance));
+    SHOW(pvm_putinfo("b", pvm_getsbuf(), PvmMboxMultiInstance | PvmMboxDirectIndex(1u)));
+    SHOW(pvm_putinfo("b", pvm_getsbuf(), PvmMboxMultiInstance | PvmMboxDirectIndex(9u)));
+    SHOW(pvm_putinfo("c", pvm_getsbuf(), PvmMboxOverWritable));
+    SHOW(pvm_putinfo("c", pvm_getsbuf(), PvmMboxOverWritable));
+    SHOW(pvm_recvinfo("b", 5, PvmMboxDefault));
+    SHOW(pvm_recvinfo("b", 5, PvmMboxFirstAvail) > 0);
+    SHOW(pvm_delinfo("none", 0, 0));
+    SHOW(pvm_delinfo("b", 1, 0));
+    SHOW(pvm_delinfo("a", 0, 0));
+    SHOW(pvm_insert("d", -1, 77));
+    SHOW(pvm_lookup("d", 0, &count));
+    printf("%d\n", count);
+    SHOW(pvm_delete("d", 0));
+    SHOW(pvm_lookup("d", 0, &count));
+    SHOW(pvm_getmboxinfo("a", &count, &classes));
+    printf("%d %s %d %d %d\n", count, classes[0].mi_name, classes[0].mi_nentries,
+           classes[0].mi_indices[0], classes[0].mi_flags[0]);
+}
+
+static void groups(void)
+{
+    SHOW(pvm_gsize("none"));
+    SHOW(pvm_getinst("none", own));
+    SHOW(pvm_gettid("none", 0));
+    SHOW(pvm_joingroup("g"));
+    SHOW(pvm_joingroup("g"));
+    SHOW(pvm_gsize("g"));
+    SHOW(pvm_getinst("g", own));
+    SHOW(pvm_gettid("g", 0) == own);
+    SHOW(pvm_gettid("g", 7));
+    SHOW(pvm_getinst("g", 0x40fff));
+    SHOW(pvm_barrier("g", 1));
+    SHOW(pvm_barrier("g", -1));
+    SHOW(pvm_bcast("none", 1));
+    SHOW(pvm_joingroup(""));
+    SHOW(pvm_joingroup(0));
+    SHOW(pvm_lvgroup("g"));
+}
+
+int main(void)
+{
+    struct timeval soon = {0, 20000};
+    int value = 40, n[3] = {7, 8, 9}, n2[3] = {0}, source, tag, bytes;
+    own = pvm_mytid();
+    setvbuf(stdout, 0, _IONBF, 0);
+    printf("task %d version %s siblings %d\n", own > 0, pvm_version(), pvm_siblings(&(int *){0}));
+    for (int encoding = PvmDataDefault; encoding <= PvmDataInPlace; encoding++)
+        lengths(encoding);
+    round_trip(PvmDataDefault);
+    round_trip(PvmDataRaw);
+    nested();
+    errors();
+    notices();
+    mailboxes();
+    groups();
+
+    SHOW(pvm_addmhf(own, 900, pvm_getcontext(), handler) >= 0);
+    pvm_initsend(PvmDataDefault);
+    pvm_pkint(&value, 1, 1);
+    SHOW(pvm_send(own, 900));
+    SHOW(pvm_recv(own, 901) > 0);
+    SHOW(handled);
+    SHOW(pvm_delmhf(999));
+    SHOW(pvm_delmhf(-1));
+
+    SHOW(pvm_psend(own, 960, n, 3, PVM_INT));
+    SHOW(pvm_precv(own, 960, n2, 2, PVM_INT, &source, &tag, &bytes));
+    printf("%d %d %d self %d tag %d bytes %d\n", n2[0], n2[1], n2[2], source == own, tag, bytes);
+    SHOW(pvm_trecv(own, 999, &soon));
+    pvm_initsend(PvmDataInPlace);
+    SHOW(pvm_pkint(n, 3, 1));
+    n[0] = 70;
+    SHOW(pvm_send(own, 961));
+    SHOW(pvm_recv(own, 961) > 0);
+    SHOW(pvm_upkint(n2, 3, 1));
+    printf("in place %d %d %d\n", n2[0], n2[1], n2[2]);
+    SHOW(pvm_exit());
+    return 0;
+}
