@@ -5,6 +5,9 @@ mod support;
 use std::time::Duration;
 
 use hythe_cluster::{ChannelStatus, Direction};
+use hythe_flows::Connection;
+use hythe_flows::message::{FromAgent, FromProcess, VERSION};
+use hythe_node::hop::HopNode as _;
 use hythe_node::{Node, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 use support::host::{ALL, LEASE, TestHost};
 use support::{BOUND, eventually};
@@ -150,6 +153,27 @@ fn a_publisher_goes_over_to_a_flow_and_back_without_loss() {
         host.agent = None;
         host.assert_settled(0);
     }
+}
+
+#[test]
+fn a_process_whose_participant_is_gone_is_forgotten_though_something_keeps_its_connection() {
+    let host = TestHost::trusting("a");
+    let node = host.join("gone");
+    // As a forked copy would.
+    let connection = Connection::open(&host.pool.path()).expect("connected");
+    let hello = FromProcess::Hello {
+        version: VERSION,
+        member: node.index().0,
+        session: node.participant().session(),
+    };
+    connection.send(&hello).expect("sent");
+    std::thread::sleep(Duration::from_millis(500));
+    let heard = connection.receive::<FromAgent>();
+    assert!(matches!(heard, Ok(None)), "{heard:?}");
+    drop(node);
+    eventually("the agent has closed it", || {
+        connection.receive::<FromAgent>().is_err()
+    });
 }
 
 #[test]

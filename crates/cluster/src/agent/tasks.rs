@@ -18,7 +18,6 @@ const MESSAGES_AT_ONCE: usize = 64;
 pub(super) fn run(context: &Context, listener: &Listener) {
     let flows = &context.flows;
     while !context.stops() {
-        flows.forget_dead(&context.options.pool);
         let connections = flows.processes();
         let files = connections.iter().map(|(_, connection)| connection.as_fd());
         let mut files: Vec<PollFd<'_>> = files
@@ -38,6 +37,13 @@ pub(super) fn run(context: &Context, listener: &Listener) {
                 connection.close();
                 flows.process_gone(*id);
             }
+            context.note_all_changed();
+        }
+        for (id, connection) in flows.dead_processes(&context.options.pool) {
+            // What it said last counts; the end of the connection may never come.
+            let _ = take(context, id, &connection);
+            connection.close();
+            flows.process_gone(id);
             context.note_all_changed();
         }
     }

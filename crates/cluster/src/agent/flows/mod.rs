@@ -83,13 +83,9 @@ impl Flows {
         lock(&self.0).process_gone(id);
     }
 
-    /// Forgets processes whose participants are gone.
-    pub(crate) fn forget_dead(&self, pool: &Pool) {
-        let mut state = lock(&self.0);
-        for id in state.processes.dead(pool) {
-            state.processes.close(id, "its participant is gone");
-            state.process_gone(id);
-        }
+    /// Connections of processes whose participants are gone.
+    pub(crate) fn dead_processes(&self, pool: &Pool) -> Vec<(ProcessId, Arc<Connection>)> {
+        lock(&self.0).processes.dead(pool)
     }
 
     /// A message of the other side that is about flows.

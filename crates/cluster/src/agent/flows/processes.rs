@@ -170,14 +170,15 @@ impl Processes {
 
     /// Those whose participants have gone, though something keeps their connections: a forked copy
     /// for instance.
-    pub(super) fn dead(&self, pool: &Pool) -> Vec<ProcessId> {
+    pub(super) fn dead(&self, pool: &Pool) -> Vec<(ProcessId, Arc<Connection>)> {
         let tables = pool.control().tables();
         let is_dead = |process: &Process| {
             let owner = process.owner;
             owner.is_some_and(|(member, session)| !tables.is_current(member, session))
         };
         let dead = self.by_id.iter().filter(|(_, process)| is_dead(process));
-        dead.map(|(id, _)| *id).collect()
+        dead.map(|(id, process)| (*id, Arc::clone(&process.connection)))
+            .collect()
     }
 
     /// A process that takes nothing in is no use.
