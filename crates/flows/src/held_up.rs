@@ -88,7 +88,12 @@ impl HeldUp {
         let wakes = flows.iter().filter_map(|flow| flow.next_wake());
         let until_ns = wakes.min().map(|wake_ns| wake_ns.saturating_sub(now_ns));
         let until = until_ns.map_or(GRACE, Duration::from_nanos);
-        let timeout = timeout.min(until.max(LOOK_MIN));
+        // What comes by a wire wakes nobody here.
+        let longest = match flows.iter().any(|flow| flow.has_wire()) {
+            true => GRACE,
+            false => timeout,
+        };
+        let timeout = timeout.min(longest).min(until.max(LOOK_MIN));
         Watched { flows, timeout }
     }
 }
