@@ -72,6 +72,9 @@ pub(crate) struct AddArguments {
     /// Add all hosts of a file with lines `HOST slots=N`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "name", "address"])]
     hostfile: Option<PathBuf>,
+    /// How long each host may take
+    #[arg(long, value_name = "SECONDS", value_parser = parse_timeout, default_value = "60")]
+    timeout: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -198,6 +201,7 @@ impl AddArguments {
             addresses: self.address.clone(),
             slots,
             grants: grants.clone(),
+            timeout: self.timeout,
         };
         let Some(path) = &self.hostfile else {
             return Ok(self.target.iter().map(|one| addition(one, None)).collect());
@@ -268,6 +272,14 @@ fn parse_lease(text: &str) -> Result<Duration, String> {
     match (1.0..=3600.0).contains(&seconds) {
         true => Ok(Duration::from_secs_f64(seconds)),
         false => Err("a lease is 1 to 3600 seconds".to_owned()),
+    }
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().unwrap_or(0.0);
+    match (0.001..=86_400.0).contains(&seconds) {
+        true => Ok(Duration::from_secs_f64(seconds)),
+        false => Err("a timeout is 0.001 to 86400 seconds".to_owned()),
     }
 }
 

@@ -5,9 +5,10 @@
 //! reads sees the old one or the new one. Never interprets what is in them.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RawMode};
 
@@ -15,6 +16,10 @@ use crate::error::HostdError;
 
 /// No file here is larger: the longest is the list of hosts, whose own limit is half of this.
 pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// How long a lock is waited for, and how often it is tried.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+const LOCK_LOOK: Duration = Duration::from_millis(20);
 
 /// Of a directory or file that only its owner can reach.
 const OTHERS: RawMode = 0o077;
@@ -192,18 +197,25 @@ impl HostsDirectory {
         }
     }
 
-    /// Takes the lock of this name, and waits for whoever has it.
+    /// Takes the lock of this name, and waits for whoever has it: 10 s at most, since nobody has it
+    /// for longer than it takes to write some files.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system says; somebody keeps it.
     pub fn lock(&self, name: &str) -> Result<DirectoryLock, HostdError> {
-        let file = self.open_lock(name)?;
+        let end = Instant::now() + LOCK_TIMEOUT;
         loop {
-            match rustix::fs::flock(&file, FlockOperation::LockExclusive) {
-                Ok(()) => return Ok(DirectoryLock { _file: file }),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(self.file_error(name, errno.into())),
+            if let Some(lock) = self.try_lock(name)? {
+                return Ok(lock);
             }
+            if Instant::now() >= end {
+                let what = format!(
+                    "another process has locked it for {LOCK_TIMEOUT:?}: `fuser` names it; it may \
+                     be stopped"
+                );
+                return Err(self.file_error(name, io::Error::new(ErrorKind::TimedOut, what)));
+            }
+            std::thread::sleep(LOCK_LOOK);
         }
     }
 

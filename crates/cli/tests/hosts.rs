@@ -278,8 +278,8 @@ fn what_needs_keys_becomes_hythe_hostd_with_the_same_words() {
             ],
         ),
         (
-            &["add", "--hostfile", "machines"],
-            &["add", "--hostfile=machines", "--"],
+            &["add", "--hostfile", "machines", "--timeout", "90"],
+            &["add", "--hostfile=machines", "--timeout=90", "--"],
         ),
         (&["remove", "camera"], &["remove", "--", "camera"]),
         (
@@ -398,6 +398,7 @@ fn wrong_words_are_refused_here() {
         (&["add", ""], "me@camera.lan"),
         (&["add", "a", "--hostfile", "b"], "cannot be used with"),
         (&["add", "a", "--allow", "x"], "camera/*:read"),
+        (&["add", "a", "--timeout", "0"], "number of seconds above 0"),
         (&["add", "a", "--allow", "x:spawn"], "camera/*:read"),
         (&["remove", "a/b"], "no name of a host"),
         (&["allow", "a", "b", "execute"], "spawn"),

@@ -2,7 +2,8 @@
 //!
 //! The socket is `agent.sock` in the directory of the host's files; who may open that directory may
 //! ask. One request for each connection. Never keeps the agent longer than two times
-//! `LINE_TIMEOUT`: for the request, and for the reply to be read.
+//! `LINE_TIMEOUT`: for the request, and for the reply to be read. Whoever asks waits three times as
+//! long at most, for a place, too.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -22,6 +23,8 @@ const REPLY_BYTES_MAX: usize = 16 << 20;
 const REQUEST_BYTES_MAX: usize = 64 << 10;
 /// How long either side waits for a line of the other, from its first byte to its last.
 const LINE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a caller looks whether an agent has a place for it.
+const CONNECT_LOOK: Duration = Duration::from_millis(20);
 
 /// Nothing says where the files of this host are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,9 +91,31 @@ pub enum Reply {
 /// Nobody listens there ([`io::ErrorKind::NotFound`], [`io::ErrorKind::ConnectionRefused`]); what
 /// came is no reply.
 pub fn ask(socket: &Path, request: &Request) -> io::Result<Reply> {
-    let stream = UnixStream::connect(socket)?;
+    let stream = connect(socket)?;
     write_line(&stream, request)?;
     read_line(&stream, REPLY_BYTES_MAX)
+}
+
+/// Connects; an agent that stands still has no place for one more caller after a while.
+fn connect(socket: &Path) -> io::Result<UnixStream> {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    let address = SocketAddrUnix::new(socket)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let start = Instant::now();
+    loop {
+        let made = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        match rustix::net::connect(&made, &address) {
+            Ok(()) => {
+                let stream = UnixStream::from(made);
+                stream.set_nonblocking(false)?;
+                return Ok(stream);
+            }
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
+                hythe_sys::wait::sleep(CONNECT_LOOK.min(time_left(start)?));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Answers one request, if somebody has connected; `listener` does not block then.
@@ -189,6 +214,32 @@ mod tests {
         assert!(matches!(reply, Reply::Failed { .. }));
         serving.join().expect("ended");
         std::fs::remove_dir_all(place).expect("own");
+    }
+
+    /// Nobody takes calls, and so many wait that there is no place for another.
+    #[test]
+    fn an_agent_that_stands_still_is_waited_for_for_a_bounded_time() {
+        let place = tempfile::tempdir().expect("a directory");
+        let socket = place.path().join(SOCKET_NAME);
+        let listener = UnixListener::bind(&socket).expect("bound");
+        rustix::net::listen(&listener, 1).expect("fewer places");
+        let mut waiting = Vec::new();
+        let error = loop {
+            assert!(waiting.len() < 100, "there is always a place");
+            let fd = rustix::net::socket_with(
+                rustix::net::AddressFamily::UNIX,
+                rustix::net::SocketType::STREAM,
+                rustix::net::SocketFlags::NONBLOCK,
+                None,
+            )
+            .expect("a socket");
+            let address = rustix::net::SocketAddrUnix::new(&socket).expect("an address");
+            match rustix::net::connect(&fd, &address) {
+                Ok(()) => waiting.push(fd),
+                Err(_) => break ask(&socket, &Request::Status).expect_err("nobody answers"),
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod join;
 mod remote;
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use hythe_cluster::HostName;
 
@@ -30,6 +31,8 @@ pub struct Addition {
     pub slots: Option<u32>,
     /// What it may do on the other hosts, and they there; none: read and write all channels.
     pub grants: Vec<Grant>,
+    /// How long it may take to take it in and to start its agent.
+    pub timeout: Duration,
 }
 
 /// Begins a realm, whose first host is this one.
@@ -101,7 +104,7 @@ pub fn add(directory: &HostsDirectory, addition: &Addition) -> Result<String, Ho
         None => host.split('.').next().unwrap_or(host).parse()?,
     };
     Authority::open(directory)?.check_free(&name)?;
-    let shell = RemoteShell::to(&addition.target);
+    let shell = RemoteShell::to(&addition.target, addition.timeout);
     take_in(directory, addition, &name, &shell).map_err(|reason| HostdError::NotAdded {
         name: name.clone(),
         reason: Box::new(reason),

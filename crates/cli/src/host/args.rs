@@ -131,6 +131,10 @@ pub(crate) struct AddArgs {
     /// Add all hosts of a file with lines `HOST slots=N`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["target", "name", "address"])]
     hostfile: Option<PathBuf>,
+    /// How long each host may take, until its agent runs [default: 60]; longer where ssh asks for a
+    /// password
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
+    timeout: Option<Duration>,
 }
 
 /// Which host.
@@ -273,6 +277,10 @@ impl AddArgs {
         words.option("--address", &self.address);
         words.option("--allow", &self.allow);
         words.option("--hostfile", &self.hostfile);
+        let timeout = self
+            .timeout
+            .map(|timeout| timeout.as_secs_f64().to_string());
+        words.option("--timeout", timeout);
         words.positions(&self.target);
         words.0
     }
