@@ -46,13 +46,12 @@ pub(crate) struct Measurement<C = Pinned> {
     pub(crate) conditions: C,
 }
 
-/// What each message takes in steady state beside time, at a side that sends as many as it
-/// receives.
+/// What each message takes in steady state beside time: of the thread that sends and receives, at
+/// a side that sends as many as it receives.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Steady {
-    /// Of the thread that sends and receives.
     pub(crate) allocations: f64,
-    /// Of the process; calls that found nothing are not among them.
+    /// Those that found nothing are not among them.
     pub(crate) system_calls: f64,
 }
 

@@ -131,7 +131,7 @@ fn messages_go_by_the_carrier_of_their_row_and_agents_end_with_the_run() {
     }
     // What the bench left behind would be this process's then.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).expect("permitted");
-    let has_strace = Command::new("strace").arg("-V").output().is_ok();
+    let has_perf = Command::new("perf").arg("--version").output().is_ok();
     let mut words = vec!["--json", "--systems", "hythe-tls,hythe-udp,hythe-xdp"];
     words.extend([
         "--reaches",
@@ -142,8 +142,14 @@ fn messages_go_by_the_carrier_of_their_row_and_agents_end_with_the_run() {
         "64",
     ]);
     words.extend(["--count", "50", "--rounds", "1", "--seconds", "1"]);
-    words.extend(has_strace.then_some("--calls"));
-    let output = bench(&words);
+    words.extend(has_perf.then_some("--calls"));
+    // On a machine that is far too busy a flow falls back to UDP, and a run is refused.
+    let mut output = bench(&words);
+    for _ in 0..4 {
+        if output.stdout.is_empty() {
+            output = bench(&words);
+        }
+    }
     let complaint = String::from_utf8_lossy(&output.stderr);
     if complaint.contains("no case fits") {
         eprintln!("SKIPPED: `make hosts` and a build of `hythe` make the agents: {complaint}");
@@ -160,10 +166,16 @@ fn messages_go_by_the_carrier_of_their_row_and_agents_end_with_the_run() {
     ] {
         let row = results.iter().find(|row| row["case"] == case).expect(case);
         assert!(row["p50"].as_u64() > Some(0), "{row}");
-        let counted = has_strace && is_counted;
+        let counted = has_perf && is_counted;
         assert_eq!(row["system_calls"].is_number(), counted, "{row}");
         if counted {
             assert_eq!(row["allocations"], 0.0, "{case} allocates");
+            let waits_in_the_kernel = case.contains("/block/");
+            let calls = row["system_calls"].as_f64().expect("a number");
+            assert!(
+                waits_in_the_kernel || calls < 1.5,
+                "{case}: {calls} system calls"
+            );
         }
     }
     assert_eq!(children_called("hythe-hostd"), [""; 0]);

@@ -25,7 +25,7 @@ pub(crate) struct HostArguments {
     #[arg(long, value_delimiter = ',', value_enum)]
     pub(crate) payloads: Vec<Payload>,
     /// Count allocations and system calls of each message, too, where tasks send themselves: behind
-    /// the last round, by strace
+    /// the last round, by perf
     #[arg(long)]
     pub(crate) calls: bool,
 }
