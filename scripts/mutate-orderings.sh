@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Weakens every ordering of the lock-free code, one at a time, in a scratch copy, and checks that a loom model fails.
 #
-# Called by `make mutants`. Works on a copy of the five crates, with a target directory of its own (first argument): cargo
+# Called by `make mutants`. Works on a copy of the six crates, with a target directory of its own (first argument): cargo
 # does not tell a copy's artefacts from the original's. Prints one line per mutant; fails if one survives, if
 # the models fail without any mutation, or if a mutant does not compile.
 #
@@ -55,7 +55,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 copy() {
     mkdir "$scratch/crates"
-    cp -r crates/{abi,memory,queue,pool,sys} "$scratch/crates/"
+    cp -r crates/{abi,memory,queue,pool,sys,terminal} "$scratch/crates/"
     cp Cargo.lock rust-toolchain.toml "$scratch/"
     sed 's|^members = .*|members = ["crates/*"]|' Cargo.toml >"$scratch/Cargo.toml"
 }
