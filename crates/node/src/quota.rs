@@ -345,9 +345,13 @@ impl Outstanding {
         // First the head: what was taken before it is in the hold record by then.
         let taken = control.tables().taken_from(info);
         self.sent.retain(|sent| {
-            let (references, generation) = control.ledger().slot(sent.slot);
-            let is_same = references > 0 && generation == sent.generation;
-            is_same && (sent.waits(taken) || control.ledger().held_by(info.consumer, sent.slot) > 0)
+            // What waits has its reference in the queue: its cell, which the receiver is about to
+            // change, stays where it is.
+            sent.waits(taken) || {
+                let (references, generation) = control.ledger().slot(sent.slot);
+                let is_same = references > 0 && generation == sent.generation;
+                is_same && control.ledger().held_by(info.consumer, sent.slot) > 0
+            }
         });
         self.gives_back |= self.sent.len() < before;
         // A slot that was sent in parts, between others, occupies one.
