@@ -12,7 +12,7 @@ use crate::args::{CoreCommand, Globals, HzArgs, PoolCommand, PublishArgs, Subscr
 use crate::bench::BenchArgs;
 use crate::demo::{DemoArgs, StageArgs};
 use crate::host::HostCommand;
-use crate::job::{KillArgs, RunArgs, RunnerArgs};
+use crate::job::{KillArgs, PartArgs, PartRunnerArgs, RunArgs, RunnerArgs};
 use crate::latency::LatencyCommand;
 use crate::media::MediaCommand;
 use crate::play::PlayArgs;
@@ -166,6 +166,7 @@ pub(crate) enum Command {
             "Examples:\n",
             "  hythe run -n 4 ./solve input.dat\n",
             "  hythe run -n 2 --label -x DEBUG=1 -- make test\n",
+            "  hythe run --hosts a,b:2 ./solve input.dat\n",
             "  hythe run --stay &",
         )
     )]
@@ -173,6 +174,12 @@ pub(crate) enum Command {
     /// The process that is the parent of a job's tasks
     #[command(hide = true)]
     TaskRunner(RunnerArgs),
+    /// The tasks of another host's job, as its agent starts them
+    #[command(hide = true)]
+    TaskPart(PartArgs),
+    /// The process that is their parent
+    #[command(hide = true)]
+    TaskPartRunner(PartRunnerArgs),
     /// List the tasks that run
     #[command(after_help = "Example:\n  hythe tasks --json | jq '.tasks[].pid'")]
     Tasks,

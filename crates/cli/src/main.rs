@@ -112,6 +112,8 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Host(command) => host::run(command, &globals),
         Command::Run(args) => job::run(&args, &globals),
         Command::TaskRunner(args) => job::run_runner(&args, &globals),
+        Command::TaskPart(args) => job::run_part(&args, &globals),
+        Command::TaskPartRunner(args) => job::run_part_runner(&args, &globals),
         Command::Tasks => job::list(&globals),
         Command::Kill(args) => job::kill(&args, &globals),
         Command::Media(command) => media::run(command, &globals),

@@ -28,6 +28,16 @@ pub enum Right {
     Spawn,
 }
 
+impl Right {
+    /// What it is about, in messages.
+    const fn object(self) -> &'static str {
+        match self {
+            Self::Read | Self::Write => "channel",
+            Self::Spawn => "program",
+        }
+    }
+}
+
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -58,8 +68,9 @@ pub struct Rights(Vec<Rule>);
 pub enum Refusal {
     /// A rule takes it away.
     #[error(
-        "host {host} may not {right} channel `{}` on host {here}: rule {number} there, `{rule}`, \
+        "host {host} may not {right} {} `{}` on host {here}: rule {number} there, `{rule}`, \
          refuses it",
+        right.object(),
         escaped(channel)
     )]
     ByRule {
@@ -69,7 +80,7 @@ pub enum Refusal {
         here: HostName,
         /// For what.
         right: Right,
-        /// On which channel.
+        /// On which channel, or which program.
         channel: String,
         /// Number of the rule, from 1 on.
         number: usize,
@@ -78,8 +89,9 @@ pub enum Refusal {
     },
     /// No rule gives it.
     #[error(
-        "host {host} may not {right} channel `{}` on host {here}: no rule there permits it; run \
+        "host {host} may not {right} {} `{}` on host {here}: no rule there permits it; run \
          `hythe host allow {host} '{}' {right}` on {here}",
+        right.object(),
         escaped(channel),
         escaped(channel)
     )]
@@ -90,7 +102,7 @@ pub enum Refusal {
         here: HostName,
         /// For what.
         right: Right,
-        /// On which channel.
+        /// On which channel, or which program.
         channel: String,
     },
 }
@@ -277,6 +289,12 @@ mod tests {
             no_rule.to_string(),
             "host cam-1 may not write channel `video/high` on host hub: no rule there permits it; \
              run `hythe host allow cam-1 'video/high' write` on hub"
+        );
+        let spawn = judge("cam-1", "solve", Right::Spawn).expect_err("refused");
+        assert_eq!(
+            spawn.to_string(),
+            "host cam-1 may not spawn program `solve` on host hub: no rule there permits it; \
+             run `hythe host allow cam-1 'solve' spawn` on hub"
         );
         assert_eq!(Rights::parse(&rights.to_string()), Ok(rights));
     }

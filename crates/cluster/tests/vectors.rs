@@ -3,9 +3,11 @@
 
 mod frames;
 
+use hythe_cluster::HostName;
 use hythe_cluster::frame::{
     Answer, Assembler, CarriedType, Control, EndKind, Ends, FlowOffer, FlowSide, FlowTaken,
-    FrameKind, Header, Hello, NotTaken, Opening, Policy, Preamble, Purpose, Want, Window, encode,
+    FrameKind, Header, Hello, NotTaken, Opening, Policy, Preamble, Purpose, TasksWish, Want,
+    Window, encode,
 };
 use hythe_testing::play;
 use hythe_testing::vectors::{self, Group, bytes};
@@ -86,6 +88,19 @@ fn a_connection_begins_as_the_page_says() {
     };
     let host = "hub.lan".parse().expect("a name");
     is_like("hello.data", Hello { host, purpose });
+    let host: HostName = "cam-1".parse().expect("a name");
+    let part = TasksWish::Part {
+        job: 2 << 9 | 3,
+        program: "solve".to_owned(),
+        hosts: vec!["hub.lan".parse().expect("a name")],
+    };
+    let runner = TasksWish::Runner { job: 2 << 9 | 3 };
+    for (name, wish) in [("hello.tasks.part", part), ("hello.tasks.runner", runner)] {
+        let purpose = Purpose::Tasks { session: 77, wish };
+        let host = host.clone();
+        is_like(name, Hello { host, purpose });
+    }
+    is_like("answer.tasks", Answer::Tasks);
     is_like("answer.session", Answer::Session { session: 128 });
     let window = Window {
         frames: 64,

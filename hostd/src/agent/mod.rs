@@ -13,6 +13,7 @@ use std::io;
 use std::io::ErrorKind::{ConnectionRefused, NotFound};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -102,9 +103,12 @@ pub fn run(
         .rights(rights::effective(realm.directory(), &identity)?)
         .lease(lease)
         .trusted(options.trusted.clone())
-        .carrier(options.carrier);
+        .carrier(options.carrier)
+        .pool_name(&options.pool)
+        .task_command(task_command());
     let agent = Agent::start(engine, carrier.clone(), hosts.clone());
     let agent = agent.map_err(|error| HostdError::Agent(error.to_string()))?;
+    agent.set_host_numbers(identity.document().numbers());
     let listener = listen(realm.directory())?;
     let version = env!("CARGO_PKG_VERSION");
     tracing::info!(host = %identity.name(), %address, version, "the agent runs");
@@ -279,9 +283,18 @@ impl Served<'_> {
         self.directory.set_listed(identity.document().names());
         let rights = rights::effective(self.realm.directory(), &identity)?;
         self.agent.set_rights(rights);
+        self.agent.set_host_numbers(identity.document().numbers());
         self.open.set(&open_channels::read(self.realm.directory())?);
         Ok(())
     }
+}
+
+/// `hythe` beside this program, else as `PATH` leads to it.
+fn task_command() -> PathBuf {
+    let own = std::env::current_exe().ok();
+    let beside = own.and_then(|own| Some(own.parent()?.join("hythe")));
+    let beside = beside.filter(|path| path.is_file());
+    beside.unwrap_or_else(|| PathBuf::from("hythe"))
 }
 
 /// Asked to stop by a signal.

@@ -164,6 +164,7 @@ impl<'a> Authority<'a> {
             name: host.name,
             addresses: host.addresses,
             slots: host.slots,
+            number: self.document.free_number(),
             grants: host.grants,
         });
         self.document.hosts.sort_by(|a, b| a.name.cmp(&b.name));

@@ -4,7 +4,10 @@
 //! signature is what makes it true. Its number grows with each change. Never says what a host may
 //! do beyond what `hythe host add` granted; never grants `spawn`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use hythe_cluster::HostName;
+use hythe_cluster::tasks::HOST_NUMBER_MAX;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use serde::{Deserialize, Serialize};
@@ -39,6 +42,10 @@ pub struct RealmHost {
     /// How many tasks it takes by default, if a host file said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
+    /// Its number in those of tasks, 1 to 4,095; none: it has no jobs that reach other hosts. It
+    /// keeps it until it is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u32>,
     /// What it and the others may do with each other's channels.
     pub grants: Vec<Grant>,
 }
@@ -61,6 +68,21 @@ impl RealmDocument {
     #[must_use]
     pub fn host(&self, name: &HostName) -> Option<&RealmHost> {
         self.hosts.iter().find(|host| host.name == *name)
+    }
+
+    /// The numbers of those that have one.
+    #[must_use]
+    pub fn numbers(&self) -> BTreeMap<HostName, u32> {
+        let hosts = self.hosts.iter();
+        let numbered = hosts.filter_map(|host| Some((host.name.clone(), host.number?)));
+        numbered.collect()
+    }
+
+    /// The least number that no host has.
+    #[must_use]
+    pub fn free_number(&self) -> Option<u32> {
+        let taken: BTreeSet<u32> = self.hosts.iter().filter_map(|host| host.number).collect();
+        (1..=HOST_NUMBER_MAX).find(|number| !taken.contains(number))
     }
 
     /// The names of all hosts.

@@ -2,21 +2,31 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use clap::Args;
-use hythe_cluster::tasks::TaskId;
+use hythe_cluster::HostName;
+use hythe_cluster::tasks::{JobHost, TaskId};
 
+use super::hosts::hosts;
 use crate::error::CliError;
 
 /// What to run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunArgs {
-    /// How many tasks
-    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 1)]
+    /// How many tasks; default: 1, or as many as all hosts together have slots
+    #[arg(short = 'n', long, value_name = "COUNT")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=512))]
-    pub(crate) count: u32,
+    pub(crate) count: Option<u32>,
+    /// Run them on these hosts of the realm in turn: HOST, or HOST:SLOTS for more than one at a
+    /// time
+    #[arg(long, value_name = "HOST[:SLOTS]", value_delimiter = ',')]
+    pub(crate) hosts: Vec<String>,
+    /// Run them on the hosts of this file, lines HOST or HOST slots=N
+    #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
+    pub(crate) hostfile: Option<PathBuf>,
     /// Give the tasks this variable of the environment, NAME or NAME=VALUE; may be repeated. On
-    /// this host they have all that `hythe run` has
+    /// this host they have all that `hythe run` has, on others what the agent there has
     #[arg(short = 'x', long = "export", value_name = "NAME[=VALUE]")]
     pub(crate) export: Vec<OsString>,
     /// Put the rank in front of each line that a task prints
@@ -53,6 +63,27 @@ pub(crate) struct RunnerArgs {
     pub(crate) job: RunArgs,
 }
 
+/// What a part of a job of another host takes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PartArgs {
+    /// The host of the job
+    #[arg(long, value_name = "HOST")]
+    pub(crate) from: HostName,
+    /// This host
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: HostName,
+}
+
+/// The same, for the process that is the parent of the tasks.
+#[derive(Args, Debug)]
+pub(crate) struct PartRunnerArgs {
+    /// Its parent, which supervises it
+    #[arg(long, value_name = "PID")]
+    pub(crate) front: u32,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
+}
+
 /// Which task, and what to send.
 #[derive(Args, Debug)]
 pub(crate) struct KillArgs {
@@ -74,12 +105,18 @@ impl RunArgs {
         }
     }
 
+    /// On which hosts; none: on this one.
+    pub(crate) fn hosts(&self) -> Result<Vec<JobHost>, CliError> {
+        hosts(&self.hosts, self.hostfile.as_deref())
+    }
+
     /// How many tasks the job begins with.
-    pub(crate) fn tasks(&self) -> u32 {
-        match self.program.is_empty() {
-            true => 0,
-            false => self.count,
+    pub(crate) fn tasks(&self) -> Result<u32, CliError> {
+        if self.program.is_empty() {
+            return Ok(0);
         }
+        let slots = self.hosts()?.iter().map(|host| host.slots).sum();
+        Ok(self.count.unwrap_or_else(|| 1.max(slots)))
     }
 
     /// The variables to set, with their values.

@@ -16,6 +16,7 @@ use crate::error::CliError;
 
 pub(crate) fn run(args: &RunArgs, globals: &Globals) -> Result<(), CliError> {
     args.environment()?;
+    args.tasks()?;
     if args.pvm {
         pvm::library_path()?;
     }
@@ -80,7 +81,15 @@ fn command(args: &RunArgs, globals: &Globals) -> Result<Command, CliError> {
     command.arg("task-runner");
     command.arg("--front").arg(std::process::id().to_string());
     command.arg("--pool").arg(globals.pool_name());
-    command.arg("--count").arg(args.count.to_string());
+    if let Some(count) = args.count {
+        command.arg("--count").arg(count.to_string());
+    }
+    if !args.hosts.is_empty() {
+        command.arg("--hosts").arg(args.hosts.join(","));
+    }
+    if let Some(path) = &args.hostfile {
+        command.arg("--hostfile").arg(path);
+    }
     let flags = [
         (globals.json, "--json"),
         (args.label, "--label"),

@@ -22,7 +22,9 @@ pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
         let mut text = match rows.is_empty() {
             true => "no task runs\n".to_owned(),
             false => output::table(
-                &["TASK", ">RANK", ">OF", ">PID", ">RUNNING", "PROGRAM"],
+                &[
+                    "TASK", ">RANK", ">OF", "HOST", ">PID", ">RUNNING", "PROGRAM",
+                ],
                 &rows,
             ),
         };
@@ -38,6 +40,7 @@ fn row(info: &TaskInfo) -> Vec<String> {
         info.task.to_string(),
         info.rank.to_string(),
         info.size.to_string(),
+        info.host.clone(),
         info.pid.to_string(),
         format!(
             "{}.{} s",

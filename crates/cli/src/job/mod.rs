@@ -5,16 +5,19 @@
 
 mod args;
 mod front;
+mod hosts;
 mod kill;
 mod list;
+mod part;
 mod print;
 mod pvm;
 mod runner;
 
-pub(crate) use args::{KillArgs, RunArgs, RunnerArgs};
+pub(crate) use args::{KillArgs, PartArgs, PartRunnerArgs, RunArgs, RunnerArgs};
 pub(crate) use front::run;
 pub(crate) use kill::run as kill;
 pub(crate) use list::run as list;
+pub(crate) use part::{run as run_part, run_runner as run_part_runner};
 pub(crate) use runner::run as run_runner;
 
 use std::io;

@@ -43,7 +43,7 @@ impl Printer {
         let head = Head {
             job,
             program: &program.to_string_lossy(),
-            count: args.tasks(),
+            count: args.tasks()?,
         };
         let document = match globals.json {
             true => Some(Mutex::new(Some(Growing::begin(&head, "output")?))),

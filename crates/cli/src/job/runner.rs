@@ -43,16 +43,18 @@ fn options(args: &RunArgs, globals: &Globals) -> Result<JobOptions, CliError> {
     if args.pvm {
         environment.push((pvm::LIBRARY_PATH.into(), pvm::library_path()?));
     }
+    let count = args.tasks()?;
     let host = rustix::system::uname();
     Ok(JobOptions {
         program: program.to_owned(),
         arguments: arguments.to_vec(),
-        count: args.tasks(),
+        count,
         environment,
         keeps_going: args.keep_going,
-        whole_lines: args.count > 1 || args.stay || args.label || globals.json,
+        whole_lines: count > 1 || args.stay || args.label || globals.json,
         stays: args.stay,
         host: host.nodename().to_string_lossy().into_owned(),
+        hosts: args.hosts()?,
     })
 }
 
@@ -106,6 +108,7 @@ fn how(end: &TaskEnd) -> String {
             Some(name) => format!("was killed by {name}"),
             None => format!("was killed by signal {signal}"),
         },
+        (None, None) if end.is_lost => "was lost with its host, or with the link to it".to_owned(),
         (None, None) => "ended in a way that is not known".to_owned(),
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::context::{Context, Group, Member};
 use super::host::Host;
 use super::hosts::{Hosts, Source};
+use super::job_pipes;
 use super::link::{MessageReader, send_first};
 use crate::error::ClusterError;
 use crate::frame::{Answer, Hello, Purpose};
@@ -85,18 +86,22 @@ fn carry(
     let mut reader = MessageReader::new(connection.receiver);
     let hello = hello(&mut reader, &connection.peer);
     connection.receiver = reader.into_receiver();
-    let opened = hello.map(|hello| match hello.purpose {
-        Purpose::Control { session } => (session, None),
-        Purpose::Data { session, opening } => (session, Some(opening)),
-    });
-    match opened {
-        Ok((session, None)) => host.accept(connection, session, greeting),
-        Ok((number, Some(opening))) => match host.session() {
-            Some(session) if session.number == number => {
+    let in_session = |number| host.session().filter(|session| session.number == number);
+    match hello.map(|hello| hello.purpose) {
+        Ok(Purpose::Control { session }) => host.accept(connection, session, greeting),
+        Ok(Purpose::Data { session, opening }) => match in_session(session) {
+            Some(session) => {
                 session.receive(connection, opening, greeting);
                 Ok(())
             }
-            _ => Err(refuse(connection, ClusterError::Over)),
+            None => Err(refuse(connection, ClusterError::Over)),
+        },
+        Ok(Purpose::Tasks { session, wish }) => match in_session(session) {
+            Some(session) => {
+                job_pipes::take(&session, connection, &wish, greeting);
+                Ok(())
+            }
+            None => Err(refuse(connection, ClusterError::Over)),
         },
         // Who made it had nothing to ask: a carrier may tell its own news so.
         Err(ClusterError::Closed) => Ok(()),

@@ -11,6 +11,7 @@ use hythe_node::hop::HostAgent;
 
 use super::addresses::Addresses;
 use super::flows::Flows;
+use super::jobs::Jobs;
 pub(crate) use super::lock::lock;
 use super::options::AgentOptions;
 use super::random::random;
@@ -29,6 +30,9 @@ pub(crate) struct Context {
     rights: RwLock<Rights>,
     stops: AtomicBool,
     pub(crate) flows: Flows,
+    pub(crate) jobs: Jobs,
+    /// Connections of tasks and parts.
+    pub(crate) job_pipes: Arc<Group>,
     /// Of this agent: the upper half of its sessions' numbers.
     number: u32,
     /// Rung when ends of this pool change.
@@ -55,6 +59,8 @@ impl Context {
             carrier,
             stops: AtomicBool::new(false),
             flows: Flows::default(),
+            jobs: Jobs::default(),
+            job_pipes: Arc::default(),
             changes: AtomicU32::new(0),
             all_changed: AtomicBool::new(false),
             refused: AtomicU64::new(0),
@@ -69,7 +75,11 @@ impl Context {
         right: Right,
     ) -> Result<(), Refusal> {
         let rights = self.rights.read().unwrap_or_else(PoisonError::into_inner);
-        rights.judge(&self.options.host, host, channel, right)
+        let judged = rights.judge(&self.options.host, host, channel, right);
+        match judged {
+            Err(_) if self.jobs.permit(host, channel, right) => Ok(()),
+            judged => judged,
+        }
     }
 
     /// A number for a session, which nobody guesses.

@@ -7,6 +7,7 @@ use hythe_node::hop::{self, ChannelEnds, End};
 use hythe_node::{ChannelInfo, Pool};
 
 use crate::frame::{CarriedType, EndKind, Ends, Policy, Want};
+use crate::tasks::stays_on_its_host;
 
 /// What a core asks its agent over, and what the agent tells it.
 const OF_ONE_CORE: [&str; 3] = ["core/services", "core/messages", "core/control"];
@@ -53,7 +54,7 @@ impl LocalEnds {
             ends: here,
         } in hop::ends(pool)
         {
-            if is_of_one_core(&channel.name) {
+            if is_of_one_core(&channel.name) || stays_on_its_host(&channel.name) {
                 continue;
             }
             for end in here {

@@ -12,6 +12,8 @@ mod context;
 mod flows;
 mod host;
 mod hosts;
+mod job_pipes;
+mod jobs;
 mod link;
 mod local;
 mod lock;
@@ -22,6 +24,7 @@ mod session;
 mod tasks;
 mod watch;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -33,7 +36,7 @@ use self::context::{Context, Group};
 pub use self::hosts::HOSTS_MAX;
 use self::hosts::Hosts;
 pub use self::options::AgentOptions;
-use crate::{Calls, Carrier, ClusterError, Directory, DirectoryStatus, Rights, Status};
+use crate::{Calls, Carrier, ClusterError, Directory, DirectoryStatus, HostName, Rights, Status};
 
 /// How often the thread of the directory looks whether it is to stop.
 const NAP: Duration = Duration::from_millis(200);
@@ -71,6 +74,8 @@ impl Agent {
             let context = Arc::clone(&agent.context);
             agent.spawn("hythe-host-flows", move || tasks::run(&context, &listener))?;
         }
+        let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
+        agent.spawn("hythe-host-jobs", move || job_pipes::run(&context, &hosts))?;
         let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
         agent.spawn("hythe-host-watch", move || watch::run(&context, &hosts))?;
         let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
@@ -115,6 +120,12 @@ impl Agent {
         }
     }
 
+    /// The numbers of the hosts of the realm, 1 to 4,095, in the numbers of tasks. Without one a
+    /// host has no jobs that reach others.
+    pub fn set_host_numbers(&self, numbers: BTreeMap<HostName, u32>) {
+        self.context.jobs.set_numbers(numbers);
+    }
+
     /// What other hosts may do here from now on.
     pub fn set_rights(&self, rights: Rights) {
         self.context.set_rights(rights);
@@ -135,6 +146,7 @@ impl Drop for Agent {
             host.stop();
         }
         self.carrying.wait_until_empty();
+        self.context.job_pipes.wait_until_empty();
     }
 }
 

@@ -1,5 +1,6 @@
 //! What an agent is started with.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hythe_flows::message::Carrier;
@@ -25,6 +26,8 @@ pub struct AgentOptions {
     pub(crate) lease: Duration,
     pub(crate) trusted: Vec<String>,
     pub(crate) carrier: Carrier,
+    pub(crate) pool_name: String,
+    pub(crate) task_command: PathBuf,
 }
 
 impl AgentOptions {
@@ -39,6 +42,8 @@ impl AgentOptions {
             lease: LEASE,
             trusted: Vec::new(),
             carrier: Carrier::Udp,
+            pool_name: "default".to_owned(),
+            task_command: PathBuf::from("hythe"),
         }
     }
 
@@ -80,6 +85,20 @@ impl AgentOptions {
     #[must_use]
     pub const fn carrier(mut self, carrier: Carrier) -> Self {
         self.carrier = carrier;
+        self
+    }
+
+    /// The pool's name, for tasks that other hosts have started here; default: `default`.
+    #[must_use]
+    pub fn pool_name(mut self, pool_name: &str) -> Self {
+        pool_name.clone_into(&mut self.pool_name);
+        self
+    }
+
+    /// The command `hythe`, which starts tasks for other hosts; default: as `PATH` leads to it.
+    #[must_use]
+    pub fn task_command(mut self, command: PathBuf) -> Self {
+        self.task_command = command;
         self
     }
 

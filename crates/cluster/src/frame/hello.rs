@@ -68,6 +68,34 @@ pub enum Purpose {
         /// Which stream.
         opening: Opening,
     },
+    /// It leads to tasks, or to their runner, within a session.
+    Tasks {
+        /// The number that the receiver of this chose for the session.
+        session: u64,
+        /// What it is to lead to.
+        wish: TasksWish,
+    },
+}
+
+/// What a connection about tasks leads to. A job is HOST << 9 | JOB, with the number of its host in
+/// the realm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TasksWish {
+    /// A part of a job of the sender's host, which is begun at the receiver's.
+    Part {
+        /// Of which job.
+        job: u32,
+        /// The program that is to be started first.
+        #[serde(deserialize_with = "text::program")]
+        program: String,
+        /// All other hosts of the job: their tasks reach each other.
+        hosts: Vec<HostName>,
+    },
+    /// The runner of a job of the receiver's host, for a task at the sender's.
+    Runner {
+        /// Of which job.
+        job: u32,
+    },
 }
 
 /// What a data connection carries, told by its sender.
@@ -108,6 +136,8 @@ pub enum Answer {
         #[serde(deserialize_with = "text::reason")]
         reason: String,
     },
+    /// The connection is one with what was wished.
+    Tasks,
 }
 
 /// How much may be sent and not acknowledged. A single frame may always be.

@@ -15,7 +15,9 @@ pub use control::{
     CarriedType, Control, EndKind, Ends, FlowOffer, FlowSide, FlowTaken, NotTaken, Policy, Want,
 };
 pub use header::{FrameKind, Header};
-pub use hello::{Answer, Hello, Opening, PREAMBLE_BYTES, Preamble, Purpose, VERSION, Window};
+pub use hello::{
+    Answer, Hello, Opening, PREAMBLE_BYTES, Preamble, Purpose, TasksWish, VERSION, Window,
+};
 pub use message::{Assembler, MESSAGE_BYTES_MAX, encode};
 
 /// Bytes that are not what the page says.

@@ -6,6 +6,8 @@ use serde::{Deserialize, Deserializer};
 
 /// What is kept of a reason.
 const REASON_BYTES: usize = 512;
+/// `PATH_MAX` of Linux.
+const PROGRAM_BYTES: usize = 4096;
 
 /// The name of a channel or of a type. A longer one than a pool has cannot be meant.
 pub(super) fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
@@ -15,6 +17,16 @@ pub(super) fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Erro
             "a name of {} bytes; the longest has {NAME_BYTES}",
             name.len()
         );
+        return Err(D::Error::custom(said));
+    }
+    Ok(name)
+}
+
+/// A program as it is named. A longer path than the kernel takes cannot be meant.
+pub(super) fn program<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    if name.len() > PROGRAM_BYTES {
+        let said = format!("a program's name of {} bytes", name.len());
         return Err(D::Error::custom(said));
     }
     Ok(name)

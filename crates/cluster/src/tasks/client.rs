@@ -2,8 +2,10 @@
 
 use hythe_node::Pool;
 
+use super::agent_link;
+use super::agent_message::{AgentReply, AgentRequest};
 use super::error::TaskError;
-use super::id::TaskId;
+use super::id::{JobId, TaskId};
 use super::link::RunnerLink;
 use super::message::{Reply, Request, TaskInfo};
 use super::place::jobs;
@@ -15,7 +17,7 @@ use super::place::jobs;
 /// The pool's directory cannot be read.
 pub fn list(pool: &Pool) -> Result<(Vec<TaskInfo>, Vec<TaskError>), TaskError> {
     let (mut tasks, mut silent) = (Vec::new(), Vec::new());
-    for job in jobs(pool)? {
+    for job in jobs(pool)?.into_iter().chain(jobs_of_others(pool)?) {
         match ask(pool, job, &Request::List) {
             Ok(Some(Reply::Tasks { tasks: found })) => tasks.extend(found),
             Ok(Some(other)) => silent.push(unexpected(job, &other)),
@@ -33,28 +35,37 @@ pub fn list(pool: &Pool) -> Result<(Vec<TaskInfo>, Vec<TaskError>), TaskError> {
 /// # Errors
 /// [`TaskError::NoSuchTask`]; the runner does not answer, or may not.
 pub fn kill(pool: &Pool, task: TaskId, signal: i32) -> Result<(), TaskError> {
-    match ask(pool, task.job(), &Request::Kill { task, signal })? {
+    match ask(pool, task.job_id(), &Request::Kill { task, signal })? {
         Some(Reply::Done) => Ok(()),
         None | Some(Reply::NoSuchTask) => Err(TaskError::NoSuchTask { task }),
         Some(Reply::Failed { reason }) => Err(TaskError::Runner {
             job: task.job(),
             reason,
         }),
-        Some(other) => Err(unexpected(task.job(), &other)),
+        Some(other) => Err(unexpected(task.job_id(), &other)),
     }
 }
 
 /// `None`: there is no such job, or no more.
-fn ask(pool: &Pool, job: u32, request: &Request) -> Result<Option<Reply>, TaskError> {
+fn ask(pool: &Pool, job: JobId, request: &Request) -> Result<Option<Reply>, TaskError> {
     match RunnerLink::connect(pool, job)? {
         Some(mut link) => link.ask(request),
         None => Ok(None),
     }
 }
 
-pub(super) fn unexpected(job: u32, reply: &Reply) -> TaskError {
+/// Jobs of other hosts that have tasks on this one, as its agent knows.
+fn jobs_of_others(pool: &Pool) -> Result<Vec<JobId>, TaskError> {
+    match agent_link::ask(&pool.path(), &AgentRequest::Here)? {
+        Some((AgentReply::Here { jobs, .. }, _)) => Ok(jobs),
+        Some((other, _)) => Err(agent_link::unexpected(&other)),
+        None => Ok(Vec::new()),
+    }
+}
+
+pub(super) fn unexpected(job: JobId, reply: &Reply) -> TaskError {
     TaskError::Runner {
-        job,
+        job: job.job(),
         reason: format!("an answer that makes no sense: {reply:?}"),
     }
 }

@@ -44,6 +44,23 @@ pub enum TaskError {
     /// All numbers of jobs are taken.
     #[error("{JOB_MAX} jobs run in this pool: wait for one to end, or use another pool")]
     TooManyJobs,
+    /// Nobody leads to other hosts.
+    #[error(
+        "no agent serves this pool, so there are no other hosts: `hythe host start` starts one"
+    )]
+    NoAgent,
+    /// The agent of this host, or of another one, refuses.
+    #[error("{}", escaped(reason))]
+    Agent {
+        /// Why.
+        reason: String,
+    },
+    /// Something on another host, which the text names.
+    #[error("{}", escaped(reason))]
+    Elsewhere {
+        /// What.
+        reason: String,
+    },
     /// No job takes programs in.
     #[error("no job of this pool takes programs in: start one by `hythe run --stay`")]
     NoJob,
@@ -85,7 +102,8 @@ pub enum TaskError {
     },
     /// There is no such place for a task.
     #[error(
-        "there is no {what} `{}` for tasks: this is host {host}, of {}",
+        "there is no {what} `{}` among the hosts of this job, which runs on host {host}, of {}; \
+         `hythe run --hosts` names them",
         escaped(wanted),
         std::env::consts::ARCH
     )]

@@ -4,14 +4,17 @@ use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use hythe_node::Pool;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
+use super::agent_link;
+use super::agent_message::{AgentReply, AgentRequest};
 use super::error::TaskError;
-use super::id::TaskId;
+use super::id::{JobId, TaskId};
 use super::message::{LINE_BYTES_MAX, Reply, Request};
 use super::place::{file, is_left_behind, socket_path};
 
@@ -21,7 +24,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 /// It is over when the runner is gone, and all tasks of the job with it.
 #[derive(Debug)]
 pub(super) struct RunnerLink {
-    job: u32,
+    job: JobId,
     stream: UnixStream,
     /// What has come of a line.
     line: Vec<u8>,
@@ -33,12 +36,15 @@ pub(super) struct RunnerLink {
 
 impl RunnerLink {
     /// `None`: there is no such job, or no more.
-    pub(super) fn connect(pool: &Pool, job: u32) -> Result<Option<Self>, TaskError> {
+    pub(super) fn connect(pool: &Pool, job: JobId) -> Result<Option<Self>, TaskError> {
         let path = socket_path(&pool.path(), job);
         let stream = match UnixStream::connect(&path) {
             Ok(stream) => stream,
             Err(error) if error.kind() == ErrorKind::NotFound || is_left_behind(&error) => {
-                return Ok(None);
+                match elsewhere(&pool.path(), job)? {
+                    Some(stream) => stream,
+                    None => return Ok(None),
+                }
             }
             Err(error) => return Err(file("connect to", &path, error)),
         };
@@ -168,9 +174,31 @@ impl RunnerLink {
 
     fn error(&self, reason: String) -> TaskError {
         TaskError::Runner {
-            job: self.job,
+            job: self.job.job(),
             reason,
         }
+    }
+}
+
+/// The runner is on another host, if the job has a host's number: the agent leads there.
+fn elsewhere(directory: &Path, job: JobId) -> Result<Option<UnixStream>, TaskError> {
+    if job.host() == 0 {
+        return Ok(None);
+    }
+    let there = || match agent_link::ask(directory, &AgentRequest::Here)? {
+        Some((AgentReply::Here { number, .. }, _)) => Ok(number != job.host()),
+        Some((other, _)) => Err(agent_link::unexpected(&other)),
+        None => Ok(false),
+    };
+    if !there()? {
+        return Ok(None);
+    }
+    match agent_link::ask(directory, &AgentRequest::Runner { job }) {
+        Ok(Some((AgentReply::Connected, stream))) => Ok(Some(stream)),
+        Ok(Some((other, _))) => Err(agent_link::unexpected(&other)),
+        // Its host is gone, or takes this one for none of the job: all of it is over here.
+        Ok(None) | Err(TaskError::Agent { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -181,9 +209,9 @@ mod tests {
     #[test]
     fn an_end_that_comes_with_the_answer_before_it_is_seen() {
         let (stream, mut runner) = UnixStream::pair().expect("a pair");
-        let task = TaskId::new(1, 2).expect("in range");
+        let task: TaskId = "1.2".parse().expect("in range");
         let mut link = RunnerLink {
-            job: 1,
+            job: JobId::new(0, 1).expect("in range"),
             stream,
             line: Vec::new(),
             ended: BTreeSet::new(),
@@ -198,7 +226,7 @@ mod tests {
         let answer = link.ask(&Request::Watch { task }).expect("answered");
         assert_eq!(answer, Some(Reply::Done));
         assert!(link.has_ended(task));
-        let other = TaskId::new(1, 3).expect("in range");
+        let other: TaskId = "1.3".parse().expect("in range");
         assert!(!link.has_ended(other));
         drop(runner);
         assert!(link.has_ended(other), "with its runner");

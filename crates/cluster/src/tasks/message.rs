@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::id::TaskId;
+use crate::HostName;
 
 /// The longest line; the answer to [`Request::List`] has a row for each task.
 pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
@@ -81,6 +82,11 @@ pub(super) enum Request {
     },
     /// To end the job.
     End,
+    /// What follows comes from a task on another host: said by the agent, first.
+    From {
+        /// Which host.
+        host: HostName,
+    },
 }
 
 /// What tasks are to be started.
@@ -98,6 +104,22 @@ pub(super) struct Spawn {
     pub(super) environment: Vec<(String, String)>,
     /// Where they begin; else where the runner is.
     pub(super) directory: Option<PathBuf>,
+    /// On which host.
+    #[serde(default)]
+    pub(super) place: Place,
+}
+
+/// On which host tasks are started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Place {
+    /// On those of the job in turn, else on that of the runner.
+    #[default]
+    Anywhere,
+    /// On this one.
+    Host(String),
+    /// On one of this architecture.
+    Architecture(String),
 }
 
 /// What it answers.
@@ -141,6 +163,15 @@ pub(super) enum Reply {
     },
     /// It is done.
     Done,
+    /// There is no such host or architecture in the job.
+    NoSuchPlace {
+        /// Which of both.
+        what: PlaceKind,
+        /// As it was named.
+        wanted: String,
+        /// The runner's.
+        host: String,
+    },
     /// There is no such task, or no more.
     NoSuchTask,
     /// It is not done.
@@ -148,6 +179,25 @@ pub(super) enum Reply {
         /// Why.
         reason: String,
     },
+}
+
+/// By what a place is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum PlaceKind {
+    /// The host's name.
+    Host,
+    /// Its architecture.
+    Architecture,
+}
+
+impl PlaceKind {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Architecture => "architecture",
+        }
+    }
 }
 
 /// A task that runs.
@@ -162,9 +212,12 @@ pub struct TaskInfo {
     /// Who had it spawned; none: the job began with it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent: Option<TaskId>,
-    /// Process id.
+    /// The host on which it runs.
+    #[serde(default)]
+    pub host: String,
+    /// Process id there.
     pub pid: u32,
-    /// Process id of its runner, its parent.
+    /// Process id of the runner of its job, on the job's host.
     pub runner_pid: u32,
     /// The program's path.
     pub program: String,
@@ -185,6 +238,13 @@ pub struct TaskEnd {
     /// Or the signal that killed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
+    /// Its host, or the link there, was lost.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub is_lost: bool,
+}
+
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl TaskEnd {

@@ -11,6 +11,8 @@
 //!
 //! Never waits for a task without a bound, never decides that a task has ended by a timer.
 
+mod agent_link;
+pub(crate) mod agent_message;
 mod client;
 mod error;
 mod id;
@@ -22,9 +24,14 @@ mod task;
 
 pub use client::{kill, list};
 pub use error::TaskError;
+pub use id::HOST_MAX as HOST_NUMBER_MAX;
 pub use id::{BadTaskId, TaskId};
+pub(crate) use id::{JobId, stays_on_its_host};
 pub use message::{TaskEnd, TaskInfo};
-pub use runner::{JobEnd, JobOptions, Output, Runner, Stream, Supervised};
+pub(crate) use place::connect_to_runner;
+pub use runner::{
+    JobEnd, JobHost, JobOptions, Output, Part, PartOptions, Runner, Stream, Supervised,
+};
 pub use task::{
     Group, Message, MessageLease, ReducedValue, SpawnOptions, SpawnPlace, Task, TaskOptions, Wanted,
 };

@@ -1,16 +1,18 @@
 //! What a runner answers.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use rustix::process::Signal;
 
 use super::Job;
 use super::clients::Client;
 use super::groups::{Met, Refusal};
-use super::program::{self, Program, Running};
+use super::program::{Program, Running};
+use crate::HostName;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::{TASKS_MAX, TaskId};
-use crate::tasks::message::{Reply, Request, Spawn};
+use crate::tasks::message::{PlaceKind, Reply, Request, Spawn};
 
 /// What clients are told when all have been answered.
 #[derive(Debug, Default)]
@@ -67,8 +69,16 @@ impl Job {
                 false => Reply::NoSuchTask,
                 true => client.watch(task),
             },
-            Request::Spawn(spawn) => match self.spawn(*spawn) {
+            Request::Spawn(spawn) => match self.spawn(*spawn, client.from.as_ref()) {
                 Ok(reply) => reply,
+                Err(TaskError::NoSuchPlace { wanted, host, what }) => Reply::NoSuchPlace {
+                    what: match what {
+                        "host" => PlaceKind::Host,
+                        _ => PlaceKind::Architecture,
+                    },
+                    wanted,
+                    host,
+                },
                 Err(error) => failed(error.to_string()),
             },
             Request::Join { group, task } => match tasks.any(|running| running.role.id == task) {
@@ -83,36 +93,36 @@ impl Job {
                 false => Reply::NoSuchTask,
             },
             Request::Members { group } => self.members(&group),
-            Request::Meet { group, task, count } => match self.groups.meet(&group, task, count) {
-                Ok(opened) => {
-                    client.waiting = Some(task);
-                    after.met.extend(opened);
-                    Reply::Done
-                }
-                Err(Refusal::NotAMember) => Reply::NoSuchTask,
-                Err(Refusal::Reason(reason)) => failed(reason),
-            },
+            Request::Meet { group, task, count } => {
+                let met = self.groups.meet(&group, task, count);
+                client.waiting = met.is_ok().then_some(task);
+                met_or_not(met, after)
+            }
             Request::StopWaiting { group, task } => match self.groups.stop_waiting(&group, task) {
                 true => Reply::Done,
                 false => Reply::NoSuchTask,
             },
             Request::Enrol { if_it_stays } => self.enrol(if_it_stays, client),
-            Request::Depart { task } => {
-                if !tasks.any(|running| running.role.id == task) {
-                    return Reply::NoSuchTask;
-                }
-                client.guest.take_if(|guest| *guest == task);
-                self.depart(task, after);
-                Reply::Done
-            }
+            Request::Depart { task } => match tasks.any(|running| running.role.id == task) {
+                false => Reply::NoSuchTask,
+                true => self.depart(task, client, after),
+            },
             Request::End => {
                 self.ask_to_end(Signal::TERM);
+                Reply::Done
+            }
+            Request::From { host } => {
+                // Whoever says it afterwards is there, and would be elsewhere.
+                client.from.get_or_insert(host);
                 Reply::Done
             }
         }
     }
 
     fn enrol(&mut self, if_it_stays: bool, client: &mut Client) -> Reply {
+        if client.from.is_some() {
+            return failed("it takes in programs of its own host".to_owned());
+        }
         if self.asked_to_end.is_some() || (if_it_stays && !self.runner.options.stays) {
             return failed("it takes nobody in".to_owned());
         }
@@ -127,10 +137,10 @@ impl Job {
                 .to_string(),
             );
         };
-        let Some(id) = TaskId::new(self.runner.place.job, index) else {
+        let Some(id) = self.runner.place.job.task(index) else {
             return failed("its numbers are used up".to_owned());
         };
-        match Running::enrolled(&client.stream, id) {
+        match Running::enrolled(&client.stream, id, &self.runner.options.host) {
             Ok(task) => {
                 self.tasks.push(task);
                 client.guest = Some(id);
@@ -141,7 +151,8 @@ impl Job {
     }
 
     /// It is no task any more, whatever its process does.
-    fn depart(&mut self, id: TaskId, after: &mut Afterwards) {
+    fn depart(&mut self, id: TaskId, client: &mut Client, after: &mut Afterwards) -> Reply {
+        client.guest.take_if(|guest| *guest == id);
         after.met.extend(self.groups.forget(id));
         let mut tasks = self.tasks.iter_mut().filter(|task| task.role.id == id);
         if let Some(task) = tasks.find(|task| task.is_task()) {
@@ -153,6 +164,7 @@ impl Job {
                 false => task.note_gone(),
             }
         }
+        Reply::Done
     }
 
     fn members(&self, group: &str) -> Reply {
@@ -161,27 +173,45 @@ impl Job {
         }
     }
 
-    fn spawn(&mut self, spawn: Spawn) -> Result<Reply, TaskError> {
-        let name = OsString::from(spawn.program);
-        let path = program::find(&name, &self.runner.options.host)?;
-        let mut words = vec![name];
+    /// `from`: the host of who asks, if it is another one.
+    fn spawn(&mut self, spawn: Spawn, from: Option<&HostName>) -> Result<Reply, TaskError> {
+        let places = self.places(&spawn.place, spawn.count, &spawn.program)?;
+        if let Some(from) = from {
+            // What is started there, a rule there permits this host; elsewhere it would be started
+            // with this host's rights.
+            if places.iter().any(|place| place.as_ref() != Some(from)) {
+                self.ask_permission(from, &spawn.program)?;
+            }
+        }
+        let mut words = vec![OsString::from(spawn.program)];
         words.extend(spawn.arguments.into_iter().map(OsString::from));
         let mut environment = self.runner.options.environment.clone();
         let given = spawn.environment.into_iter();
         environment.extend(given.map(|(name, value)| (name.into(), value.into())));
         let program = Program {
-            path,
+            path: PathBuf::new(),
             words,
             environment,
             directory: spawn.directory,
         };
-        match self.start_all(&program, spawn.count, Some(spawn.parent))? {
+        match self.start_all(program, &places, Some(spawn.parent))? {
             Some(first) => Ok(Reply::Spawned {
                 first,
                 count: spawn.count,
             }),
             None => Err(TaskError::TooManyTasks { asked: 0 }),
         }
+    }
+}
+
+fn met_or_not(met: Result<Option<Met>, Refusal>, after: &mut Afterwards) -> Reply {
+    match met {
+        Ok(opened) => {
+            after.met.extend(opened);
+            Reply::Done
+        }
+        Err(Refusal::NotAMember) => Reply::NoSuchTask,
+        Err(Refusal::Reason(reason)) => failed(reason),
     }
 }
 

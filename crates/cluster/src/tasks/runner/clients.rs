@@ -7,6 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
 
+use crate::HostName;
 use crate::tasks::id::{TASKS_MAX, TaskId};
 use crate::tasks::message::{LINE_BYTES_MAX, Reply, Request};
 
@@ -31,6 +32,8 @@ pub(super) struct Client {
     pub(super) guest: Option<TaskId>,
     /// The task for which it waits at a barrier.
     pub(super) waiting: Option<TaskId>,
+    /// It is on another host.
+    pub(super) from: Option<HostName>,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +62,7 @@ impl Clients {
                     watched: Vec::new(),
                     guest: None,
                     waiting: None,
+                    from: None,
                 });
             }
         }

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn task(index: u32) -> TaskId {
-        TaskId::new(1, index).expect("in range")
+        format!("1.{index}").parse().expect("in range")
     }
 
     #[test]

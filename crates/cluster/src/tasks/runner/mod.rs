@@ -9,10 +9,14 @@
 mod answers;
 mod clients;
 mod descendants;
+mod elsewhere;
 mod groups;
 mod lines;
 mod output;
+mod part;
+mod part_protocol;
 mod program;
+mod remote;
 mod supervised;
 
 use std::ffi::OsString;
@@ -20,6 +24,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use hythe_node::{Node, Pool};
@@ -30,11 +35,14 @@ use super::error::TaskError;
 use super::id::{TASKS_MAX, TaskId};
 use super::message::TaskEnd;
 use super::place::Place;
+use crate::HostName;
 use clients::Clients;
 use groups::Groups;
 use output::Writer;
 pub use output::{Output, Stream};
+pub use part::{Part, PartOptions};
 use program::{Program, Role, Running};
+use remote::SharedPart;
 pub use supervised::Supervised;
 
 /// How long tasks that were asked to end may take, before they are killed.
@@ -62,8 +70,19 @@ pub struct JobOptions {
     pub whole_lines: bool,
     /// Take processes in and spawn, also without tasks, until this process is asked to end.
     pub stays: bool,
-    /// The name of this host, for errors.
+    /// The name of this host, for errors; where an agent serves the pool, it is that of the realm.
     pub host: String,
+    /// The hosts on which tasks are started, in turn; none: on this one.
+    pub hosts: Vec<JobHost>,
+}
+
+/// A host of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobHost {
+    /// Its name in the realm.
+    pub name: HostName,
+    /// How many tasks it gets before the next one does.
+    pub slots: u32,
 }
 
 /// How a job ended.
@@ -89,6 +108,8 @@ impl JobEnd {
 pub struct Runner {
     options: JobOptions,
     place: Place,
+    /// Of the pool.
+    directory: PathBuf,
     /// So that the pool is seen to be in use.
     _node: Node,
     /// Of the process for which the job runs.
@@ -101,7 +122,11 @@ impl Runner {
     ///
     /// # Errors
     /// No number is free; too many tasks; the pool.
-    pub fn new(pool: &Pool, options: JobOptions, front: Option<u32>) -> Result<Self, TaskError> {
+    pub fn new(
+        pool: &Pool,
+        mut options: JobOptions,
+        front: Option<u32>,
+    ) -> Result<Self, TaskError> {
         if options.count > TASKS_MAX {
             return Err(TaskError::TooManyTasks {
                 asked: options.count,
@@ -116,11 +141,16 @@ impl Runner {
         set_child_subreaper(Some(getpid())).map_err(system("become a subreaper"))?;
         let front = front.map(open_parent).transpose();
         let front = front.map_err(system("watch the process that wants the job"))?;
-        let place = Place::take(pool)?;
+        let here = elsewhere::here(pool, &options.hosts)?;
+        if let Some((name, _)) = &here {
+            options.host = name.to_string();
+        }
+        let place = Place::take(pool, here.map_or(0, |(_, number)| number))?;
         let node = Node::join(pool, &format!("job {}", place.job))?;
         Ok(Self {
             options,
             place,
+            directory: pool.path(),
             _node: node,
             front,
         })
@@ -129,7 +159,7 @@ impl Runner {
     /// The job's number.
     #[must_use]
     pub const fn job(&self) -> u32 {
-        self.place.job
+        self.place.job.job()
     }
 
     /// Runs the job to its end. `signals` brings numbers of signals, a byte each, that are to be
@@ -143,10 +173,6 @@ impl Runner {
         signals: UnixStream,
         write: impl FnMut(&Output) -> io::Result<()> + Send + 'static,
     ) -> Result<JobEnd, TaskError> {
-        let path = match self.options.count {
-            0 => PathBuf::new(),
-            _ => program::find(&self.options.program, &self.options.host)?,
-        };
         let writer = Writer::start(Box::new(write))?;
         let system = |source| TaskError::System {
             action: "read signals",
@@ -163,13 +189,17 @@ impl Runner {
             asked_to_end: None,
             is_front_gone: false,
             next_index: 0,
+            next_slot: 0,
+            parts: Vec::new(),
+            input: None,
         };
-        let started = job.start(path);
+        let started = job.start();
         let ran = started.and_then(|()| job.run(writer));
+        let left_elsewhere = job.left_elsewhere();
         let left_running = descendants::kill_all();
         ran.map(|()| JobEnd {
             tasks: job.ends,
-            left_running,
+            left_running: left_running + left_elsewhere,
         })
     }
 }
@@ -187,26 +217,28 @@ struct Job {
     is_front_gone: bool,
     /// Where the next number is looked for: each comes again as late as it can.
     next_index: u32,
+    /// Which of the slots of all hosts the next task gets.
+    next_slot: u32,
+    /// On other hosts.
+    parts: Vec<SharedPart>,
+    /// For a first task on another host.
+    input: Option<elsewhere::Input>,
 }
 
 impl Job {
-    fn start(&mut self, path: PathBuf) -> Result<(), TaskError> {
-        let JobOptions {
-            program,
-            arguments,
-            environment,
-            count,
-            ..
-        } = self.runner.options.clone();
-        let mut words = vec![program];
-        words.extend(arguments);
+    fn start(&mut self) -> Result<(), TaskError> {
+        let options = &self.runner.options;
+        let mut words = vec![options.program.clone()];
+        words.extend(options.arguments.iter().cloned());
         let program = Program {
-            path,
+            path: PathBuf::new(),
             words,
-            environment,
+            environment: options.environment.clone(),
             directory: None,
         };
-        self.start_all(&program, count, None).map(drop)
+        let count = options.count;
+        let places = self.places_in_turn(count);
+        self.start_all(program, &places, None).map(drop)
     }
 
     /// So many numbers one behind the other that no task has. Those that the job began with keep
@@ -228,14 +260,17 @@ impl Job {
         Some(first)
     }
 
-    /// Starts so many with numbers one behind the other, or none. Returns the first of them.
+    /// Starts a task at each of these places, with numbers one behind the other, or none. Returns
+    /// the first of them.
     fn start_all(
         &mut self,
-        program: &Program,
-        size: u32,
+        mut program: Program,
+        places: &[Option<HostName>],
         parent: Option<TaskId>,
     ) -> Result<Option<TaskId>, TaskError> {
         let before = self.tasks.len();
+        // Fits: far fewer are asked for, or it is refused here.
+        let size = places.len() as u32;
         let running = self.tasks.iter().filter(|task| task.end.is_none());
         let too_many = TaskError::TooManyTasks {
             asked: size.saturating_add(u32::try_from(running.count()).unwrap_or(u32::MAX)),
@@ -243,26 +278,50 @@ impl Job {
         let Some(first) = self.free_indices(size) else {
             return Err(too_many);
         };
-        for rank in 0..size {
-            let Some(id) = TaskId::new(self.runner.place.job, first + rank) else {
-                self.abandon(before);
-                return Err(too_many);
-            };
-            let role = Role {
-                id,
+        let job = self.runner.place.job;
+        let roles = (0..size).filter_map(|rank| {
+            Some(Role {
+                id: job.task(first + rank)?,
                 rank,
                 size,
                 parent,
-            };
-            match Running::start(program, role, &self.runner.options.host) {
-                Ok(started) => self.tasks.push(started),
-                Err(error) => {
-                    self.abandon(before);
-                    return Err(error);
-                }
-            }
+            })
+        });
+        let roles: Vec<(Role, &Option<HostName>)> = roles.zip(places).collect();
+        let started = self.start_here(&mut program, &roles).and_then(|()| {
+            let elsewhere = elsewhere::by_host(&roles);
+            elsewhere
+                .into_iter()
+                .try_for_each(|(host, roles)| self.start_elsewhere(&program, &host, &roles))
+        });
+        if let Err(error) = started {
+            self.abandon(before);
+            return Err(error);
         }
+        // Those of other hosts came last.
+        self.tasks[before..].sort_by_key(|task| task.role.rank);
         Ok(self.tasks.get(before).map(|task| task.role.id))
+    }
+
+    fn start_here(
+        &mut self,
+        program: &mut Program,
+        roles: &[(Role, &Option<HostName>)],
+    ) -> Result<(), TaskError> {
+        let host = self.runner.options.host.clone();
+        for (role, _) in roles.iter().filter(|(_, place)| place.is_none()) {
+            if program.path.as_os_str().is_empty() {
+                let name = program.words.first().cloned().unwrap_or_default();
+                program.path = program::find(&name, &host)?;
+            }
+            let input = match (role.rank, role.parent) {
+                (0, None) => Stdio::inherit(),
+                _ => Stdio::null(),
+            };
+            self.tasks
+                .push(Running::start(program, *role, &host, input)?);
+        }
+        Ok(())
     }
 
     /// Kills those that were started before one could not be. They keep their numbers.
@@ -273,30 +332,35 @@ impl Job {
 
     /// Until all tasks have ended, and all that they printed is written.
     fn run(&mut self, mut writer: Writer) -> Result<(), TaskError> {
-        let mut is_last_look = false;
+        let mut last_look: Option<Instant> = None;
         loop {
             let is_ready = writer.is_ready();
-            if !is_last_look || !is_ready {
-                self.wait(is_ready);
+            let has_parts = !self.are_parts_done(last_look);
+            let is_last_look = last_look.is_some();
+            if !is_last_look || !is_ready || has_parts {
+                self.wait(is_ready, is_last_look);
             }
             self.look_at_front();
             self.pass_on_signals();
             self.clients.accept(&self.runner.place.listener);
             self.answer_clients();
-            let is_read = !is_ready || self.read_output(&mut writer);
+            let is_read =
+                !is_ready || (self.read_output(&mut writer) & self.hear_parts(&mut writer));
+            self.feed_input();
             self.take_ends()?;
             self.kill_late_ones();
             if self.is_front_gone || writer.is_broken() {
                 break;
             }
-            if is_last_look && is_ready && is_read {
+            if is_last_look && is_ready && is_read && self.are_parts_done(last_look) {
                 break;
             }
             self.forget_ended();
             if !is_last_look && self.is_over() {
+                self.end_parts();
                 // What they left running may hold their streams open.
                 descendants::kill_all();
-                is_last_look = true;
+                last_look = Some(Instant::now());
             }
         }
         if self.is_front_gone {
@@ -318,17 +382,28 @@ impl Job {
 
     /// Tasks that came later and of which all is known and written.
     fn forget_ended(&mut self) {
-        self.tasks.retain(|task| {
-            let is_printed = task.printed.iter().all(|printed| printed.from.is_none());
-            task.end.is_none() || task.is_first() || !is_printed
-        });
+        self.tasks
+            .retain(|task| task.end.is_none() || task.is_first() || task.is_printing());
     }
 
-    fn wait(&self, for_output: bool) {
+    fn wait(&self, for_output: bool, is_last_look: bool) {
         let unfinished = self.tasks.iter().filter(|task| task.end.is_none());
         let mut waited_for: Vec<PollFd<'_>> = unfinished
-            .map(|task| PollFd::new(&task.pidfd, PollFlags::IN))
+            .filter_map(|task| task.pidfd.as_ref())
+            .map(|pidfd| PollFd::new(pidfd, PollFlags::IN))
             .collect();
+        let parts: Vec<_> = self.parts.iter().map(|part| part.borrow()).collect();
+        // One that is over would be ready for ever.
+        let open = parts.iter().filter(|part| part.link.over.is_none());
+        let wanted = open.map(|part| (part, part.link.wanted(for_output)));
+        let wanted = wanted.filter(|(_, wanted)| !wanted.is_empty());
+        waited_for.extend(
+            wanted.map(|(part, wanted)| PollFd::from_borrowed_fd(part.link.as_fd(), wanted)),
+        );
+        let stdin = io::stdin();
+        if self.input.as_ref().is_some_and(elsewhere::Input::takes) {
+            waited_for.push(PollFd::new(&stdin, PollFlags::IN));
+        }
         waited_for.push(PollFd::new(&self.signals, PollFlags::IN));
         let listener = self.runner.place.listener.as_fd();
         waited_for.push(PollFd::from_borrowed_fd(listener, PollFlags::IN));
@@ -339,6 +414,11 @@ impl Job {
             (true, None) => LONGEST_WAIT,
             (true, Some(since)) => GRACE.saturating_sub(since.elapsed()).max(LOOK),
             (false, _) => LOOK,
+        };
+        let has_early = parts.iter().any(|part| part.has_early());
+        let timeout = match is_last_look || has_early {
+            true => timeout.min(LOOK),
+            false => timeout,
         };
         if for_output {
             let printed = self.tasks.iter().flat_map(|task| &task.printed);
@@ -399,21 +479,10 @@ impl Job {
                 .into_iter()
                 .zip(&mut task.printed)
             {
-                let Some(from) = &printed.from else { continue };
-                let lines = match rustix::io::read(from, &mut bytes) {
-                    Ok(0) => {
-                        printed.from = None;
-                        printed.lines.finish(is_cut)
-                    }
-                    Ok(read) => {
-                        is_dry = false;
-                        match is_cut {
-                            true => printed.lines.push(&bytes[..read]),
-                            false => bytes[..read].to_vec(),
-                        }
-                    }
-                    Err(_) => continue,
+                let Some((lines, read)) = printed.read(&mut bytes, is_cut) else {
+                    continue;
                 };
+                is_dry &= read == 0;
                 let output = Output {
                     rank: task.role.rank,
                     stream,

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
@@ -16,6 +17,8 @@ use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use super::lines::Lines;
+use super::part_protocol::message::ToPart;
+use super::remote::SharedPart;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
 use crate::tasks::message::{TaskEnd, TaskInfo};
@@ -71,35 +74,63 @@ enum Process {
     Child(Child),
     /// A process that nobody started as a task, and that has enrolled.
     Guest { pid: u32, has_gone: bool },
+    /// A child of a part on another host.
+    Remote {
+        part: SharedPart,
+        pid: u32,
+        end: Option<TaskEnd>,
+    },
+}
+
+impl Printed {
+    /// What there is to read: lines, or all of it, and how many bytes were read. `None`: nothing
+    /// for now, or nothing any more.
+    pub(super) fn read(&mut self, bytes: &mut [u8], in_lines: bool) -> Option<(Vec<u8>, usize)> {
+        let from = self.from.as_ref()?;
+        match rustix::io::read(from, &mut *bytes) {
+            Ok(0) => {
+                self.from = None;
+                Some((self.lines.finish(in_lines), 0))
+            }
+            Ok(read) => Some(match in_lines {
+                true => (self.lines.push(&bytes[..read]), read),
+                false => (bytes[..read].to_vec(), read),
+            }),
+            Err(_) => None,
+        }
+    }
 }
 
 /// A task that was started, or has enrolled.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) role: Role,
-    pub(super) pidfd: OwnedFd,
+    /// `None`: it runs on another host.
+    pub(super) pidfd: Option<OwnedFd>,
     /// Standard output and standard error.
     pub(super) printed: [Printed; 2],
     pub(super) end: Option<TaskEnd>,
     /// It runs, and is no task any more.
     pub(super) has_departed: bool,
     process: Process,
+    host: String,
     path: PathBuf,
     begun: Instant,
 }
 
 impl Running {
-    /// Starts one task. Its standard input is that of the runner for the first of the job, else
-    /// empty.
-    pub(super) fn start(program: &Program, role: Role, host: &str) -> Result<Self, TaskError> {
+    /// Starts one task on this host.
+    pub(super) fn start(
+        program: &Program,
+        role: Role,
+        host: &str,
+        input: Stdio,
+    ) -> Result<Self, TaskError> {
         let mut command = Command::new(&program.path);
         let (name, arguments) = program.words.split_first().unzip();
         command.args(arguments.unwrap_or_default()).process_group(0);
         command.arg0(name.map_or(program.path.as_os_str(), OsString::as_os_str));
-        command.stdin(match (role.rank, role.parent) {
-            (0, None) => Stdio::inherit(),
-            _ => Stdio::null(),
-        });
+        command.stdin(input);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let environment = program.environment.iter();
         command.envs(environment.map(|(name, value)| (name, value)));
@@ -143,18 +174,75 @@ impl Running {
         };
         Ok(Self {
             role,
-            pidfd,
+            pidfd: Some(pidfd),
             printed: [printed(out), printed(error)],
             end: None,
             has_departed: false,
             process: Process::Child(child),
             path: program.path.clone(),
+            host: host.to_owned(),
             begun: Instant::now(),
         })
     }
 
+    /// A task that a part has started on another host.
+    pub(super) fn remote(part: &SharedPart, role: Role, pid: u32, path: &str) -> Self {
+        let printed = || Printed {
+            from: None,
+            lines: Lines::default(),
+        };
+        Self {
+            role,
+            pidfd: None,
+            printed: [printed(), printed()],
+            end: None,
+            has_departed: false,
+            host: part.borrow().host.to_string(),
+            process: Process::Remote {
+                part: Rc::clone(part),
+                pid,
+                end: None,
+            },
+            path: PathBuf::from(path),
+            begun: Instant::now(),
+        }
+    }
+
+    /// Its end, as its part says, or as the part's end does.
+    pub(super) fn note_end(&mut self, found: TaskEnd) {
+        if let Process::Remote { end, .. } = &mut self.process {
+            end.get_or_insert(found);
+        }
+    }
+
+    /// Is it a task of this part?
+    pub(super) fn is_of(&self, wanted: &SharedPart) -> bool {
+        matches!(&self.process, Process::Remote { part, .. } if Rc::ptr_eq(part, wanted))
+    }
+
+    /// What is written into its standard input, if that was asked for.
+    pub(super) fn take_input(&mut self) -> Option<std::process::ChildStdin> {
+        match &mut self.process {
+            Process::Child(child) => child.stdin.take(),
+            Process::Guest { .. } | Process::Remote { .. } => None,
+        }
+    }
+
+    /// Its process id.
+    pub(super) fn pid(&self) -> u32 {
+        match &self.process {
+            Process::Child(child) => child.id(),
+            Process::Guest { pid, .. } | Process::Remote { pid, .. } => *pid,
+        }
+    }
+
+    /// May more of what it prints come?
+    pub(super) fn is_printing(&self) -> bool {
+        self.printed.iter().any(|printed| printed.from.is_some())
+    }
+
     /// A process that enrols over this connection, which it holds open meanwhile.
-    pub(super) fn enrolled(stream: &UnixStream, id: TaskId) -> io::Result<Self> {
+    pub(super) fn enrolled(stream: &UnixStream, id: TaskId, host: &str) -> io::Result<Self> {
         let peer = rustix::net::sockopt::socket_peercred(stream)?.pid;
         let pidfd = pidfd_open(peer, PidfdFlags::empty())?;
         // It had ended before, and its number may be another's by now.
@@ -176,10 +264,11 @@ impl Running {
                 size: 1,
                 parent: None,
             },
-            pidfd,
+            pidfd: Some(pidfd),
             printed: [printed(), printed()],
             end: None,
             has_departed: false,
+            host: host.to_owned(),
             process: Process::Guest {
                 pid,
                 has_gone: false,
@@ -191,12 +280,12 @@ impl Running {
 
     /// Does the job begin with it, so that its end counts?
     pub(super) const fn is_first(&self) -> bool {
-        matches!(self.process, Process::Child(_)) && self.role.parent.is_none()
+        self.is_child() && self.role.parent.is_none()
     }
 
-    /// Has the runner started it?
+    /// Has the runner started it, or a part?
     pub(super) const fn is_child(&self) -> bool {
-        matches!(self.process, Process::Child(_))
+        !matches!(self.process, Process::Guest { .. })
     }
 
     /// Is it a task of the job, which others reach?
@@ -221,9 +310,17 @@ impl Running {
                 Some(status) => (status.code(), ExitStatusExt::signal(&status)),
                 None => return Ok(None),
             },
+            Process::Remote { end, .. } => {
+                self.end = *end;
+                return Ok(*end);
+            }
             Process::Guest { has_gone, .. } => {
-                let mut polled = [PollFd::new(&self.pidfd, PollFlags::IN)];
-                if !*has_gone && !hythe_sys::wait::ready(&mut polled, Duration::ZERO)[0] {
+                let pidfd = self.pidfd.iter();
+                let mut polled: Vec<PollFd<'_>> = pidfd
+                    .map(|pidfd| PollFd::new(pidfd, PollFlags::IN))
+                    .collect();
+                let is_ended = hythe_sys::wait::ready(&mut polled, Duration::ZERO);
+                if !*has_gone && !is_ended.contains(&true) {
                     return Ok(None);
                 }
                 // Only its parent knows how.
@@ -235,6 +332,7 @@ impl Running {
             rank: self.role.rank,
             code,
             signal,
+            is_lost: false,
         };
         self.end = Some(end);
         Ok(Some(end))
@@ -246,7 +344,14 @@ impl Running {
         match &self.process {
             _ if self.end.is_some() => {}
             Process::Child(child) => drop(kill_process_group(Pid::from_child(child), signal)),
-            Process::Guest { .. } => drop(pidfd_send_signal(&self.pidfd, signal)),
+            Process::Guest { .. } => {
+                let pidfd = self.pidfd.as_ref();
+                let _ = pidfd.map(|pidfd| pidfd_send_signal(pidfd, signal));
+            }
+            Process::Remote { part, .. } => part.borrow_mut().link.say(&ToPart::Signal {
+                task: self.role.id,
+                signal: signal.as_raw(),
+            }),
         }
     }
 
@@ -256,10 +361,8 @@ impl Running {
             rank: self.role.rank,
             size: self.role.size,
             parent: self.role.parent,
-            pid: match &self.process {
-                Process::Child(child) => child.id(),
-                Process::Guest { pid, .. } => *pid,
-            },
+            host: self.host.clone(),
+            pid: self.pid(),
             runner_pid: std::process::id(),
             program: self.path.to_string_lossy().into_owned(),
             running_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use hythe_node::Pool;
 
 use crate::tasks::error::TaskError;
-use crate::tasks::id::TaskId;
+use crate::tasks::id::{JobId, TaskId};
 use crate::tasks::link::RunnerLink;
 use crate::tasks::message::{Reply, Request};
 
 #[derive(Debug)]
 pub(super) struct Ends {
     pool: Pool,
-    links: BTreeMap<u32, RunnerLink>,
+    links: BTreeMap<JobId, RunnerLink>,
     watched: BTreeSet<TaskId>,
     ended: BTreeSet<TaskId>,
 }
@@ -28,7 +28,11 @@ impl Ends {
     }
 
     /// Asks the runner of a job. `None`: it is gone, or never was.
-    pub(super) fn ask(&mut self, job: u32, request: &Request) -> Result<Option<Reply>, TaskError> {
+    pub(super) fn ask(
+        &mut self,
+        job: JobId,
+        request: &Request,
+    ) -> Result<Option<Reply>, TaskError> {
         if !self.links.contains_key(&job) {
             let Some(link) = RunnerLink::connect(&self.pool, job)? else {
                 return Ok(None);
@@ -42,12 +46,12 @@ impl Ends {
     }
 
     /// Keeps a connection to the runner of a job, in place of what there was.
-    pub(super) fn keep(&mut self, job: u32, link: RunnerLink) {
+    pub(super) fn keep(&mut self, job: JobId, link: RunnerLink) {
         self.links.insert(job, link);
     }
 
     /// The connection to the runner of a job, if there is one.
-    pub(super) fn link(&mut self, job: u32) -> Option<&mut RunnerLink> {
+    pub(super) fn link(&mut self, job: JobId) -> Option<&mut RunnerLink> {
         self.links.get_mut(&job)
     }
 
@@ -66,11 +70,11 @@ impl Ends {
             self.watched.remove(&task);
         }
         if !self.watched.contains(&task) {
-            match self.ask(task.job(), &Request::Watch { task })? {
+            match self.ask(task.job_id(), &Request::Watch { task })? {
                 Some(Reply::Done) => {
                     self.watched.insert(task);
                     self.ended.remove(&task);
-                    if let Some(link) = self.links.get_mut(&task.job()) {
+                    if let Some(link) = self.links.get_mut(&task.job_id()) {
                         link.note_begun(task);
                     }
                 }
@@ -83,7 +87,7 @@ impl Ends {
                 _ => drop(self.ended.insert(task)),
             }
         }
-        let link = self.links.get_mut(&task.job());
+        let link = self.links.get_mut(&task.job_id());
         if link.is_none_or(|link| link.has_ended(task)) {
             self.ended.insert(task);
         }

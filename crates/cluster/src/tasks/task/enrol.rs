@@ -25,7 +25,10 @@ impl Task {
         let pool = Pool::open(pool)?;
         let own: Option<TaskId> = super::number("HYTHE_TASK").ok();
         let staying = jobs(&pool)?.into_iter().map(|job| (job, true));
-        let candidates = own.map(|own| (own.job(), false)).into_iter().chain(staying);
+        let candidates = own
+            .map(|own| (own.job_id(), false))
+            .into_iter()
+            .chain(staying);
         let mut refused = None;
         for (job, if_it_stays) in candidates {
             let Some(mut link) = RunnerLink::connect(&pool, job)? else {
@@ -44,7 +47,10 @@ impl Task {
                     return Self::start(&pool, role, ends, options);
                 }
                 Ok(Some(Reply::Failed { reason })) => {
-                    refused = Some(TaskError::Runner { job, reason });
+                    refused = Some(TaskError::Runner {
+                        job: job.job(),
+                        reason,
+                    });
                 }
                 Ok(Some(other)) => refused = Some(unexpected(job, &other)),
                 Ok(None) => {}
@@ -63,7 +69,7 @@ impl Task {
     pub fn leave(mut self) -> Result<(), TaskError> {
         // What is left then is counted when this value goes, which is at once.
         let _ = self.outbox.flush(std::mem::take(&mut self.linger));
-        let (id, job) = (self.id(), self.id().job());
+        let (id, job) = (self.id(), self.id().job_id());
         let request = Request::Depart { task: id };
         match self.ends().ask(job, &request)? {
             // With its runner all tasks of a job are over.
@@ -78,7 +84,7 @@ impl Task {
     /// # Errors
     /// The runner does not answer.
     pub fn end_job(&self) -> Result<(), TaskError> {
-        let job = self.id().job();
+        let job = self.id().job_id();
         match self.ends().ask(job, &Request::End)? {
             Some(Reply::Done) | None => Ok(()),
             Some(other) => Err(unexpected(job, &other)),

@@ -66,7 +66,7 @@ impl Task {
             group: name.to_owned(),
             task: self.id(),
         };
-        match self.ends().ask(self.id().job(), &request)? {
+        match self.ends().ask(self.id().job_id(), &request)? {
             Some(Reply::Done) => Ok(()),
             _ => Err(TaskError::NotInGroup {
                 task: self.id(),
@@ -79,7 +79,7 @@ impl Task {
     #[must_use]
     pub fn sibling_group(&self) -> Group {
         let first = self.siblings().first().map_or(0, |task| task.index());
-        let name = format!("started with {}.{first}", self.id().job());
+        let name = format!("started with {}.{first}", self.id().job_id());
         let siblings = self.siblings().into_iter().enumerate();
         Group {
             context: context(&name),
@@ -90,8 +90,11 @@ impl Task {
     }
 
     fn group_of(&self, name: &str, request: &Request) -> Result<Group, TaskError> {
-        let job = self.id().job();
-        let failed = |reason: String| TaskError::Runner { job, reason };
+        let job = self.id().job_id();
+        let failed = |reason: String| TaskError::Runner {
+            job: job.job(),
+            reason,
+        };
         match self.ends().ask(job, request)? {
             Some(Reply::Members { members }) => Ok(Group {
                 name: name.to_owned(),

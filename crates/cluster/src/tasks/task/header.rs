@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_header_comes_back_as_it_was() {
         let header = Header {
-            source: TaskId::new(3, 7).expect("in range"),
+            source: "3.7".parse().expect("in range"),
             context: 0x0102_0304,
             tag: u32::MAX,
             total: u64::MAX - 1,

@@ -14,6 +14,9 @@ use crate::tasks::id::TaskId;
 
 /// Messages that wait in the queue of each sender.
 const DEPTH: u32 = 32;
+/// How long the agent of this host keeps messages of others for a task that does not receive: a
+/// day. On this host nobody waits for it, whatever it asks for.
+const HELD_MS: u32 = 24 * 3600 * 1000;
 /// The longest message: longer ones are a lie.
 const MESSAGE_BYTES_MAX: u64 = 1 << 40;
 
@@ -168,7 +171,9 @@ pub(super) struct Inbox {
 
 impl Inbox {
     pub(super) fn open(node: &Node, own: TaskId) -> Result<Self, TaskError> {
-        let policy = PortPolicy::Block { timeout_ms: 0 };
+        let policy = PortPolicy::Block {
+            timeout_ms: HELD_MS,
+        };
         let options = SubscriberOptions::default().depth(DEPTH).policy(policy);
         Ok(Self {
             subscriber: node.subscriber(&channel(own), &options)?,

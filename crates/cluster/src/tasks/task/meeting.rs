@@ -20,7 +20,7 @@ impl Task {
     pub fn barrier(&mut self, group: &str, count: u32, timeout: Duration) -> Result<(), TaskError> {
         let start = Instant::now();
         self.come(group, count)?;
-        let handle = match self.ends().link(self.id().job()) {
+        let handle = match self.ends().link(self.id().job_id()) {
             Some(link) => link.poll_handle()?,
             None => return Err(self.runner_gone()),
         };
@@ -39,7 +39,7 @@ impl Task {
     }
 
     fn come(&self, group: &str, count: u32) -> Result<(), TaskError> {
-        let job = self.id().job();
+        let job = self.id().job_id();
         let request = Request::Meet {
             group: group.to_owned(),
             task: self.id(),
@@ -63,7 +63,7 @@ impl Task {
     /// `None`: the barrier is closed.
     fn met(&self, group: &str) -> Result<Option<Result<(), TaskError>>, TaskError> {
         let mut ends = self.ends();
-        let Some(link) = ends.link(self.id().job()) else {
+        let Some(link) = ends.link(self.id().job_id()) else {
             return Err(self.runner_gone());
         };
         let met = link.take_met(group)?;
@@ -79,7 +79,7 @@ impl Task {
             group: group.to_owned(),
             task: self.id(),
         };
-        self.ends().ask(self.id().job(), &request)?;
+        self.ends().ask(self.id().job_id(), &request)?;
         let late = || TaskError::Late {
             group: group.to_owned(),
             task: None,

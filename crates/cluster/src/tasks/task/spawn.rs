@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use super::Task;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
-use crate::tasks::message::{Reply, Request, Spawn};
+use crate::tasks::message::{Place, Reply, Request, Spawn};
 
 /// Where tasks are spawned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnPlace {
-    /// Anywhere.
+    /// On the hosts of the job in turn: those of `hythe run --hosts`, else its own.
     #[default]
     Anywhere,
-    /// On this host.
+    /// On this host of the job.
     Host(String),
-    /// On a host of this architecture, as Rust names it.
+    /// On a host of the job of this architecture, as Rust names it.
     Architecture(String),
 }
 
@@ -89,8 +89,7 @@ impl Task {
     /// The program is missing, too many tasks: [`TaskError::Runner`] says what its runner says;
     /// [`TaskError::NoSuchPlace`].
     pub fn spawn(&self, options: &SpawnOptions) -> Result<Vec<TaskId>, TaskError> {
-        check_place(&options.place)?;
-        let job = self.id().job();
+        let job = self.id().job_id();
         let request = Request::Spawn(Box::new(Spawn {
             parent: self.id(),
             program: options.program.clone(),
@@ -98,42 +97,32 @@ impl Task {
             count: options.count,
             environment: options.environment.clone(),
             directory: options.directory.clone(),
+            place: match &options.place {
+                SpawnPlace::Anywhere => Place::Anywhere,
+                SpawnPlace::Host(name) => Place::Host(name.clone()),
+                SpawnPlace::Architecture(name) => Place::Architecture(name.clone()),
+            },
         }));
         if options.count == 0 {
             return Ok(Vec::new());
         }
-        let failed = |reason: String| TaskError::Runner { job, reason };
+        let failed = |reason: String| TaskError::Runner {
+            job: job.job(),
+            reason,
+        };
         match self.ends().ask(job, &request)? {
             Some(Reply::Spawned { first, count }) => {
                 let indices = first.index()..first.index().saturating_add(count);
-                Ok(indices
-                    .filter_map(|index| TaskId::new(job, index))
-                    .collect())
+                Ok(indices.filter_map(|index| job.task(index)).collect())
             }
+            Some(Reply::NoSuchPlace { what, wanted, host }) => Err(TaskError::NoSuchPlace {
+                what: what.as_str(),
+                wanted,
+                host,
+            }),
             Some(Reply::Failed { reason }) => Err(failed(reason)),
             Some(other) => Err(failed(format!("an answer that makes no sense: {other:?}"))),
             None => Err(failed("it is gone".to_owned())),
         }
-    }
-}
-
-/// This host is the only one so far.
-fn check_place(place: &SpawnPlace) -> Result<(), TaskError> {
-    let host = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned();
-    let (what, wanted, is_here) = match place {
-        SpawnPlace::Anywhere => return Ok(()),
-        SpawnPlace::Host(name) => ("host", name, *name == host),
-        SpawnPlace::Architecture(name) => ("architecture", name, name == std::env::consts::ARCH),
-    };
-    match is_here {
-        true => Ok(()),
-        false => Err(TaskError::NoSuchPlace {
-            what,
-            wanted: wanted.clone(),
-            host,
-        }),
     }
 }

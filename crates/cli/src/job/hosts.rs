@@ -1,0 +1,89 @@
+//! The hosts of a job: `--hosts a,b:2`, or a file of lines `HOST slots=N`.
+
+use std::path::Path;
+
+use hythe_cluster::HostName;
+use hythe_cluster::tasks::JobHost;
+
+use crate::error::CliError;
+
+/// The most tasks that one host gets in turn.
+const SLOTS_MAX: u32 = 512;
+
+/// In the order in which they were named; none: this one.
+pub(super) fn hosts(named: &[String], file: Option<&Path>) -> Result<Vec<JobHost>, CliError> {
+    let Some(path) = file else {
+        return named.iter().map(|text| host(text)).collect();
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        CliError::Failed(format!(
+            "cannot read {}: {error}",
+            hythe_terminal::escaped(path)
+        ))
+    })?;
+    let lines = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or("").trim());
+    lines.filter(|line| !line.is_empty()).map(line_of).collect()
+}
+
+/// `HOST`, `HOST slots=N` as of Open MPI, or `HOST:N` as of MPICH.
+fn line_of(line: &str) -> Result<JobHost, CliError> {
+    let mut words = line.split_whitespace();
+    let mut found = host(words.next().unwrap_or_default())?;
+    for word in words {
+        match word.strip_prefix("slots=") {
+            Some(count) => found.slots = slots(count, line)?,
+            None => {
+                return Err(CliError::WrongUse(format!(
+                    "the host file has `{}`: a line is HOST or HOST slots=N",
+                    hythe_terminal::escaped(line)
+                )));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn host(text: &str) -> Result<JobHost, CliError> {
+    let (name, count) = match text.split_once(':') {
+        Some((name, count)) => (name, slots(count, text)?),
+        None => (text, 1),
+    };
+    let name: HostName = name
+        .parse()
+        .map_err(|error: hythe_cluster::BadHostName| CliError::WrongUse(error.to_string()))?;
+    Ok(JobHost { name, slots: count })
+}
+
+fn slots(text: &str, whole: &str) -> Result<u32, CliError> {
+    let count = text.parse().ok();
+    count
+        .filter(|count| (1..=SLOTS_MAX).contains(count))
+        .ok_or_else(|| {
+            CliError::WrongUse(format!(
+                "`{}`: a host has 1 to {SLOTS_MAX} slots",
+                hythe_terminal::escaped(whole)
+            ))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_have_slots() {
+        for (line, name, count) in [
+            ("a", "a", 1),
+            ("b:2", "b", 2),
+            ("c.lan slots=7", "c.lan", 7),
+        ] {
+            let found = line_of(line).expect("a host");
+            assert_eq!((found.name.as_str(), found.slots), (name, count));
+        }
+        for bad in ["a:0", "a:513", "a:x", "a slots=", "a max=3", "-a", "a,b"] {
+            assert!(line_of(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Jobs of tasks that reach other hosts: connects runners with their parts there, and tasks with
+//! the runner of their job (`spec/host.md`, ADR 0045).
+//!
+//! A process of this pool asks over a socket in its directory; what it gets is a connection to the
+//! other side, of which both agents pass on the bytes (`pipe`). A part is a process that this agent
+//! starts (`part`), if a rule permits the other host the program. While a part runs, the two hosts,
+//! and all others of the job, may read and write the channels of its tasks (`grants`).
+//!
+//! Never reads what runner, part and tasks say to each other.
+
+mod grants;
+mod part;
+mod pipe;
+mod serve;
+
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) use self::serve::run;
+use super::context::{Context, Member, lock};
+use super::link::{MessageReader, send_first};
+use super::session::Session;
+use crate::error::ClusterError;
+use crate::frame::{Answer, Hello, Purpose, TasksWish};
+use crate::tasks::JobId;
+use crate::{Connection, HostName, Right};
+
+/// How long it may take to reach the other host, and to hear its answer.
+const CONNECTING: Duration = Duration::from_secs(2);
+/// Connections of tasks and parts that an agent has at a time, each with two threads.
+const PIPES_MAX: usize = 256;
+/// The most hosts of a job.
+const HOSTS_MAX: usize = 256;
+
+/// One more connection, if there are not too many.
+fn enter(context: &Context) -> Result<Member, ClusterError> {
+    let member = context.job_pipes.enter();
+    match context.job_pipes.count() > PIPES_MAX {
+        true => Err(ClusterError::TooMany {
+            what: "connections of tasks",
+            most: PIPES_MAX,
+        }),
+        false => Ok(member),
+    }
+}
+
+/// Dials the other host of a session, for what is wished.
+fn dial(session: &Session, wish: TasksWish) -> Result<Connection, ClusterError> {
+    let (host, carrier) = (&session.record.name, &session.context.carrier);
+    let addresses = lock(&session.record.addresses).next_attempt();
+    let mut connection = carrier.connect(host, &addresses, CONNECTING)?;
+    let hello = Hello {
+        host: session.context.options.host.clone(),
+        purpose: Purpose::Tasks {
+            session: session.their_number,
+            wish,
+        },
+    };
+    send_first(&mut *connection.sender, &hello, CONNECTING)?;
+    let mut reader = MessageReader::new(connection.receiver);
+    reader.preamble(CONNECTING)?;
+    match reader.message(CONNECTING)? {
+        Answer::Tasks => {}
+        Answer::Refused { reason } => return Err(ClusterError::Refused(reason)),
+        other => {
+            return Err(ClusterError::Unexpected(format!(
+                "{other:?} to a wish about tasks"
+            )));
+        }
+    }
+    connection.receiver = reader.into_receiver();
+    Ok(connection)
+}
+
+/// A connection of the other host about tasks: carries it until it ends. `greeting` ends when that
+/// has begun.
+pub(super) fn take(
+    session: &Arc<Session>,
+    mut connection: Connection,
+    wish: &TasksWish,
+    greeting: Member,
+) {
+    let context = &session.context;
+    let begun = enter(context).and_then(|member| Ok((member, begin(context, session, wish)?)));
+    let answer = match &begun {
+        Ok(_) => Answer::Tasks,
+        Err(error) => Answer::Refused {
+            reason: error.to_string(),
+        },
+    };
+    // Who is refused and gone does not need the answer.
+    let told = send_first(&mut *connection.sender, &answer, CONNECTING);
+    drop(greeting);
+    let Ok((member, begun)) = begun else { return };
+    if told.is_ok() {
+        pipe::run(session, connection, begun.stream);
+    } else {
+        drop(begun.stream);
+    }
+    drop(begun.granted);
+    if let Some(part) = begun.part {
+        part::wait_for(part);
+    }
+    drop(member);
+}
+
+/// What is at this end of a connection of the other host.
+struct Begun {
+    stream: UnixStream,
+    part: Option<std::process::Child>,
+    granted: Option<grants::Granted>,
+}
+
+fn begin(
+    context: &Arc<Context>,
+    session: &Session,
+    wish: &TasksWish,
+) -> Result<Begun, ClusterError> {
+    let unknown = |number: &u32| ClusterError::Unexpected(format!("{number} is no job"));
+    match wish {
+        TasksWish::Runner { job } => {
+            let job = JobId::from_number(*job).ok_or_else(|| unknown(job))?;
+            Ok(Begun {
+                stream: runner(context, session, job)?,
+                part: None,
+                granted: None,
+            })
+        }
+        TasksWish::Part {
+            job,
+            program,
+            hosts,
+        } => {
+            let job = JobId::from_number(*job).ok_or_else(|| unknown(job))?;
+            may_begin(context, session, job, program, hosts)?;
+            let (stream, child) = part::start(context, &session.record.name)?;
+            let others = hosts.iter().filter(|host| **host != context.options.host);
+            let granted = others.cloned().chain([session.record.name.clone()]);
+            Ok(Begun {
+                stream,
+                part: Some(child),
+                granted: Some(grants::Granted::new(context, job, granted.collect())),
+            })
+        }
+    }
+}
+
+/// The runner of a job of this host, for a task of a part on the other one.
+fn runner(context: &Context, session: &Session, job: JobId) -> Result<UnixStream, ClusterError> {
+    if !context.jobs.has(&session.record.name, job) {
+        return Err(ClusterError::Unexpected(format!(
+            "job {job} has no tasks on host {}",
+            session.record.name
+        )));
+    }
+    crate::tasks::connect_to_runner(&context.options.pool.path(), job, &session.record.name)
+        .map_err(|error| ClusterError::Unexpected(format!("job {job}: {error}")))
+}
+
+/// May the other host start that here, as a job of its own?
+fn may_begin(
+    context: &Context,
+    session: &Session,
+    job: JobId,
+    program: &str,
+    hosts: &[HostName],
+) -> Result<(), ClusterError> {
+    let peer = &session.record.name;
+    context.judge(peer, program, Right::Spawn)?;
+    let number = context.jobs.number_of(peer);
+    if number == 0 || job.host() != number {
+        return Err(ClusterError::Unexpected(format!(
+            "job {job} is none of host {peer}, which has number {number} in the realm as host {} \
+             knows it",
+            context.options.host
+        )));
+    }
+    if hosts.len() > HOSTS_MAX {
+        return Err(ClusterError::TooMany {
+            what: "hosts in a job",
+            most: HOSTS_MAX,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! Answers processes of this pool that ask about tasks on other hosts: one thread that takes them,
+//! and one for each that is connected.
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
+
+use super::super::context::Context;
+use super::super::hosts::Hosts;
+use super::super::session::Session;
+use super::{dial, enter, grants, pipe};
+use crate::error::ClusterError;
+use crate::frame::TasksWish;
+use crate::tasks::agent_message::{AGENT_LINE_BYTES_MAX, AGENT_SOCKET, AgentReply, AgentRequest};
+use crate::{HostName, Right};
+
+/// How often the thread looks whether it is to stop.
+const NAP: Duration = Duration::from_millis(200);
+/// How long a process may take to ask, and to read the answer.
+const ASKING: Duration = Duration::from_secs(2);
+
+/// Answers until the agent stops.
+pub(in crate::agent) fn run(context: &Arc<Context>, hosts: &Arc<Hosts>) {
+    let path = context.options.pool.path().join(AGENT_SOCKET);
+    // Whoever was there has gone: a pool has one agent.
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    let listener = match listener {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(path = %path.display(), %error, "no tasks on other hosts");
+            return;
+        }
+    };
+    while !context.stops() {
+        let mut files = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
+        let _ = hythe_sys::wait::poll_or_sleep(&mut files, NAP);
+        while let Ok((stream, _)) = listener.accept() {
+            if let Err(error) = start(context, hosts, stream) {
+                tracing::warn!(%error, "a process that asks about tasks is not answered");
+            }
+        }
+    }
+    let _ = std::fs::remove_file(&path);
+}
+
+fn start(
+    context: &Arc<Context>,
+    hosts: &Arc<Hosts>,
+    stream: UnixStream,
+) -> Result<(), ClusterError> {
+    let member = enter(context)?;
+    let (context, hosts) = (Arc::clone(context), Arc::clone(hosts));
+    hythe_sys::wait::spawn("hythe-host-tasks", move || {
+        if let Err(error) = serve(&context, &hosts, stream) {
+            tracing::debug!(%error, "a process that asked about tasks is gone");
+        }
+        drop(member);
+    })?;
+    Ok(())
+}
+
+fn serve(context: &Arc<Context>, hosts: &Hosts, stream: UnixStream) -> io::Result<()> {
+    // A pool may be open to others; what is started elsewhere is this user's.
+    if socket_peercred(&stream)?.uid != geteuid() {
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(ASKING))?;
+    stream.set_write_timeout(Some(ASKING))?;
+    let request = read_line(&stream)?;
+    let refused = |error: ClusterError| AgentReply::Refused {
+        reason: match error {
+            ClusterError::Refused(reason) => reason,
+            other => other.to_string(),
+        },
+    };
+    match request {
+        AgentRequest::Here => {
+            let host = context.options.host.clone();
+            let number = context.jobs.number_of(&host);
+            let jobs = context.jobs.jobs_of_others(number);
+            say(&stream, &AgentReply::Here { host, number, jobs })
+        }
+        AgentRequest::MaySpawn { host, program } => {
+            let judged = context.judge(&host, &program, Right::Spawn);
+            let reply =
+                judged.map_or_else(|error| refused(error.into()), |()| AgentReply::Permitted);
+            say(&stream, &reply)
+        }
+        AgentRequest::Runner { job } => {
+            let found = context.jobs.host_of(job.host());
+            let session = found
+                .ok_or_else(|| {
+                    ClusterError::Unexpected(format!(
+                        "no host of the realm has number {}",
+                        job.host()
+                    ))
+                })
+                .and_then(|host| session_with(hosts, &host));
+            let wish = TasksWish::Runner { job: job.number() };
+            connect(&stream, session, wish, refused, |_| ())
+        }
+        AgentRequest::Part {
+            host,
+            job,
+            program,
+            hosts: all,
+        } => {
+            let wish = TasksWish::Part {
+                job: job.number(),
+                program,
+                hosts: all,
+            };
+            let session = session_with(hosts, &host);
+            connect(&stream, session, wish, refused, |context| {
+                grants::Granted::new(context, job, vec![host.clone()])
+            })
+        }
+    }
+}
+
+/// Connects with the other host, and passes on until it is over. What `grants` returns lasts as
+/// long.
+fn connect<G>(
+    stream: &UnixStream,
+    session: Result<Arc<Session>, ClusterError>,
+    wish: TasksWish,
+    refused: impl FnOnce(ClusterError) -> AgentReply,
+    grants: impl FnOnce(&Arc<Context>) -> G,
+) -> io::Result<()> {
+    let dialled = session.and_then(|session| {
+        // Before the other side begins: its tasks may send at once.
+        let granted = grants(&session.context);
+        Ok((dial(&session, wish)?, session, granted))
+    });
+    match dialled {
+        Ok((connection, session, granted)) => {
+            say(stream, &AgentReply::Connected)?;
+            pipe::run(&session, connection, stream.try_clone()?);
+            drop(granted);
+            Ok(())
+        }
+        Err(error) => say(stream, &refused(error)),
+    }
+}
+
+fn session_with(hosts: &Hosts, name: &HostName) -> Result<Arc<Session>, ClusterError> {
+    let known = hosts.all();
+    let found = known.iter().find(|host| host.record.name == *name);
+    found.and_then(|host| host.session()).ok_or_else(|| {
+        ClusterError::Unexpected(format!(
+            "host {name} is not connected; `hythe host status` says why"
+        ))
+    })
+}
+
+fn say(mut stream: &UnixStream, reply: &AgentReply) -> io::Result<()> {
+    let mut line = serde_json::to_vec(reply)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+/// A byte at a time: what follows the line is the other side's.
+fn read_line(mut stream: &UnixStream) -> io::Result<AgentRequest> {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while line.last() != Some(&b'\n') {
+        match stream.read(&mut byte) {
+            Ok(1) if line.len() < AGENT_LINE_BYTES_MAX => line.push(byte[0]),
+            Ok(_) => return Err(ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(serde_json::from_slice(&line)?)
+}

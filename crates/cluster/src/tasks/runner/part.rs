@@ -1,0 +1,387 @@
+//! A part of a job on another host than its runner: the parent of the tasks there.
+//!
+//! The agent of the host starts it when another host's runner wants it and a rule permits it, with
+//! the connection to that runner as its standard input. Like the runner it is two processes, each
+//! of which ends everything when the other is killed; and it ends everything with that connection,
+//! which ends with the runner, with either agent, and with the session of the two hosts.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Stdio};
+use std::time::{Duration, Instant};
+
+use hythe_node::Pool;
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Signal, getpid, set_child_subreaper};
+
+use super::part_protocol::link::PartLink;
+use super::part_protocol::message::{FromPart, Start, ToPart};
+use super::program::{self, Program, Role, Running};
+use super::{descendants, open_parent};
+use crate::HostName;
+use crate::tasks::agent_link;
+use crate::tasks::agent_message::AgentRequest;
+use crate::tasks::error::TaskError;
+
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(10);
+/// How long the last words may take.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+/// Read at one look, of one stream.
+const READ_BYTES: usize = 16 << 10;
+/// Of output in one message: a little less than the longest.
+const OUTPUT_BYTES_MAX: usize = 60_000;
+
+/// For whom, and where, a part runs.
+#[derive(Clone, Debug)]
+pub struct PartOptions {
+    /// The host of the runner.
+    pub from: HostName,
+    /// This host.
+    pub host: HostName,
+    /// The name of the pool that the agent serves, for its tasks.
+    pub pool_name: String,
+    /// Its parent, which supervises it.
+    pub front: u32,
+}
+
+/// A part that is to be run.
+#[derive(Debug)]
+pub struct Part {
+    options: PartOptions,
+    directory: PathBuf,
+    front: OwnedFd,
+    link: PartLink,
+    tasks: Vec<Running>,
+    whole_lines: bool,
+    input: Input,
+    is_ending: bool,
+}
+
+/// What comes from the runner for the task of rank 0.
+#[derive(Debug, Default)]
+struct Input {
+    to: Option<ChildStdin>,
+    pending: VecDeque<u8>,
+    is_ended: bool,
+}
+
+impl Part {
+    /// `runner` is the connection to it.
+    ///
+    /// # Errors
+    /// The kernel refuses something.
+    pub fn new(pool: &Pool, options: PartOptions, runner: OwnedFd) -> Result<Self, TaskError> {
+        let system = |action| move |source: io::Error| TaskError::System { action, source };
+        let subreaper = set_child_subreaper(Some(getpid())).map_err(io::Error::from);
+        subreaper.map_err(system("become a subreaper"))?;
+        let front = open_parent(options.front).map_err(io::Error::from);
+        let link = PartLink::new(UnixStream::from(runner));
+        Ok(Self {
+            options,
+            directory: pool.path(),
+            front: front.map_err(system("watch the process that supervises this one"))?,
+            link: link.map_err(system("read what the runner says"))?,
+            tasks: Vec::new(),
+            whole_lines: true,
+            input: Input::default(),
+            is_ending: false,
+        })
+    }
+
+    /// Runs until the runner ends it, or is gone. Returns how many processes could not be ended.
+    pub fn run(mut self) -> usize {
+        self.link.say(&FromPart::Here {
+            architecture: std::env::consts::ARCH.to_owned(),
+        });
+        loop {
+            self.wait();
+            let mut polled = [PollFd::new(&self.front, PollFlags::IN)];
+            let is_front_gone = hythe_sys::wait::ready(&mut polled, Duration::ZERO)[0];
+            self.link.flush();
+            while let Some(message) = self.link.next() {
+                self.obey(message);
+            }
+            if is_front_gone || self.link.over.is_some() {
+                return descendants::kill_all();
+            }
+            if self.input.feed(&mut self.link).is_err() {
+                self.input.to = None;
+            }
+            let is_read = self.read_output();
+            self.take_ends();
+            let all_ended = self.tasks.iter().all(|task| task.end.is_some());
+            if self.is_ending && all_ended {
+                // What tasks left running may hold their streams open.
+                let left_running = descendants::kill_all();
+                if is_read && self.read_output() {
+                    return self.go(left_running);
+                }
+            }
+        }
+    }
+
+    /// Says that it is over, and waits until that is taken.
+    fn go(mut self, left_running: usize) -> usize {
+        self.link.say(&FromPart::Over {
+            left_running: u32::try_from(left_running).unwrap_or(u32::MAX),
+        });
+        let start = Instant::now();
+        while !self.link.is_flushed() && self.link.over.is_none() && start.elapsed() < LAST_WORDS {
+            let mut polled = [PollFd::from_borrowed_fd(self.link.as_fd(), PollFlags::OUT)];
+            let _ = hythe_sys::wait::poll_or_sleep(&mut polled, LOOK);
+            self.link.flush();
+        }
+        left_running
+    }
+
+    fn wait(&self) {
+        let running = self.tasks.iter().filter(|task| task.end.is_none());
+        let mut waited_for: Vec<PollFd<'_>> = running
+            .filter_map(|task| task.pidfd.as_ref())
+            .map(|pidfd| PollFd::new(pidfd, PollFlags::IN))
+            .collect();
+        waited_for.push(PollFd::new(&self.front, PollFlags::IN));
+        let link = self.link.as_fd();
+        waited_for.push(PollFd::from_borrowed_fd(link, self.link.wanted(true)));
+        if let Some(to) = self
+            .input
+            .to
+            .as_ref()
+            .filter(|_| !self.input.pending.is_empty())
+        {
+            waited_for.push(PollFd::new(to, PollFlags::OUT));
+        }
+        if self.link.has_room() {
+            let printed = self.tasks.iter().flat_map(|task| &task.printed);
+            let open = printed.filter_map(|printed| printed.from.as_ref());
+            waited_for.extend(open.map(|from| PollFd::new(from, PollFlags::IN)));
+        }
+        let timeout = if self.is_ending { LOOK } else { LONGEST_WAIT };
+        // What it says is found out anew. Refused, it has slept.
+        let _ = hythe_sys::wait::poll_or_sleep(&mut waited_for, timeout);
+    }
+
+    fn obey(&mut self, message: ToPart) {
+        match message {
+            ToPart::Start(start) => {
+                let before = self.tasks.len();
+                let answer = match self.start(*start) {
+                    Ok(program) => FromPart::Started {
+                        pids: self.tasks[before..].iter().map(Running::pid).collect(),
+                        program: program.to_string_lossy().into_owned(),
+                    },
+                    Err(error) => {
+                        let abandoned = self.tasks.iter().skip(before);
+                        abandoned.for_each(|task| task.signal(Signal::KILL));
+                        let reason = error.to_string();
+                        FromPart::Failed { reason }
+                    }
+                };
+                self.link.say(&answer);
+            }
+            ToPart::Signal { task, signal } => {
+                let found = self.tasks.iter().find(|running| running.role.id == task);
+                if let (Some(found), Some(signal)) = (found, Signal::from_named_raw(signal)) {
+                    found.signal(signal);
+                }
+            }
+            ToPart::Input(bytes) => {
+                self.input.is_ended |= bytes.is_empty();
+                self.input.pending.extend(bytes);
+            }
+            ToPart::End => {
+                self.is_ending = true;
+                self.tasks.iter().for_each(|task| task.signal(Signal::KILL));
+            }
+        }
+    }
+
+    /// Starts them all, and returns the program's path.
+    fn start(&mut self, start: Start) -> Result<PathBuf, TaskError> {
+        let words: Vec<OsString> = start.words.into_iter().map(OsString::from_vec).collect();
+        let name = words.first().cloned().unwrap_or_default();
+        self.ask_permission(&name.to_string_lossy())?;
+        let directory = self.directory_of(start.directory, start.needs_directory)?;
+        let host = self.options.host.as_str();
+        let mut path = program::find(&name, host)?;
+        if let Some(directory) = directory.as_ref().filter(|_| path.is_relative()) {
+            path = directory.join(path);
+        }
+        let given = start.environment.into_iter();
+        let given =
+            given.map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value)));
+        let mut environment: Vec<(OsString, OsString)> = given.collect();
+        environment.push(("HYTHE_POOL".into(), self.options.pool_name.clone().into()));
+        let program = Program {
+            path,
+            words,
+            environment,
+            directory,
+        };
+        self.whole_lines = start.whole_lines;
+        for (id, rank) in start.tasks {
+            let role = Role {
+                id,
+                rank,
+                size: start.size,
+                parent: start.parent,
+            };
+            let has_input = start.has_input && rank == 0;
+            let input = if has_input {
+                Stdio::piped()
+            } else {
+                Stdio::null()
+            };
+            let mut task = Running::start(&program, role, host, input)?;
+            if has_input {
+                self.input.to = task.take_input();
+            }
+            self.tasks.push(task);
+        }
+        Ok(program.path)
+    }
+
+    /// The rule for this program is asked each time: it may be another than the first.
+    fn ask_permission(&self, program: &str) -> Result<(), TaskError> {
+        let request = AgentRequest::MaySpawn {
+            host: self.options.from.clone(),
+            program: program.to_owned(),
+        };
+        match agent_link::ask(&self.directory, &request)? {
+            Some(_) => Ok(()),
+            None => Err(TaskError::Agent {
+                reason: format!("no agent runs on host {}", self.options.host),
+            }),
+        }
+    }
+
+    /// Where they begin: where the runner is, if there is such a directory here, else at home.
+    fn directory_of(
+        &self,
+        wanted: Option<PathBuf>,
+        is_needed: bool,
+    ) -> Result<Option<PathBuf>, TaskError> {
+        let is_there = |path: &Path| path.is_dir();
+        match wanted {
+            Some(path) if is_there(&path) => Ok(Some(path)),
+            Some(path) if is_needed => Err(TaskError::Program {
+                host: self.options.host.to_string(),
+                path,
+                source: ErrorKind::NotADirectory.into(),
+            }),
+            _ => Ok(std::env::var_os("HOME").map(PathBuf::from)),
+        }
+    }
+
+    /// True: there is nothing more to read for now.
+    fn read_output(&mut self) -> bool {
+        let mut bytes = [0; READ_BYTES];
+        let mut is_dry = true;
+        for task in &mut self.tasks {
+            for (is_error, printed) in [false, true].into_iter().zip(&mut task.printed) {
+                if !self.link.has_room() {
+                    return false;
+                }
+                let Some((lines, read)) = printed.read(&mut bytes, self.whole_lines) else {
+                    continue;
+                };
+                is_dry &= read == 0;
+                for bytes in pieces(&lines) {
+                    self.link.say(&FromPart::Output {
+                        task: task.role.id,
+                        is_error,
+                        bytes: bytes.to_vec(),
+                    });
+                }
+            }
+        }
+        is_dry
+    }
+
+    fn take_ends(&mut self) {
+        for task in &mut self.tasks {
+            if let Ok(Some(end)) = task.take_end() {
+                self.link.say(&FromPart::Ended {
+                    task: end.task,
+                    code: end.code,
+                    signal: end.signal,
+                });
+            }
+        }
+        self.tasks
+            .retain(|task| task.end.is_none() || task.is_printing());
+    }
+}
+
+impl Input {
+    /// Writes what the task takes, and tells the runner how much that was.
+    fn feed(&mut self, link: &mut PartLink) -> io::Result<()> {
+        let mut taken = 0;
+        let mut result = Ok(());
+        while !self.pending.is_empty() {
+            let written = match &mut self.to {
+                Some(to) => to.write(self.pending.as_slices().0),
+                // It reads no more, or never did.
+                None => Ok(self.pending.len()),
+            };
+            match written {
+                Ok(written) => {
+                    self.pending.drain(..written);
+                    taken += written;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        if self.pending.is_empty() && self.is_ended {
+            self.to = None;
+        }
+        if taken > 0 {
+            // Fits: at most what the runner sends ahead.
+            link.say(&FromPart::InputTaken(taken as u32));
+        }
+        result
+    }
+}
+
+/// Cuts output into pieces that fit a message, at the ends of lines where it can.
+fn pieces(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let most = bytes.len().min(OUTPUT_BYTES_MAX);
+        let line = bytes[..most].iter().rposition(|byte| *byte == b'\n');
+        let cut = if most == bytes.len() {
+            most
+        } else {
+            line.map_or(most, |end| end + 1)
+        };
+        let (now, later) = bytes.split_at(cut);
+        bytes = later;
+        (!now.is_empty()).then_some(now)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_cut_at_the_ends_of_lines() {
+        let mut text = vec![b'a'; OUTPUT_BYTES_MAX - 10];
+        text.push(b'\n');
+        text.extend(vec![b'b'; OUTPUT_BYTES_MAX + 5]);
+        let cut: Vec<usize> = pieces(&text).map(<[u8]>::len).collect();
+        assert_eq!(cut, [OUTPUT_BYTES_MAX - 9, OUTPUT_BYTES_MAX, 5]);
+        assert_eq!(pieces(b"").count(), 0);
+        assert_eq!(pieces(b"ab").collect::<Vec<_>>(), [b"ab"]);
+    }
+}
