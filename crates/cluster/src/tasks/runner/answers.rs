@@ -103,14 +103,10 @@ impl Job {
                 false => Reply::NoSuchTask,
             },
             Request::Enrol { if_it_stays } => self.enrol(if_it_stays, client),
-            Request::Depart { task } => {
-                if !tasks.any(|running| running.role.id == task) {
-                    return Reply::NoSuchTask;
-                }
-                client.guest.take_if(|guest| *guest == task);
-                self.depart(task, after);
-                Reply::Done
-            }
+            Request::Depart { task } => match tasks.any(|running| running.role.id == task) {
+                false => Reply::NoSuchTask,
+                true => self.depart(task, client, after),
+            },
             Request::End => {
                 self.ask_to_end(Signal::TERM);
                 Reply::Done
@@ -155,7 +151,8 @@ impl Job {
     }
 
     /// It is no task any more, whatever its process does.
-    fn depart(&mut self, id: TaskId, after: &mut Afterwards) {
+    fn depart(&mut self, id: TaskId, client: &mut Client, after: &mut Afterwards) -> Reply {
+        client.guest.take_if(|guest| *guest == id);
         after.met.extend(self.groups.forget(id));
         let mut tasks = self.tasks.iter_mut().filter(|task| task.role.id == id);
         if let Some(task) = tasks.find(|task| task.is_task()) {
@@ -167,6 +164,7 @@ impl Job {
                 false => task.note_gone(),
             }
         }
+        Reply::Done
     }
 
     fn members(&self, group: &str) -> Reply {
