@@ -120,7 +120,7 @@ bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside 
 	  done; \
 	done
 
-bench-host: setup hosts ## two hosts, each a network namespace, beside TLS, TCP, Zenoh and their floors (as root, three minutes, on an idle machine); kept in bench/results
+bench-host: setup hosts ## two hosts, each a network namespace, over each carrier, beside TCP, UDP, MPI, UCX, PVM, Zenoh and their floors (as root, ten minutes, on an idle machine); kept in bench/results
 	cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench host --json >$(target)/host.json
 	mv $(target)/host.json bench/results/host-$$(date +%F).json
