@@ -7,6 +7,8 @@
 //! declared than are kept, the others come in their turn (`sweep`). That a token ends is a hint,
 //! too. Never dials a host itself.
 
+#[cfg(test)]
+mod hostile;
 mod known;
 mod listed;
 mod sweep;

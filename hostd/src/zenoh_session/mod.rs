@@ -8,6 +8,9 @@
 pub(crate) mod addresses;
 mod config;
 mod flow;
+#[cfg(test)]
+mod hostile;
+mod message;
 mod rank;
 mod runtime;
 mod tunnel;

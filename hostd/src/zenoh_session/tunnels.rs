@@ -16,7 +16,8 @@ use zenoh::pubsub::Subscriber;
 use zenoh::sample::Sample;
 use zenoh::{Session, Wait};
 
-use super::tunnel::{Message, Tunnel, put};
+use super::message::Message;
+use super::tunnel::{Tunnel, put};
 use super::{SessionError, ZenohSession};
 
 /// What the keys of all messages begin with.
