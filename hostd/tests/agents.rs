@@ -169,3 +169,26 @@ fn who_started_it_is_told_when_it_can_be_reached() {
     host.stop();
     assert!(agent.wait().expect("its end").success());
 }
+
+/// Strangers may have it keep very many open for a while.
+#[test]
+fn an_agent_may_open_as_many_files_as_the_system_permits() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(6);
+    let host = Host::on(&lan, 1);
+    host.said(&["init", "--name", "a"]);
+    let mut shell = host.space.command("sh");
+    shell.env("HYTHE_HOSTS_DIR", host.path("hosts"));
+    shell.env("HYTHE_ROOT", host.path("pools"));
+    shell.args(["-c", "ulimit -Sn 300 && exec \"$0\" start"]);
+    let started = shell.arg(programs().join("hythe-hostd")).output();
+    let started = started.expect("run");
+    assert!(started.status.success(), "{started:?}");
+    let pid = host.status().expect("it runs").pid;
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("it runs");
+    let files = { limits.lines() }.find(|line| line.starts_with("Max open files"));
+    let words: Vec<&str> = files.expect("in the file").split_whitespace().collect();
+    assert_eq!(words[3], words[4], "soft and hard: {limits}");
+}

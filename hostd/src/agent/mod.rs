@@ -83,6 +83,7 @@ pub fn run(
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), HostdError> {
     let stop = on_signals()?;
+    raise_file_limit();
     let _lock = lock(&directory)?;
     let realm = Arc::new(LiveRealm::open(directory)?);
     let carrier = Arc::new(TlsCarrier::start(Arc::clone(&realm), options.listen)?);
@@ -295,6 +296,20 @@ fn task_command() -> PathBuf {
     let beside = own.and_then(|own| Some(own.parent()?.join("hythe")));
     let beside = beside.filter(|path| path.is_file());
     beside.unwrap_or_else(|| PathBuf::from("hythe"))
+}
+
+/// As many open files as the system permits: each call of a stranger to the discovery is one until
+/// Zenoh has done with it, and none may be left for the hosts of the realm.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
 }
 
 /// Asked to stop by a signal.
