@@ -87,25 +87,58 @@ struct TraceEvent {
     count: c_int,
 }
 
-/// Names of what a trace has: none.
-#[unsafe(no_mangle)]
-static pvmtevdidlist: [TraceData; 123] = [const {
-    TraceData {
-        name: Text(c"".as_ptr()),
-        description: Text(c"".as_ptr()),
-    }
-}; 123];
+/// Kinds of data of a trace, and events, as many as PVM has.
+const TRACE_DATA: usize = 123;
+const TRACE_EVENTS: usize = 109;
 
-/// Names of what can be traced: none.
-#[unsafe(no_mangle)]
-static pvmtevinfo: [TraceEvent; 109] = [const {
-    TraceEvent {
-        name: Text(c"".as_ptr()),
-        status: 0,
-        times: [0; 4],
-        count: 0,
+/// Names of what is never traced: PVM's console wants each to have one.
+static TRACE_NAMES: [[u8; 10]; TRACE_DATA] = {
+    let mut names = [*b"untraced\0\0"; TRACE_DATA];
+    let mut index = 0;
+    while index < TRACE_DATA {
+        // Two characters of 16 make a number.
+        names[index][7] = b'a' + (index / 16) as u8;
+        names[index][8] = b'a' + (index % 16) as u8;
+        index += 1;
     }
-}; 109];
+    names
+};
+
+/// Names of what a trace has.
+#[unsafe(no_mangle)]
+static pvmtevdidlist: [TraceData; TRACE_DATA] = {
+    let mut list = [const {
+        TraceData {
+            name: Text(c"".as_ptr()),
+            description: Text(c"".as_ptr()),
+        }
+    }; TRACE_DATA];
+    let mut index = 0;
+    while index < TRACE_DATA {
+        list[index].name = Text(TRACE_NAMES[index].as_ptr().cast());
+        index += 1;
+    }
+    list
+};
+
+/// Names of what can be traced.
+#[unsafe(no_mangle)]
+static pvmtevinfo: [TraceEvent; TRACE_EVENTS] = {
+    let mut list = [const {
+        TraceEvent {
+            name: Text(c"".as_ptr()),
+            status: 0,
+            times: [0; 4],
+            count: 0,
+        }
+    }; TRACE_EVENTS];
+    let mut index = 0;
+    while index < TRACE_EVENTS {
+        list[index].name = Text(TRACE_NAMES[index].as_ptr().cast());
+        index += 1;
+    }
+    list
+};
 
 /// What is known of a task that has begun.
 pub(crate) struct Begun {

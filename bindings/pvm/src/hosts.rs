@@ -95,7 +95,7 @@ extern "C" fn pvm_addhosts(names: *const *const c_char, count: c_int, codes: *mu
             let is_here = session.hosts().iter().any(|host| host.name == *name);
             let code = match is_here {
                 true => Code::DUPLICATE_HOST,
-                false => Code::CANNOT_START,
+                false => Code::NO_HOST,
             };
             // SAFETY: the caller passes NULL or a place for as many codes as names.
             unsafe { put_at(codes, index, code.number()) };

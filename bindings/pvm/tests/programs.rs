@@ -3,10 +3,10 @@
 
 mod support;
 
-use std::process::Output;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use support::{BOUND, Fixture, Pvm, has_pvm, text};
+use support::{BOUND, Fixture, Pvm, finish, has_pvm, text};
 
 /// What is left of output before it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,4 +255,96 @@ fn what_is_spawned_from_a_program_that_catches_output_prints_the_same() {
         shape(&["SPAWN", "2", "pbwtest"]),
         shape(&["SPAWN", "2", "rbwtest"]),
     ]);
+}
+
+/// A program that serves, until the last of those tells it to end that run one after the other
+/// while it does. What all of them print, and how they end.
+fn meet(
+    command: impl Fn(&[&str]) -> Command,
+    is_served: impl Fn() -> bool,
+    server: &[&str],
+    name: &str,
+    clients: &[Case],
+) -> (Vec<String>, Vec<Option<i32>>) {
+    let serving = command(server);
+    let serving = std::thread::spawn(move || finish(serving, b""));
+    let start = Instant::now();
+    // Of several jobs the first serves the machine, until it ends.
+    while !is_served() {
+        assert!(start.elapsed() < BOUND, "nobody serves {name}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Its mailbox shows that it is ready.
+    while !text(&finish(command(&["gmbi", name]), b"").stdout).contains("1 mbox entries") {
+        assert!(start.elapsed() < BOUND, "{name} is not there");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let clients = clients
+        .iter()
+        .map(|client| finish(command(client.words), client.input.as_bytes()));
+    let mut outputs: Vec<Output> = clients.collect();
+    outputs.push(serving.join().expect("the server ends"));
+    // How PVM keeps handlers is shown by one of them.
+    let is_inside = |line: &String| {
+        ["handles[", "isplaymhfinfo", "Display Message Handler"]
+            .iter()
+            .any(|inside| line.contains(inside))
+    };
+    let all = outputs
+        .iter()
+        .flat_map(|output| printed(output, Compare::Lines));
+    let mut lines: Vec<String> = all.filter(|line| !is_inside(line)).collect();
+    lines.sort();
+    let codes = outputs.iter().map(|output| output.status.code()).collect();
+    (lines, codes)
+}
+
+fn compare_meetings(server: &[&str], name: &str, clients: &[Case]) {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    if !has_pvm() {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let pvm = Pvm::start(place.path());
+    let theirs = meet(|words| pvm.command(words), || true, server, name, clients);
+    let is_served = || fixture.is_served();
+    let ours = meet(
+        |words| fixture.command(words),
+        is_served,
+        server,
+        name,
+        clients,
+    );
+    assert!(ours.0.len() > 10, "{ours:#?}");
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn programs_that_find_each_other_by_a_mailbox_print_the_same() {
+    compare_meetings(
+        &["task0", "service", "d"],
+        "service",
+        &[
+            case(&["task1", "service", "0", "d"], ""),
+            case(&["task1", "service", "0", "f"], ""),
+            case(&["task1", "other", "0", "d"], ""),
+            case(&["rme", "service", "0"], ""),
+            case(&["task_end", "service", "0"], ""),
+        ],
+    );
+}
+
+/// Adds a handler for strings, sends it one, looks, and ends the server, whose context is the
+/// machine's first.
+const TICKLE: &str = "0\n1\n5\n262145\n1\n4\n5\n262145\n1\nhello there\n0\n9\n";
+
+#[test]
+fn handlers_that_another_program_adds_print_the_same() {
+    compare_meetings(
+        &["mhf_server"],
+        "mhf_server",
+        &[case(&["mhf_tickle"], TICKLE)],
+    );
 }

@@ -62,9 +62,21 @@ impl Fixture {
 
     /// `hythe run --pvm` with these words behind it.
     pub(crate) fn run(&self, words: &[&str], input: &[u8]) -> Output {
+        finish(self.command(words), input)
+    }
+
+    /// The same, not started.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = self.hythe();
         command.args(["run", "--pvm", "--"]).args(words);
-        finish(command, input)
+        command
+    }
+
+    /// Does a job serve the machine?
+    pub(crate) fn is_served(&self) -> bool {
+        let users = std::fs::read_dir(self.folder.path().join("pools")).expect("a folder");
+        let mut users = users.filter_map(|entry| Some(entry.ok()?.path()));
+        users.any(|user| user.join("default/pvm").exists())
     }
 
     /// Compiles a program against PVM's own header and library.
@@ -110,11 +122,16 @@ impl Pvm {
 
     /// Runs a program as a task of it.
     pub(crate) fn run(&self, words: &[&str], input: &[u8]) -> Output {
+        finish(self.command(words), input)
+    }
+
+    /// The same, not started.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).env("PVM_ALLOW_ROOT", "1");
         command.env("PVM_TMP", &self.folder);
         command.current_dir(self.folder.parent().expect("it has one"));
-        finish(command, input)
+        command
     }
 
     /// What it has logged: what tasks print that were spawned is there.

@@ -32,6 +32,8 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) struct Link {
     stream: UnixStream,
     came: Vec<u8>,
+    /// What is read goes here first.
+    space: Vec<u8>,
     messages: VecDeque<Vec<u8>>,
 }
 
@@ -44,6 +46,7 @@ impl Link {
         Ok(Self {
             stream,
             came: Vec::new(),
+            space: vec![0; READ_BYTES],
             messages: VecDeque::new(),
         })
     }
@@ -88,20 +91,17 @@ impl Link {
 
     /// Reads what is there, without waiting.
     fn read(&mut self) -> Result<(), Code> {
-        let begin = self.came.len();
         loop {
-            let end = self.came.len();
-            self.came.resize(end + READ_BYTES, 0);
-            let read = recv(&self.stream, &mut self.came[end..], RecvFlags::DONTWAIT);
-            self.came
-                .truncate(end + read.as_ref().map_or(0, |(read, _)| *read));
-            match read {
+            match recv(&self.stream, &mut self.space[..], RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return Err(Code::SYSTEM),
-                Ok((read, _)) if read == READ_BYTES => {}
-                Ok(_) => return Ok(()),
+                Ok((read, _)) => {
+                    self.came.extend_from_slice(&self.space[..read]);
+                    if read < self.space.len() {
+                        return Ok(());
+                    }
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(()),
-                Err(_) if self.came.len() > begin => return Ok(()),
                 Err(_) => return Err(Code::SYSTEM),
             }
         }

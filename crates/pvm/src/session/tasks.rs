@@ -13,9 +13,9 @@ const ROUTE_ADD: i32 = 4;
 const ROUTE_DELETE: i32 = 5;
 const CANCEL: i32 = 256;
 
-/// Bits of `ti_flag`: the task has enrolled; it was spawned and has not yet.
+/// Bits of `ti_flag`: the task has enrolled; it was spawned.
 const CONNECTED: i32 = 4;
-const WAITED_FOR: i32 = 2;
+const SPAWNED: i32 = 2;
 
 /// What `pvm_tasks` says of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,9 +129,10 @@ fn row(process: &Process) -> Row {
         task: process.task.number(),
         parent: process.parent.map_or(0, Tid::number),
         host: process.task.host().number(),
-        flags: match process.is_enrolled {
-            true => CONNECTED,
-            false => WAITED_FOR,
+        flags: match (process.is_enrolled, process.parent) {
+            (true, None) => CONNECTED,
+            (true, Some(_)) => CONNECTED | SPAWNED,
+            (false, _) => SPAWNED,
         },
         program: match process.parent {
             Some(_) => process.program.clone(),
