@@ -40,8 +40,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) stay: bool,
     /// The program is one for PVM: it finds libpvm3.so.3 on Hythe's tasks, and its machine is the
-    /// pool's
-    #[arg(long)]
+    /// pool's, on this host
+    #[arg(long, conflicts_with_all = ["hosts", "hostfile"])]
     pub(crate) pvm: bool,
     /// The program, and its arguments; with `--stay` it may be left out
     #[arg(

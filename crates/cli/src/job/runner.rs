@@ -54,6 +54,8 @@ fn options(args: &RunArgs, globals: &Globals) -> Result<JobOptions, CliError> {
         whole_lines: count > 1 || args.stay || args.label || globals.json,
         stays: args.stay,
         host: host.nodename().to_string_lossy().into_owned(),
+        // PVM's numbers of tasks have their own host in front.
+        is_local: args.pvm,
         hosts: args.hosts()?,
     })
 }
