@@ -12,7 +12,7 @@ guest_target := x86_64-unknown-linux-gnu
 profile := $(or $(PROFILE),release)
 built := $(target)/$(if $(filter dev,$(profile)),debug,$(profile))
 define build_product
-cargo build --profile $(profile) -p hythe-cli -p hythe-bench -p hythe-c -p hythe-shm
+cargo build --profile $(profile) -p hythe-cli -p hythe-bench -p hythe-c -p hythe-shm -p hythe-libpvm3 -p hythe-libgpvm3
 cargo xtask boards
 endef
 # Of a workspace of its own, as it alone builds TLS and Zenoh.
@@ -101,7 +101,7 @@ install: ## commands, board images, libraries, manuals, completions, and the age
 uninstall: ## remove from PREFIX, under DESTDIR, what `make install` put there
 	$(install) uninstall
 
-deb: ## Debian packages hythe, libhythe0.1, libhythe-dev, and hythe-hostd if `make hosts` built it, in target/deb
+deb: ## Debian packages hythe, libhythe0.1, libhythe-dev, hythe-pvm, and hythe-hostd if `make hosts` built it, in target/deb
 	$(build_product)
 	packaging/deb.sh $(built) $(target)/boards $(or $(debs),$(target)/deb) $(agent)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Debian packages of what packaging/install.sh installs: hythe, libhythe0.1 (named after the soname),
-# libhythe-dev, and hythe-hostd if there is an agent.
+# libhythe-dev, hythe-pvm, and hythe-hostd if there is an agent.
 #
 #   deb.sh BUILT BOARDS OUT [AGENT]   BUILT, BOARDS, AGENT as for install.sh; OUT gets the packages
 #
@@ -66,6 +66,8 @@ distribute() {
     local shared=("$libraries"/libhythe.so.*)
     cd "$root"
     take "$runtime" "${shared[@]}"
+    take hythe-pvm "$libraries"/{hythe-pvm,pkgconfig/hythe-pvm.pc} usr/include/hythe-pvm
+    chmod 644 "$work/hythe-pvm/$libraries"/hythe-pvm/*.so.3
     # Debian's libraries are not executable.
     chmod 644 "$work/$runtime/$libraries"/libhythe.so.*.*.* "$all/$libraries/libhythe_shm.so"
     take libhythe-dev "$libraries"/{libhythe.so,libhythe.a,pkgconfig,cmake} usr/include
@@ -114,7 +116,7 @@ components() {
     local tree=(cargo tree --edges normal --prefix none --format '{p}: {l}')
     {
         echo 'Standard library of Rust: MIT OR Apache-2.0'
-        "${tree[@]}" -p hythe-cli -p hythe-bench -p hythe-c -p hythe-shm
+        "${tree[@]}" -p hythe-cli -p hythe-bench -p hythe-c -p hythe-shm -p hythe-libpvm3
         "${tree[@]}" --manifest-path rtos/vendor/Cargo.toml
         [[ ! $agent ]] || "${tree[@]}" --manifest-path hostd/Cargo.toml
     } | grep -Ev '^$| \((/|\*|proc-macro)' | sort -u
@@ -222,6 +224,20 @@ Description: channels between processes, RTOS cores, storage and network
 END
 }
 
+pack_pvm() {
+    pack hythe-pvm <<END
+Section: net
+Depends: hythe (= $version), $(needs "$work/hythe-pvm/$libraries"/hythe-pvm/*.so.3)
+Description: channels between processes - programs for PVM
+ Hythe keeps data in one pool of shared memory: a buffer is written once, and
+ processes exchange 16-byte descriptors of it.
+ .
+ This package has libraries that are loaded in the place of PVM's, so that
+ programs for PVM run by "hythe run --pvm" as they are, and what programs are
+ compiled with.
+END
+}
+
 pack_agent() {
     pack hythe-hostd <<END
 Section: net
@@ -246,4 +262,5 @@ distribute
 pack_runtime "$soname"
 pack_development
 pack_commands
+pack_pvm
 [[ ! $agent ]] || pack_agent

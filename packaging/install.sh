@@ -42,6 +42,7 @@ stage() {
     [[ -x $built/hythe && -x $built/hythe-bench && -f $built/libhythe_shm.so ]] ||
         fail "$built has no hythe, hythe-bench or libhythe_shm.so; build them first"
     DESTDIR=$work "$root/bindings/c/install.sh" "$prefix" "$built"
+    DESTDIR=$work "$root/bindings/pvm/install.sh" "$prefix" "$built"
     install -D -m 755 -t "$below/bin" "$built/hythe" "$built/hythe-bench"
     install -D -m 755 -t "$work$LIBDIR" "$built/libhythe_shm.so"
     stage_boards "$boards" "$below/share/hythe/boards"
@@ -109,8 +110,8 @@ stage_agent() {
 strip_programs() {
     local strip=${STRIP:-strip}
     "$strip" "$1"/bin/*
-    "$strip" --strip-unneeded "$work$LIBDIR"/libhythe{.so.*.*.*,_shm.so}
-    "$strip" --strip-debug "$work$LIBDIR/libhythe.a"
+    "$strip" --strip-unneeded "$work$LIBDIR"/libhythe{.so.*.*.*,_shm.so} "$work$LIBDIR"/hythe-pvm/*.so.3
+    "$strip" --strip-debug "$work$LIBDIR/libhythe.a" "$work$LIBDIR"/hythe-pvm/*.a
 }
 
 # Copies what was staged, and writes the list.
