@@ -5,9 +5,9 @@ use std::ffi::{c_char, c_int, c_void};
 use hythe_pvm::code::Code;
 
 use crate::guard::{Held, call, guarded, put, text};
-use crate::kept::keep_text;
+use crate::kept::{Text, keep_text};
 
-/// Characters of a trace mask, the zero at its end not counted.
+/// Bytes of a trace mask, with the zero at its end (`TEV_MASK_LENGTH`).
 const MASK_LENGTH: usize = 36;
 /// One with nothing in it.
 const EMPTY_MASK: u8 = b'@';
@@ -20,9 +20,9 @@ extern "C" fn pvm_gettmask(who: c_int, mask: *mut c_char) -> c_int {
             return Err(Code::BAD_PARAMETER);
         }
         // SAFETY: the caller passes a place for a mask, whose length `pvmtev.h` says.
-        let mask = unsafe { std::slice::from_raw_parts_mut(mask.cast::<u8>(), MASK_LENGTH + 1) };
+        let mask = unsafe { std::slice::from_raw_parts_mut(mask.cast::<u8>(), MASK_LENGTH) };
         mask.fill(EMPTY_MASK);
-        mask[MASK_LENGTH] = 0;
+        mask[MASK_LENGTH - 1] = 0;
         Ok(0)
     })
 }
@@ -86,13 +86,15 @@ extern "C" fn pvmreset(
 /// What starts programs on other hosts.
 #[unsafe(no_mangle)]
 extern "C" fn pvmgetrsh() -> *mut c_char {
-    keep_text(&std::env::var("PVM_RSH").unwrap_or_else(|_| "/usr/bin/rsh".to_owned()))
+    let shell = std::env::var("PVM_RSH").unwrap_or_else(|_| "/usr/bin/rsh".to_owned());
+    keep_text(Text::RemoteShell, &shell)
 }
 
 /// Where PVM's files are.
 #[unsafe(no_mangle)]
 extern "C" fn pvmgettmp() -> *mut c_char {
-    keep_text(&std::env::var("PVM_TMP").unwrap_or_else(|_| "/tmp".to_owned()))
+    let folder = std::env::var("PVM_TMP").unwrap_or_else(|_| "/tmp".to_owned());
+    keep_text(Text::Folder, &folder)
 }
 
 /// Sets `NAME=VALUE`, which becomes part of the environment itself.
@@ -122,7 +124,7 @@ extern "C" fn pvmstrtoi(number: *const c_char) -> c_int {
         _ => digits.parse(),
     };
     // What does not fit wraps, as `atoi` does.
-    parsed.map_or(0, |parsed| sign * parsed as c_int)
+    parsed.map_or(0, |parsed| (parsed as c_int).wrapping_mul(sign))
 }
 
 /// PVM's own memory is not shown.

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 
 use crate::guard::{last_error, say, text};
-use crate::kept::keep_text;
+use crate::kept::{Text, keep_text};
 use crate::logging::meaning;
 
 /// Prints what the last error means.
@@ -18,7 +18,7 @@ extern "C" fn pvm_perror(message: *const c_char) -> c_int {
 /// What the last error means.
 #[unsafe(no_mangle)]
 extern "C" fn pvm_strerror() -> *mut c_char {
-    keep_text(&meaning(last_error()))
+    keep_text(Text::Error, &meaning(last_error()))
 }
 
 /// PVM's release, whose interface this is.

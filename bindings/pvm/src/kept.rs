@@ -17,7 +17,20 @@ pub(crate) struct Kept {
     pub(crate) tasks: Tasks,
     pub(crate) siblings: Vec<c_int>,
     pub(crate) descriptors: Vec<c_int>,
-    pub(crate) text: CString,
+    texts: [CString; Text::COUNT],
+}
+
+/// Which function's text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Text {
+    Error,
+    TagName,
+    RemoteShell,
+    Folder,
+}
+
+impl Text {
+    const COUNT: usize = 4;
 }
 
 // SAFETY: its pointers lead to what it owns itself, and who holds it is one thread.
@@ -163,8 +176,9 @@ pub(crate) fn owned(text: &str) -> CString {
 }
 
 /// The pointer to text that is kept.
-pub(crate) fn keep_text(text: &str) -> *mut c_char {
+pub(crate) fn keep_text(of: Text, text: &str) -> *mut c_char {
     let mut kept = KEPT.lock();
-    kept.text = owned(text);
-    kept.text.as_ptr().cast_mut()
+    let place = &mut kept.texts[of as usize];
+    *place = owned(text);
+    place.as_ptr().cast_mut()
 }

@@ -7,7 +7,7 @@ use hythe_pvm::code::Code;
 
 use crate::guard::{put, say, text};
 use crate::hosts::now;
-use crate::kept::keep_text;
+use crate::kept::{Text, keep_text};
 
 /// A line on standard error: a function's name, and what a number means.
 #[unsafe(no_mangle)]
@@ -57,7 +57,7 @@ extern "C" fn pvmgetclock(place: *mut libc::timeval) -> c_int {
 extern "C" fn pvmnametag(tag: c_int, is_known: *mut c_int) -> *mut c_char {
     // SAFETY: the caller passes NULL or a place for a result.
     unsafe { put(is_known, 0) };
-    keep_text(&tag.to_string())
+    keep_text(Text::TagName, &tag.to_string())
 }
 
 /// What a number means, also one that is none of PVM's.

@@ -18,6 +18,9 @@ use crate::sending::bytes_of;
 /// For how long the session is not given to other threads.
 const SLICE: Duration = Duration::from_millis(20);
 
+/// Taken in by a call whose time is over, at most: those who go on sending do not keep it.
+const TAKEN_MAX: u32 = 1024;
+
 /// A program's own matching function.
 type Matcher = extern "C" fn(c_int, c_int, c_int) -> c_int;
 static MATCHER: Mutex<Option<Matcher>> = Mutex::new(None);
@@ -134,6 +137,7 @@ pub(crate) fn wait<T>(
     mut look: impl FnMut(&mut Session) -> Option<T>,
 ) -> Result<Option<T>, Code> {
     let start = Instant::now();
+    let mut taken = 0;
     loop {
         let mut held = Held::take()?;
         let session = held.session()?;
@@ -156,6 +160,10 @@ pub(crate) fn wait<T>(
         drop(held);
         if let Some(event) = event {
             react(event)?;
+            taken += 1;
+        }
+        if left.is_zero() && taken >= TAKEN_MAX {
+            return Ok(look(Held::take()?.session()?));
         }
     }
 }
@@ -188,11 +196,12 @@ fn find_by(
     let start = Instant::now();
     // Those behind have not been looked at yet; among those before, the best.
     let (mut after, mut best) = (0, None::<(c_int, u64, c_int)>);
+    let mut taken = 0;
     loop {
         let candidate = Held::take()?.session()?.next_candidate(after);
         if let Some((place, number)) = candidate {
             after = place;
-            let rank = matcher(source, tag, number);
+            let rank = matcher(number, source, tag);
             if rank < 0 {
                 return Code::from_number(rank).map_or(Ok(rank), Err);
             }
@@ -215,7 +224,11 @@ fn find_by(
         let event = session.pull(left.min(SLICE))?;
         drop(held);
         match event {
-            Some(event) => react(event)?,
+            Some(_) if left.is_zero() && taken >= TAKEN_MAX => return Ok(0),
+            Some(event) => {
+                react(event)?;
+                taken += 1;
+            }
             None if left.is_zero() => return Ok(0),
             None => {}
         }

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use hythe_pvm::buffer::{Buffer, Kind};
 use hythe_pvm::code::Code;
@@ -17,7 +18,7 @@ use crate::sending::{bytes_of, memory};
 type Combine = extern "C" fn(*mut c_int, *mut c_void, *mut c_void, *mut c_int, *mut c_int);
 
 /// How often a wait looks whether who is waited for has ended.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Which step this is, and this task's part in it.
 struct Step {
@@ -61,24 +62,27 @@ impl Step {
         Held::take()?.session()?.send_step(to, self.tag, bytes)
     }
 
-    /// What a member has sent for this step. A member that has ended sends nothing any more.
+    /// What a member has sent for this step, as long as this task's own part. A member that has
+    /// ended sends nothing any more.
     fn receive(&self, from: Tid) -> Result<Buffer, Code> {
         loop {
-            let message = wait(Some(LOOK), |session| session.take_step(from, self.tag))?;
-            if let Some(message) = message {
-                return match message.len() == self.bytes {
-                    true => Ok(message),
-                    false => Err(Code::MISMATCH),
-                };
-            }
-            if Held::take()?.session()?.has_ended(from.number())? {
-                // What it sent before its end is there by now.
-                let last = wait(Some(std::time::Duration::ZERO), |session| {
-                    session.take_step(from, self.tag)
-                })?;
-                return last.ok_or(Code::NO_TASK);
-            }
+            let message = match self.look(from, LOOK)? {
+                Some(message) => message,
+                None if Held::take()?.session()?.has_ended(from.number())? => {
+                    // What it sent before its end is there by now.
+                    self.look(from, Duration::ZERO)?.ok_or(Code::NO_TASK)?
+                }
+                None => continue,
+            };
+            return match message.len() == self.bytes {
+                true => Ok(message),
+                false => Err(Code::MISMATCH),
+            };
         }
+    }
+
+    fn look(&self, from: Tid, timeout: Duration) -> Result<Option<Buffer>, Code> {
+        wait(Some(timeout), |session| session.take_step(from, self.tag))
     }
 }
 

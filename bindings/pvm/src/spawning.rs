@@ -30,7 +30,9 @@ extern "C" fn pvm_spawn(
         let place = SpawnPlace { flags, name: &name };
         let outcomes = session.spawn(&program, arguments, place, count, variable)?;
         let mut started = 0;
-        for (index, outcome) in outcomes.iter().enumerate() {
+        // No more than the caller has places for, whatever the runner says.
+        let places = usize::try_from(count).unwrap_or(0);
+        for (index, outcome) in outcomes.iter().take(places).enumerate() {
             let number = match outcome {
                 Ok(task) => {
                     started += 1;

@@ -89,8 +89,8 @@ static void meet(int is_child, int reduces)
     if (is_child) {
         pvm_joingroup("g");
         send_int(pvm_parent(), 1, 1);
-        /* The others are waiting by then, or come later: both must end. */
-        usleep(200000);
+        /* The other waits by then. */
+        sleep(3);
         raise(SIGKILL);
     }
     pvm_joingroup("g");
@@ -135,7 +135,7 @@ static void mailbox(int is_child)
 }
 
 /* Takes the message with the greatest tag. */
-static int greatest_tag(int task, int tag, int buffer)
+static int greatest_tag(int buffer, int task, int tag)
 {
     int bytes, found, source;
     (void)task;

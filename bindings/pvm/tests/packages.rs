@@ -42,8 +42,9 @@ fn netpipe_measures_between_two_jobs() {
             .stdout,
     );
     let words = ["NPpvm", "-h", host.trim(), "-u", "64"];
-    // The first has to be there: it is looked for among the tasks.
-    std::thread::sleep(Duration::from_millis(500));
+    // The first has to be there: it is looked for among the tasks. Who asks for them is one itself,
+    // and a third is too many.
+    std::thread::sleep(Duration::from_secs(3));
     let second = fixture.run(&words, b"");
     let first = first.join().expect("it ends");
     let said = text(&second.stdout) + &text(&second.stderr);

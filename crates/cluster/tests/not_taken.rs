@@ -45,10 +45,11 @@ fn a_message_without_a_slot_is_counted_once_and_its_sender_is_told() {
     });
     let said = sending(&a, "b", "news");
     assert!(said.reason.contains("no slot was free"), "{}", said.reason);
-    eventually("nothing is held for it", || {
+    let is_confirmed = || {
         let credit = sending(&a, "b", "news").credit;
         credit.expect("sent").used.frames == 0
-    });
+    };
+    eventually("nothing is held for it", is_confirmed);
     let at_b = Losses {
         no_slot: 1,
         ..Losses::default()
@@ -59,6 +60,7 @@ fn a_message_without_a_slot_is_counted_once_and_its_sender_is_told() {
     publisher.publish(lease, LARGE).expect("published");
     assert!(subscriber.take(BOUND).expect("sound").is_some());
     assert_eq!(subscriber.statistics().dropped, 1, "the one before it");
+    eventually("the one that came is confirmed", is_confirmed);
     // The end of the session leaves nothing open.
     b.agent = None;
     eventually("it is gone", || !a.is_connected_to("b"));

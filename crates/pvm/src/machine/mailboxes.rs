@@ -111,7 +111,7 @@ impl Mailboxes {
 
     /// Reads a message, and takes it away if that was asked for.
     pub(super) fn take(&mut self, reader: Tid, class: &str, index: i32, flags: i32) -> Taken {
-        if class.is_empty() || index < 0 || flags < 0 {
+        if class.is_empty() || class.len() > NAME_BYTES_MAX || index < 0 || flags < 0 {
             return Taken::Refused(Code::BAD_PARAMETER);
         }
         let entries = self.classes.get(class);

@@ -16,6 +16,8 @@ use crate::tid::Tid;
 use crate::wire;
 
 const READ_BYTES: usize = 64 << 10;
+/// In a row.
+const READS_MAX: usize = 16;
 /// What waits to be taken by one that does not; then it is let go.
 const WAITING_MAX: usize = 512 << 20;
 /// Descriptors that came and were not asked about.
@@ -64,10 +66,11 @@ impl Client {
         self.to_send.len() - self.sent
     }
 
-    /// Takes in what has come. False: nothing more will.
+    /// Takes in what has come, but no more at a time than others can wait for. False: nothing
+    /// more will.
     pub(super) fn read(&mut self) -> bool {
         let mut bytes = vec![0; READ_BYTES];
-        loop {
+        for _ in 0..READS_MAX {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
             let mut control = RecvAncillaryBuffer::new(&mut space);
             let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
@@ -92,6 +95,7 @@ impl Client {
                 Err(_) => return false,
             }
         }
+        true
     }
 
     pub(super) fn next_request(&mut self) -> Result<Option<Request>, Code> {
@@ -99,6 +103,9 @@ impl Client {
     }
 
     pub(super) fn send(&mut self, outgoing: &Outgoing) {
+        if self.is_lost {
+            return;
+        }
         let appended = wire::append(&mut self.to_send, outgoing);
         self.is_lost |= appended.is_err() || self.waiting_bytes() > WAITING_MAX;
     }
@@ -110,12 +117,23 @@ impl Client {
                 Ok(0) => return false,
                 Ok(written) => self.sent += written,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.forget_what_was_sent();
+                    return true;
+                }
                 Err(_) => return false,
             }
         }
         self.to_send.clear();
         self.sent = 0;
         !self.is_lost
+    }
+
+    /// Once it is more than what waits, so that each byte is moved once at most.
+    fn forget_what_was_sent(&mut self) {
+        if self.sent > self.waiting_bytes() {
+            self.to_send.drain(..self.sent);
+            self.sent = 0;
+        }
     }
 }

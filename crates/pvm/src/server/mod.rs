@@ -8,7 +8,7 @@ mod client;
 mod place;
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ use std::{io, mem};
 
 use hythe_node::Pool;
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
 use crate::code::Code;
 use crate::machine::{Outgoing, Reply, Request, State};
@@ -183,7 +184,9 @@ impl Serving {
                 };
                 let sent = self.state.ask(task, request);
                 let is_done = (task, Outgoing::Reply(Reply::Number(0)));
-                if sent.contains(&is_done) && rustix::io::ioctl_fionbio(&from, true).is_ok() {
+                if sent.contains(&is_done)
+                    && let Some(from) = own_end(&from)
+                {
                     self.pipes.push(Pipe { task, to, from });
                 }
                 sent.into_iter()
@@ -297,5 +300,16 @@ impl Serving {
         for number in closed {
             self.disconnect(number);
         }
+    }
+}
+
+/// The pipe opened anew, so that nobody who has it can make reading it wait. `None`: it is no pipe.
+fn own_end(passed: &OwnedFd) -> Option<OwnedFd> {
+    let kind = FileType::from_raw_mode(fstat(passed).ok()?.st_mode);
+    let path = format!("/proc/self/fd/{}", passed.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match kind {
+        FileType::Fifo => open(path, flags, Mode::empty()).ok(),
+        _ => None,
     }
 }

@@ -111,7 +111,7 @@ impl Task {
             reason,
         };
         match self.ends().ask(job, &request)? {
-            Some(Reply::Spawned { first, count }) => {
+            Some(Reply::Spawned { first, count }) if count == options.count => {
                 let indices = first.index()..first.index().saturating_add(count);
                 Ok(indices.filter_map(|index| job.task(index)).collect())
             }

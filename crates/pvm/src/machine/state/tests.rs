@@ -1,0 +1,180 @@
+//! A machine by its requests alone.
+
+use super::*;
+
+fn task(local: u32) -> Tid {
+    Tid::task(FIRST_HOST, local).expect("in range")
+}
+
+fn machine_of(tasks: u32) -> State {
+    let mut state = State::default();
+    for one in 1..=tasks {
+        assert!(state.enroll(task(one)));
+    }
+    state
+}
+
+fn reply(sent: Sent) -> Reply {
+    match sent.as_slice() {
+        [(_, Outgoing::Reply(reply))] => reply.clone(),
+        other => panic!("not one reply: {other:?}"),
+    }
+}
+
+/// Tag, and the integers that a message has.
+fn ints(outgoing: &Outgoing) -> (i32, Vec<i32>) {
+    let Outgoing::Message(bytes) = outgoing else {
+        panic!("{outgoing:?}");
+    };
+    let mut message = Buffer::from_frame(bytes.clone()).expect("sound");
+    let ints = std::iter::from_fn(|| message.unpack_int().ok()).collect();
+    (message.info.tag, ints)
+}
+
+fn watch(of: Tid, is_cancelled: bool) -> Request {
+    Request::Watch {
+        event: WatchedEvent::TaskExit,
+        of: vec![of],
+        tag: 7,
+        context: 3,
+        is_cancelled,
+    }
+}
+
+#[test]
+fn an_end_is_told_once_whenever_it_was() {
+    let mut state = machine_of(2);
+    assert_eq!(
+        reply(state.ask(task(1), watch(task(2), false))),
+        Reply::Number(0)
+    );
+    let sent = state.leave(task(2));
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0].0, task(1));
+    assert_eq!(ints(&sent[0].1), (7, vec![task(2).number()]));
+    assert_eq!(state.leave(task(2)), []);
+    // Afterwards: at once.
+    let sent = state.ask(task(1), watch(task(2), false));
+    assert_eq!(ints(&sent[0].1), (7, vec![task(2).number()]));
+    // One that never enrolled is looked at, and told.
+    state.ask(task(1), watch(task(5), false));
+    assert!(state.to_look_at().contains(&task(5)));
+    assert_eq!(state.ended(task(5)).len(), 1);
+    assert!(state.to_look_at().is_empty());
+}
+
+#[test]
+fn a_cancelled_wait_ends_with_its_message() {
+    let mut state = machine_of(2);
+    state.ask(task(1), watch(task(2), false));
+    let sent = state.ask(task(1), watch(task(2), true));
+    assert_eq!(ints(&sent[0].1), (7, vec![task(2).number()]));
+    assert_eq!(state.leave(task(2)), []);
+}
+
+#[test]
+fn a_reader_waits_for_what_is_put_down() {
+    let mut state = machine_of(2);
+    let take = Request::Take {
+        class: "a".to_owned(),
+        index: 0,
+        flags: 32,
+    };
+    assert_eq!(state.ask(task(1), take), []);
+    let put = Request::Put {
+        class: "a".to_owned(),
+        flags: 0,
+        message: vec![1, 2],
+    };
+    let sent = state.ask(task(2), put);
+    let message = Outgoing::Reply(Reply::Message(vec![1, 2]));
+    assert_eq!(sent[0], (task(1), message));
+    assert_eq!(sent[1], (task(2), Outgoing::Reply(Reply::Number(0))));
+}
+
+#[test]
+fn contexts_are_new_until_they_are_freed() {
+    let mut state = machine_of(1);
+    let mut ask = |request| reply(state.ask(task(1), request));
+    let free = || Request::FreeContext { context: 0x40001 };
+    assert_eq!(ask(Request::NewContext), Reply::Number(0x40001));
+    assert_eq!(ask(Request::NewContext), Reply::Number(0x40002));
+    assert_eq!(ask(free()), Reply::Number(0));
+    assert_eq!(ask(free()), Reply::Refused(Code::NOT_FOUND));
+    assert_eq!(ask(Request::NewContext), Reply::Number(0x40001));
+}
+
+#[test]
+fn who_is_gone_leaves_its_groups_and_those_who_wait_go_on() {
+    let mut state = machine_of(2);
+    for one in [1, 2] {
+        let join = Request::Join {
+            group: "g".to_owned(),
+        };
+        assert_eq!(
+            reply(state.ask(task(one), join)),
+            Reply::Number(one as i32 - 1)
+        );
+    }
+    let barrier = Request::Barrier {
+        group: "g".to_owned(),
+        count: 2,
+    };
+    assert_eq!(state.ask(task(1), barrier), []);
+    let sent = state.leave(task(2));
+    let failed = Outgoing::Reply(Reply::Refused(Code::NO_GROUP));
+    assert_eq!(sent, [(task(1), failed)]);
+}
+
+#[test]
+fn output_begins_goes_on_and_ends() {
+    let mut state = machine_of(2);
+    let collect = Request::Collect {
+        task: task(2),
+        parent: Some(task(1)),
+        to: task(1),
+        tag: 9,
+        context: 0,
+    };
+    let child = task(2).number();
+    let sent = state.ask(task(2), collect.clone());
+    let parent = task(1).number();
+    assert_eq!(ints(&sent[0].1), (9, vec![child, -2, parent]));
+    assert_eq!(ints(&sent[1].1), (9, vec![child, -1, parent]));
+    assert_eq!(sent[2].1, Outgoing::Reply(Reply::Number(0)));
+    let sent = state.output(task(2), b"hey\n");
+    assert_eq!(
+        ints(&sent[0].1),
+        (9, vec![child, 4, i32::from_be_bytes(*b"hey\n")])
+    );
+    assert_eq!(ints(&state.output(task(2), b"")[0].1), (9, vec![child, 0]));
+    assert_eq!(state.output(task(2), b"more"), []);
+    state.leave(task(1));
+    let refused = Reply::Refused(Code::NO_TASK);
+    assert_eq!(reply(state.ask(task(2), collect)), refused);
+}
+
+#[test]
+fn a_task_watches_a_limited_number_and_waits_for_one_entry_at_a_time() {
+    let mut state = machine_of(2);
+    let watch = |tasks: usize| Request::Watch {
+        event: WatchedEvent::TaskExit,
+        of: vec![task(2); tasks],
+        tag: 1,
+        context: 0,
+        is_cancelled: false,
+    };
+    let refused = |code| vec![(task(1), Outgoing::Reply(Reply::Refused(code)))];
+    let most = state.ask(task(1), watch(WATCHES_EACH_MAX));
+    assert_eq!(most, vec![(task(1), Outgoing::Reply(Reply::Number(0)))]);
+    let more = state.ask(task(1), watch(1));
+    assert_eq!(more, refused(Code::OUT_OF_RESOURCES));
+    // PVM's `PvmMboxWaitForInfo`.
+    let wait = || Request::Take {
+        class: "a".into(),
+        index: 0,
+        flags: 32,
+    };
+    assert_eq!(state.ask(task(1), wait()), vec![]);
+    assert_eq!(state.ask(task(1), wait()), refused(Code::BAD_MESSAGE));
+}
