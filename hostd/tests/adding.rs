@@ -45,8 +45,9 @@ impl Realm {
         added.expect("run")
     }
 
-    fn assert_refused(&self, script: &str, parts: &[&str]) {
-        let added = self.add(script, "1");
+    /// `timeout`: in seconds, long where it is not what is tried: a slow machine takes its time.
+    fn assert_refused(&self, script: &str, timeout: &str, parts: &[&str]) {
+        let added = self.add(script, timeout);
         let said = String::from_utf8_lossy(&added.stderr);
         assert_eq!(added.status.code(), Some(1), "{script}: {added:?}");
         for part in parts {
@@ -68,19 +69,19 @@ fn a_remote_shell_that_does_not_end_is_waited_for_as_long_as_was_said() {
         " b true` ends there",
     ];
     // The second one reads nothing, the third talks without end and says what it waits for.
-    realm.assert_refused("exec sleep 1000", &silent);
-    realm.assert_refused("exec <&-; exec sleep 1000", &silent);
+    realm.assert_refused("exec sleep 1000", "1", &silent);
+    realm.assert_refused("exec <&-; exec sleep 1000", "1", &silent);
     let asks = ["did not answer within 1 s (it said: Password?)"];
-    realm.assert_refused("echo Password? >&2; exec sleep 1000", &asks);
-    realm.assert_refused("exec yes", &["host b is not in the realm", "failed"]);
+    realm.assert_refused("echo Password? >&2; exec sleep 1000", "1", &asks);
+    realm.assert_refused("exec yes", "10", &["host b is not in the realm", "failed"]);
 }
 
 /// As ssh does, for the connections to come.
 #[test]
 fn a_remote_shell_that_leaves_its_output_open_to_others_has_ended() {
     let realm = Realm::new();
-    let lingers = "sleep 3 & echo no such host >&2; exit 255";
-    realm.assert_refused(lingers, &["failed: no such host"]);
+    let lingers = "sleep 20 & echo no such host >&2; exit 255";
+    realm.assert_refused(lingers, "10", &["failed: no such host"]);
 }
 
 #[test]

@@ -162,10 +162,11 @@ fn a_rule_permits_a_program_and_nothing_else_does() {
     assert!(refused.contains("allow a 'sh' spawn"), "{refused}");
     // A program that is missing there is named with its host.
     hosts.allow("*");
-    let refused = hosts.refusal(&["run", "--hosts", "a,b", "--", "/no/such/program"]);
-    assert!(refused.contains("/no/such/program"), "{refused}");
-    let only_here = hosts.a.path("only-here");
-    std::fs::write(&only_here, "").expect("written");
+    let refused = hosts.refusal(&["run", "--hosts", "b", "--", "/no/such/program"]);
+    assert!(
+        refused.contains("host b") && refused.contains("/no/such/program"),
+        "{refused}"
+    );
     let refused = hosts.refusal(&["run", "--hosts", "b", "--", "no-such-program"]);
     assert!(
         refused.contains("host b") && refused.contains("`no-such-program`"),
@@ -268,6 +269,31 @@ fn a_task_spawns_on_a_host_as_far_as_rules_permit_it() {
     assert!(is_done(&said), "{said}");
     let refused = spawn("a", "b");
     assert!(refused.contains("no host `b` among the hosts"), "{refused}");
+}
+
+#[test]
+fn all_that_a_spawned_task_prints_on_another_host_comes_out() {
+    let Some(hosts) = Hosts::new() else { return };
+    hosts.allow("*");
+    // The last line has no end, and the pipe is full when the task ends.
+    let script = "seq 20000; printf last; printf aside >&2";
+    let spawner = example("spawner");
+    let words = ["run", "-n", "1", "--hosts", "a,b", "--label"];
+    let program = ["--", &spawner, "b", "sh", "-c", script];
+    let words = [&words[..], &program].concat();
+    let output = hosts.output(&hosts.a, &words);
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).expect("text");
+    let lines: Vec<&str> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("[0] "))
+        .filter(|line| !line.starts_with("spawned ") && !line.starts_with("ended "))
+        .collect();
+    let expected = (1..=20_000).map(|line| line.to_string());
+    let expected: Vec<String> = expected.chain(["last".to_owned()]).collect();
+    assert!(lines == expected, "{} lines", lines.len());
+    let errors = String::from_utf8(output.stderr).expect("text");
+    assert!(errors.contains("aside"), "{errors}");
 }
 
 #[test]

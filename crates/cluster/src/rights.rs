@@ -2,7 +2,8 @@
 //!
 //! A rule is a line `HOST PATTERN read|write|spawn|none`; host and channel are patterns of shells
 //! (`*`, `?`, `[a-z]`). A later rule goes before an earlier one, and `none` takes everything away.
-//! What no rule permits is refused. Never decides who a host is.
+//! What no rule permits is refused. A program whose path has `..` in it is permitted by a rule that
+//! names just that path, and by no other. Never decides who a host is.
 
 use std::fmt;
 use std::str::FromStr;
@@ -155,8 +156,12 @@ impl Rights {
         right: Right,
     ) -> Result<(), Refusal> {
         let numbered = self.0.iter().enumerate().rev();
+        // `*` stands for any text, so a pattern for a folder would permit what is outside.
+        let needs_name = right == Right::Spawn && !is_plain(channel);
+        let permits = |rule: &Rule| !needs_name || rule.channel.as_str() == channel;
         let decides = |rule: &Rule| {
-            rule.is_about(host, channel) && rule.right.is_none_or(|given| given == right)
+            let is_given = |given| given == right && permits(rule);
+            rule.is_about(host, channel) && rule.right.is_none_or(is_given)
         };
         let mut deciding = numbered.filter(|(_, rule)| decides(rule));
         match deciding.next() {
@@ -177,6 +182,13 @@ impl Rights {
             }),
         }
     }
+}
+
+/// Does the path of a program lead where it seems to: without `..`, and without `.` and nothing
+/// behind its first slash, which would keep it from a rule that takes it away?
+fn is_plain(path: &str) -> bool {
+    let (first, rest) = path.split_once('/').unwrap_or((path, "plain"));
+    first != ".." && !rest.split('/').any(|name| matches!(name, "" | "." | ".."))
 }
 
 impl fmt::Display for Rights {
@@ -297,6 +309,35 @@ mod tests {
              run `hythe host allow cam-1 'solve' spawn` on hub"
         );
         assert_eq!(Rights::parse(&rights.to_string()), Ok(rights));
+    }
+
+    #[test]
+    fn a_pattern_for_programs_of_a_folder_leads_to_no_other() {
+        let text = "* /opt/* spawn\n* ./* spawn\n* /opt/secret/* none\n* /opt/../bin/ls spawn\n\
+                    * * read\n";
+        let rights = Rights::parse(text).expect("rules");
+        let may = |program, right| {
+            rights
+                .judge(&host("hub"), &host("a"), program, right)
+                .is_ok()
+        };
+        for program in ["/opt/a", "/opt/a/b..", "./solve", "/opt/../bin/ls"] {
+            assert!(may(program, Right::Spawn), "{program}");
+        }
+        for program in [
+            "/opt/../bin/sh",
+            "/opt/a/../../bin/ls",
+            "/opt/..",
+            "./../sh",
+            "../sh",
+            "/opt/secret/a",
+            "/opt//secret/a",
+            "/opt/./secret/a",
+            "/opt/",
+        ] {
+            assert!(!may(program, Right::Spawn), "{program}");
+        }
+        assert!(may("../channel", Right::Read));
     }
 
     #[test]

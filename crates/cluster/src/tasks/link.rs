@@ -20,6 +20,9 @@ use super::place::{file, is_left_behind, socket_path};
 
 /// A runner answers at once; one that was stopped by a signal does not.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
+/// One that starts tasks on another host answers when its agent has answered twice (10 s each at
+/// most), and the part there twice (4 s each).
+const SPAWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// It is over when the runner is gone, and all tasks of the job with it.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub(super) struct RunnerLink {
     ended: BTreeSet<TaskId>,
     /// The barrier that has opened: the group's name, and who is missing.
     met: Option<(String, Option<TaskId>)>,
+    /// Requests that were given up, whose answers may come yet.
+    unanswered: u32,
     is_over: bool,
 }
 
@@ -48,24 +53,40 @@ impl RunnerLink {
             }
             Err(error) => return Err(file("connect to", &path, error)),
         };
-        let limited = stream
-            .set_write_timeout(Some(REPLY_TIMEOUT))
-            .and_then(|()| stream.set_read_timeout(Some(REPLY_TIMEOUT)));
+        let limited = stream.set_write_timeout(Some(REPLY_TIMEOUT));
         limited.map_err(|error| file("connect to", &path, error))?;
-        Ok(Some(Self {
+        Ok(Some(Self::new(stream, job)))
+    }
+
+    fn new(stream: UnixStream, job: JobId) -> Self {
+        Self {
             job,
             stream,
             line: Vec::new(),
             ended: BTreeSet::new(),
             met: None,
+            unanswered: 0,
             is_over: false,
-        }))
+        }
     }
 
     /// `None`: the runner is gone.
     pub(super) fn ask(&mut self, request: &Request) -> Result<Option<Reply>, TaskError> {
-        let asked = self.send(request).and_then(|()| self.receive());
-        match asked {
+        let timeout = match request {
+            Request::Spawn(_) => SPAWN_TIMEOUT,
+            _ => REPLY_TIMEOUT,
+        };
+        self.ask_within(request, timeout)
+    }
+
+    fn ask_within(
+        &mut self,
+        request: &Request,
+        timeout: Duration,
+    ) -> Result<Option<Reply>, TaskError> {
+        let sent = self.send(request);
+        let is_sent = sent.is_ok();
+        match sent.and_then(|()| self.receive(timeout)) {
             Ok(reply) => {
                 self.is_over |= reply.is_none();
                 Ok(reply)
@@ -75,10 +96,14 @@ impl RunnerLink {
                     self.is_over = true;
                     Ok(None)
                 }
-                ErrorKind::WouldBlock => Err(self.error(format!(
-                    "no answer for {} s; is it stopped?",
-                    REPLY_TIMEOUT.as_secs()
-                ))),
+                ErrorKind::WouldBlock => {
+                    // If its answer comes later, it is not that to the next request.
+                    self.unanswered += u32::from(is_sent);
+                    Err(self.error(format!(
+                        "no answer for {} s; is it stopped?",
+                        timeout.as_secs()
+                    )))
+                }
                 _ => Err(self.error(error.to_string())),
             },
         }
@@ -139,7 +164,8 @@ impl RunnerLink {
         self.stream.write_all(&line)
     }
 
-    fn receive(&mut self) -> io::Result<Option<Reply>> {
+    fn receive(&mut self, timeout: Duration) -> io::Result<Option<Reply>> {
+        self.stream.set_read_timeout(Some(timeout))?;
         let mut part = [0; 4096];
         loop {
             if let Some(reply) = self.take_line()? {
@@ -166,6 +192,7 @@ impl RunnerLink {
                     self.ended.insert(task);
                 }
                 Reply::Met { group, missing } => self.met = Some((group, missing)),
+                _ if self.unanswered > 0 => self.unanswered -= 1,
                 reply => return Ok(Some(reply)),
             }
         }
@@ -206,23 +233,39 @@ fn elsewhere(directory: &Path, job: JobId) -> Result<Option<UnixStream>, TaskErr
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_end_that_comes_with_the_answer_before_it_is_seen() {
-        let (stream, mut runner) = UnixStream::pair().expect("a pair");
-        let task: TaskId = "1.2".parse().expect("in range");
-        let mut link = RunnerLink {
-            job: JobId::new(0, 1).expect("in range"),
-            stream,
-            line: Vec::new(),
-            ended: BTreeSet::new(),
-            met: None,
-            is_over: false,
-        };
-        for reply in [Reply::Done, Reply::Ended { task }] {
-            let mut line = serde_json::to_vec(&reply).expect("plain");
+    fn say(mut runner: &UnixStream, replies: &[Reply]) {
+        for reply in replies {
+            let mut line = serde_json::to_vec(reply).expect("plain");
             line.push(b'\n');
             runner.write_all(&line).expect("written");
         }
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_is_not_that_to_the_next_request() {
+        let (stream, runner) = UnixStream::pair().expect("a pair");
+        let mut link = RunnerLink::new(stream, JobId::new(0, 1).expect("in range"));
+        let soon = Duration::from_millis(1);
+        for _ in 0..2 {
+            assert!(link.ask_within(&Request::List, soon).is_err());
+        }
+        let late = Reply::Tasks { tasks: Vec::new() };
+        say(&runner, &[late.clone(), late, Reply::Done]);
+        assert_eq!(
+            link.ask(&Request::End).expect("answered"),
+            Some(Reply::Done)
+        );
+        say(&runner, &[Reply::NoSuchTask]);
+        let next = link.ask(&Request::End).expect("answered");
+        assert_eq!(next, Some(Reply::NoSuchTask));
+    }
+
+    #[test]
+    fn an_end_that_comes_with_the_answer_before_it_is_seen() {
+        let (stream, runner) = UnixStream::pair().expect("a pair");
+        let task: TaskId = "1.2".parse().expect("in range");
+        let mut link = RunnerLink::new(stream, JobId::new(0, 1).expect("in range"));
+        say(&runner, &[Reply::Done, Reply::Ended { task }]);
         let answer = link.ask(&Request::Watch { task }).expect("answered");
         assert_eq!(answer, Some(Reply::Done));
         assert!(link.has_ended(task));

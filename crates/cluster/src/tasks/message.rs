@@ -252,11 +252,32 @@ impl TaskEnd {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         let code = match (self.code, self.signal) {
-            (_, Some(signal)) => 128 + signal,
+            // A number from another host may be any.
+            (_, Some(signal)) => 128_i32.saturating_add(signal),
             (Some(code), None) => code,
             (None, None) => 1,
         };
         // What does not fit is a failure still.
         u8::try_from(code).unwrap_or(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_counts_as_a_shell_does_whatever_its_number() {
+        let end = |code, signal| TaskEnd {
+            task: "1.0".parse().expect("a task"),
+            rank: 0,
+            code,
+            signal,
+            is_lost: false,
+        };
+        assert_eq!(end(None, Some(9)).exit_code(), 137);
+        assert_eq!(end(None, Some(i32::MAX)).exit_code(), 1);
+        assert_eq!(end(Some(7), None).exit_code(), 7);
+        assert_eq!(end(None, None).exit_code(), 1);
     }
 }

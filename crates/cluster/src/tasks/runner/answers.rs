@@ -12,7 +12,7 @@ use super::program::{Program, Running};
 use crate::HostName;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::{TASKS_MAX, TaskId};
-use crate::tasks::message::{PlaceKind, Reply, Request, Spawn};
+use crate::tasks::message::{self, PlaceKind, Reply, Request, Spawn};
 
 /// What clients are told when all have been answered.
 #[derive(Debug, Default)]
@@ -175,8 +175,17 @@ impl Job {
 
     /// `from`: the host of who asks, if it is another one.
     fn spawn(&mut self, spawn: Spawn, from: Option<&HostName>) -> Result<Reply, TaskError> {
+        // Before anything becomes as long as the number says.
+        if spawn.count > TASKS_MAX {
+            return Err(TaskError::TooManyTasks { asked: spawn.count });
+        }
+        // Hosts are asked for their architecture by parts there, which this host's rights begin.
+        let asks_hosts = matches!(spawn.place, message::Place::Architecture(_));
+        if let Some(from) = from.filter(|_| asks_hosts) {
+            self.ask_permission(from, &spawn.program)?;
+        }
         let places = self.places(&spawn.place, spawn.count, &spawn.program)?;
-        if let Some(from) = from {
+        if let Some(from) = from.filter(|_| !asks_hosts) {
             // What is started there, a rule there permits this host; elsewhere it would be started
             // with this host's rights.
             if places.iter().any(|place| place.as_ref() != Some(from)) {
@@ -217,4 +226,44 @@ fn met_or_not(met: Result<Option<Met>, Refusal>, after: &mut Afterwards) -> Repl
 
 fn failed(reason: String) -> Reply {
     Reply::Failed { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    fn spawn(job: &Job, count: u32, place: message::Place) -> Spawn {
+        Spawn {
+            parent: job.runner.place.job.task(0).expect("in range"),
+            program: "true".to_owned(),
+            arguments: Vec::new(),
+            count,
+            environment: Vec::new(),
+            directory: None,
+            place,
+        }
+    }
+
+    #[test]
+    fn a_number_of_tasks_is_refused_before_there_is_a_place_for_each() {
+        let (_root, mut job) = fixture::job();
+        let refused = job.spawn(spawn(&job, u32::MAX, message::Place::Anywhere), None);
+        let Err(TaskError::TooManyTasks { asked }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(asked, u32::MAX);
+    }
+
+    #[test]
+    fn the_rule_is_asked_before_hosts_are_looked_through_for_another_one() {
+        let (_root, mut job) = fixture::job();
+        let from: HostName = "b".parse().expect("a name");
+        let of_none = || message::Place::Architecture("none".to_owned());
+        let own = job.spawn(spawn(&job, 1, of_none()), None);
+        assert!(matches!(own, Err(TaskError::NoSuchPlace { .. })), "{own:?}");
+        // No agent knows a rule.
+        let asked = job.spawn(spawn(&job, 1, of_none()), Some(&from));
+        assert!(matches!(asked, Err(TaskError::NoAgent)), "{asked:?}");
+    }
 }

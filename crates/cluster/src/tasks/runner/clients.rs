@@ -146,7 +146,8 @@ impl Client {
                     reason: format!("the request cannot be read: {error}"),
                 },
             };
-            if !self.say(&reply) {
+            // Of many requests at once the answers are not all kept.
+            if !self.say(&reply) || self.reply.len() > LINE_BYTES_MAX {
                 return false;
             }
         }
@@ -169,5 +170,45 @@ impl Client {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client() -> (Client, UnixStream) {
+        let (stream, other) = UnixStream::pair().expect("a pair");
+        stream.set_nonblocking(true).expect("set");
+        let client = Client {
+            stream,
+            request: Vec::new(),
+            reply: Vec::new(),
+            watched: Vec::new(),
+            guest: None,
+            waiting: None,
+            from: None,
+        };
+        (client, other)
+    }
+
+    #[test]
+    fn answers_to_many_requests_at_once_have_a_bound() {
+        let mut long = |_: Request, _: &mut Client| Reply::Failed {
+            reason: "x".repeat(LINE_BYTES_MAX / 4),
+        };
+        let mut request = serde_json::to_vec(&Request::List).expect("plain");
+        request.push(b'\n');
+        let (mut client, mut other) = client();
+        other.write_all(&request.repeat(2)).expect("written");
+        assert!(client.serve(&mut long));
+        let (mut client, mut other) = self::client();
+        other.write_all(&request.repeat(100)).expect("written");
+        let mut answered = 0;
+        let stays = client.serve(&mut |request: Request, client: &mut Client| {
+            answered += 1;
+            long(request, client)
+        });
+        assert!(!stays && answered == 4, "{answered}");
     }
 }

@@ -1,11 +1,14 @@
 //! The job's tasks on other hosts: where each is started, what their parts say, and their ends.
 
 use std::collections::BTreeMap;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hythe_node::Pool;
 use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 
 use super::output::{Output, Stream, Writer};
 use super::part_protocol::message::{BYTES_MAX, FromPart, INPUT_BYTES_MAX, Start, ToPart};
@@ -20,6 +23,9 @@ use crate::tasks::message::{Place, TaskEnd};
 
 /// How long parts may take to end what is left, and to say so.
 const LAST_WORDS: Duration = Duration::from_secs(15);
+/// Of one part at one look, so that one which never falls silent does not keep the runner from
+/// all else.
+const MESSAGES_PER_LOOK: usize = 256;
 
 /// Standard input for a first task on another host.
 #[derive(Debug)]
@@ -208,20 +214,27 @@ impl Job {
 
     /// Takes in what parts say. True: there is nothing more for now.
     pub(super) fn hear_parts(&mut self, writer: &mut Writer) -> bool {
+        // What tasks of this host print may have filled it at this look.
+        if !writer.is_ready() {
+            return false;
+        }
+        let mut is_dry = true;
         for part in self.parts.clone() {
             part.borrow_mut().link.flush();
-            loop {
+            for _ in 0..MESSAGES_PER_LOOK {
                 let message = part.borrow_mut().next();
                 let Some(message) = message else { break };
                 if !self.heed(&part, message, writer) {
                     return false;
                 }
             }
-            if part.borrow().link.over.is_some() {
+            if part.borrow().has_messages() {
+                is_dry = false;
+            } else if part.borrow().link.over.is_some() {
                 self.lose(&part);
             }
         }
-        true
+        is_dry
     }
 
     /// False: the writer takes no more for now.
@@ -256,7 +269,8 @@ impl Job {
                 }
             }
             FromPart::InputTaken(bytes) => {
-                if let Some(input) = &mut self.input {
+                let own = self.input.as_mut();
+                if let Some(input) = own.filter(|input| Rc::ptr_eq(&input.part, part)) {
                     input.underway = input.underway.saturating_sub(bytes as usize);
                 }
             }
@@ -271,6 +285,7 @@ impl Job {
 
     /// Its host, an agent, or the link there is gone: all that runs there ends, or has ended.
     fn lose(&mut self, part: &SharedPart) {
+        part.borrow_mut().is_lost = true;
         let running = self.tasks.iter_mut().filter(|task| task.is_of(part));
         for task in running.filter(|task| task.end.is_none()) {
             task.note_end(TaskEnd {
@@ -293,12 +308,11 @@ impl Job {
         if !hythe_sys::wait::ready(&mut polled, Duration::ZERO)[0] {
             return;
         }
-        let mut bytes = vec![0; BYTES_MAX];
-        // At its end, or where it cannot be read, the task is told so.
-        let read = rustix::io::read(&stdin, &mut bytes).unwrap_or(0);
-        bytes.truncate(read);
-        input.underway += read;
-        input.is_ended = read == 0;
+        let Some(bytes) = read_input(&stdin) else {
+            return;
+        };
+        input.underway += bytes.len();
+        input.is_ended = bytes.is_empty();
         input.part.borrow_mut().link.say(&ToPart::Input(bytes));
     }
 
@@ -321,5 +335,118 @@ impl Job {
         let left = self.parts.iter();
         let left = left.filter_map(|part| part.borrow().left_running);
         left.map(|left| left as usize).sum()
+    }
+}
+
+/// What there is; empty at its end, and where it cannot be read: the task is told so. `None`:
+/// nothing for now.
+fn read_input(from: impl AsFd) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; BYTES_MAX];
+    let read = match rustix::io::read(from, &mut bytes) {
+        Ok(read) => read,
+        Err(Errno::INTR | Errno::AGAIN) => return None,
+        Err(_) => 0,
+    };
+    bytes.truncate(read);
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::super::fixture;
+    use super::super::part_protocol::link::PartLink;
+    use super::*;
+
+    /// A job that has this task on another host, and the part's end there.
+    fn with_task() -> (tempfile::TempDir, Job, SharedPart, PartLink, Role) {
+        let (root, mut job) = fixture::job();
+        let (part, there) = fixture::part("b");
+        let role = Role {
+            id: job.runner.place.job.task(0).expect("in range"),
+            rank: 0,
+            size: 1,
+            parent: None,
+        };
+        job.tasks.push(Running::remote(&part, role, 1, "/bin/x"));
+        job.parts.push(SharedPart::clone(&part));
+        (root, job, part, there, role)
+    }
+
+    #[test]
+    fn what_a_full_writer_left_is_news() {
+        let (_root, mut job, part, mut there, role) = with_task();
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let mut writer = Writer::start(Box::new(move |_| {
+            let _ = gate.recv();
+            Ok(())
+        }))
+        .expect("a thread");
+        for _ in 0..200 {
+            there.say(&FromPart::Output {
+                task: role.id,
+                is_error: false,
+                bytes: b"line\n".to_vec(),
+            });
+        }
+        there.say(&FromPart::Ended {
+            task: role.id,
+            code: Some(3),
+            signal: None,
+        });
+        assert!(!job.hear_parts(&mut writer), "it takes no more");
+        assert!(part.borrow().has_news(), "though nothing more comes");
+        drop(open);
+        while !job.hear_parts(&mut writer) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!part.borrow().has_news());
+        let end = job.tasks[0].take_end().expect("no error").expect("its end");
+        assert_eq!((end.code, end.is_lost), (Some(3), false));
+    }
+
+    #[test]
+    fn a_part_that_never_falls_silent_is_left_for_all_else() {
+        let (_root, mut job, part, mut there, role) = with_task();
+        let mut writer = Writer::start(Box::new(|_| Ok(()))).expect("a thread");
+        for _ in 0..=MESSAGES_PER_LOOK {
+            there.say(&FromPart::InputTaken(0));
+        }
+        assert!(!job.hear_parts(&mut writer) && part.borrow().has_news());
+        // Its end waits until all has been heard.
+        drop(there);
+        part.borrow_mut().link.give_up("gone".to_owned());
+        assert!(job.hear_parts(&mut writer) && !part.borrow().has_news());
+        let end = job.tasks[0].take_end().expect("no error").expect("its end");
+        assert_eq!((end.task, end.is_lost), (role.id, true));
+    }
+
+    #[test]
+    fn only_the_part_that_gets_the_input_says_what_was_taken() {
+        let (_root, mut job, part, mut there, _) = with_task();
+        let mut writer = Writer::start(Box::new(|_| Ok(()))).expect("a thread");
+        let (other, mut liar) = fixture::part("c");
+        job.parts.push(other);
+        job.input = Some(Input {
+            part,
+            underway: 10,
+            is_ended: false,
+        });
+        liar.say(&FromPart::InputTaken(5));
+        there.say(&FromPart::InputTaken(3));
+        assert!(job.hear_parts(&mut writer));
+        assert_eq!(job.input.map(|input| input.underway), Some(7));
+    }
+
+    #[test]
+    fn input_that_does_not_come_yet_has_not_ended() {
+        let (input, mut to) = UnixStream::pair().expect("a pair");
+        input.set_nonblocking(true).expect("set");
+        assert_eq!(read_input(&input), None);
+        std::io::Write::write_all(&mut to, b"x").expect("written");
+        assert_eq!(read_input(&input), Some(b"x".to_vec()));
+        drop(to);
+        assert_eq!(read_input(&input), Some(Vec::new()));
     }
 }

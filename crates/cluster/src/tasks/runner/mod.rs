@@ -10,6 +10,8 @@ mod answers;
 mod clients;
 mod descendants;
 mod elsewhere;
+#[cfg(test)]
+mod fixture;
 mod groups;
 mod lines;
 mod output;
@@ -421,10 +423,12 @@ impl Job {
             (true, Some(since)) => GRACE.saturating_sub(since.elapsed()).max(LOOK),
             (false, _) => LOOK,
         };
-        let has_early = parts.iter().any(|part| part.has_early());
-        let timeout = match is_last_look || has_early {
-            true => timeout.min(LOOK),
-            false => timeout,
+        let has_news = for_output && parts.iter().any(|part| part.has_news());
+        let timeout = match (has_news, is_last_look) {
+            // Each look takes some of it in.
+            (true, _) => Duration::ZERO,
+            (false, true) => timeout.min(LOOK),
+            (false, false) => timeout,
         };
         if for_output {
             let printed = self.tasks.iter().flat_map(|task| &task.printed);

@@ -20,7 +20,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Signal, getpid, set_child_subreaper};
 
 use super::part_protocol::link::PartLink;
-use super::part_protocol::message::{FromPart, Start, ToPart};
+use super::part_protocol::message::{FromPart, INPUT_BYTES_MAX, Start, ToPart};
 use super::program::{self, Program, Role, Running};
 use super::{descendants, open_parent};
 use crate::HostName;
@@ -34,6 +34,13 @@ const LOOK: Duration = Duration::from_millis(10);
 const LAST_WORDS: Duration = Duration::from_secs(10);
 /// Read at one look, of one stream.
 const READ_BYTES: usize = 16 << 10;
+/// Of the runner at one look, so that its requests do not keep this part from all else.
+const MESSAGES_PER_LOOK: usize = 256;
+/// Reads of one stream of a task that has ended: more than a pipe keeps by default, and not
+/// without end where others print into it.
+const LAST_READS: usize = 8;
+/// Why a program is not started: a name in it may be as long as the longest message.
+const REASON_BYTES_MAX: usize = 8192;
 /// Of output in one message: a little less than the longest.
 const OUTPUT_BYTES_MAX: usize = 60_000;
 
@@ -104,7 +111,10 @@ impl Part {
             let mut polled = [PollFd::new(&self.front, PollFlags::IN)];
             let is_front_gone = hythe_sys::wait::ready(&mut polled, Duration::ZERO)[0];
             self.link.flush();
-            while let Some(message) = self.link.next() {
+            for _ in 0..MESSAGES_PER_LOOK {
+                let Some(message) = self.link.next() else {
+                    break;
+                };
                 self.obey(message);
             }
             if is_front_gone || self.link.over.is_some() {
@@ -142,6 +152,8 @@ impl Part {
 
     fn wait(&self) {
         let running = self.tasks.iter().filter(|task| task.end.is_none());
+        // An end is taken when there is room for what was printed before it.
+        let running = running.filter(|_| self.link.has_room());
         let mut waited_for: Vec<PollFd<'_>> = running
             .filter_map(|task| task.pidfd.as_ref())
             .map(|pidfd| PollFd::new(pidfd, PollFlags::IN))
@@ -162,7 +174,11 @@ impl Part {
             let open = printed.filter_map(|printed| printed.from.as_ref());
             waited_for.extend(open.map(|from| PollFd::new(from, PollFlags::IN)));
         }
-        let timeout = if self.is_ending { LOOK } else { LONGEST_WAIT };
+        let timeout = match (self.link.has_received(), self.is_ending) {
+            (true, _) => Duration::ZERO,
+            (false, true) => LOOK,
+            (false, false) => LONGEST_WAIT,
+        };
         // What it says is found out anew. Refused, it has slept.
         let _ = hythe_sys::wait::poll_or_sleep(&mut waited_for, timeout);
     }
@@ -179,8 +195,7 @@ impl Part {
                     Err(error) => {
                         let abandoned = self.tasks.iter().skip(before);
                         abandoned.for_each(|task| task.signal(Signal::KILL));
-                        let reason = error.to_string();
-                        FromPart::Failed { reason }
+                        refusal(&error)
                     }
                 };
                 self.link.say(&answer);
@@ -190,6 +205,9 @@ impl Part {
                 if let (Some(found), Some(signal)) = (found, Signal::from_named_raw(signal)) {
                     found.signal(signal);
                 }
+            }
+            ToPart::Input(bytes) if self.input.pending.len() + bytes.len() > INPUT_BYTES_MAX => {
+                self.link.give_up("too much input".to_owned());
             }
             ToPart::Input(bytes) => {
                 self.input.is_ended |= bytes.is_empty();
@@ -281,24 +299,14 @@ impl Part {
 
     /// True: there is nothing more to read for now.
     fn read_output(&mut self) -> bool {
-        let mut bytes = [0; READ_BYTES];
         let mut is_dry = true;
         for task in &mut self.tasks {
-            for (is_error, printed) in [false, true].into_iter().zip(&mut task.printed) {
+            for is_error in [false, true] {
                 if !self.link.has_room() {
                     return false;
                 }
-                let Some((lines, read)) = printed.read(&mut bytes, self.whole_lines) else {
-                    continue;
-                };
-                is_dry &= read == 0;
-                for bytes in pieces(&lines) {
-                    self.link.say(&FromPart::Output {
-                        task: task.role.id,
-                        is_error,
-                        bytes: bytes.to_vec(),
-                    });
-                }
+                let read = pass_on(task, is_error, self.whole_lines, &mut self.link);
+                is_dry &= read.unwrap_or(0) == 0;
             }
         }
         is_dry
@@ -306,7 +314,16 @@ impl Part {
 
     fn take_ends(&mut self) {
         for task in &mut self.tasks {
+            if !self.link.has_room() {
+                break;
+            }
             if let Ok(Some(end)) = task.take_end() {
+                // The runner forgets one that was spawned when it hears of the end.
+                for is_error in [false, true] {
+                    let reads = (0..LAST_READS)
+                        .map_while(|_| pass_on(task, is_error, self.whole_lines, &mut self.link));
+                    reads.for_each(drop);
+                }
                 self.link.say(&FromPart::Ended {
                     task: end.task,
                     code: end.code,
@@ -354,6 +371,33 @@ impl Input {
     }
 }
 
+fn refusal(error: &TaskError) -> FromPart {
+    let mut reason = error.to_string();
+    reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
+    FromPart::Failed { reason }
+}
+
+/// Reads once what a task prints on one of its streams, and says it. Returns how many bytes that
+/// were; `None`: nothing for now, or nothing any more.
+fn pass_on(
+    task: &mut Running,
+    is_error: bool,
+    whole_lines: bool,
+    link: &mut PartLink,
+) -> Option<usize> {
+    let mut bytes = [0; READ_BYTES];
+    let printed = &mut task.printed[usize::from(is_error)];
+    let (lines, read) = printed.read(&mut bytes, whole_lines)?;
+    for bytes in pieces(&lines) {
+        link.say(&FromPart::Output {
+            task: task.role.id,
+            is_error,
+            bytes: bytes.to_vec(),
+        });
+    }
+    Some(read)
+}
+
 /// Cuts output into pieces that fit a message, at the ends of lines where it can.
 fn pieces(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
@@ -373,6 +417,110 @@ fn pieces(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn part() -> (Part, PartLink) {
+        let (here, there) = UnixStream::pair().expect("a pair");
+        let host = |name: &str| name.parse().expect("a name");
+        let part = Part {
+            options: PartOptions {
+                from: host("a"),
+                host: host("b"),
+                pool_name: "test".to_owned(),
+                front: 0,
+            },
+            directory: PathBuf::new(),
+            front: here.try_clone().expect("duplicated").into(),
+            link: PartLink::new(here).expect("set"),
+            tasks: Vec::new(),
+            whole_lines: true,
+            input: Input::default(),
+            is_ending: false,
+        };
+        (part, PartLink::new(there).expect("set"))
+    }
+
+    fn task(script: &str, input: Stdio) -> Running {
+        let program = Program {
+            path: PathBuf::from("/bin/sh"),
+            words: ["sh", "-c", script].map(OsString::from).to_vec(),
+            environment: Vec::new(),
+            directory: None,
+        };
+        let role = Role {
+            id: "2.1.0".parse().expect("a task"),
+            rank: 0,
+            size: 1,
+            parent: None,
+        };
+        Running::start(&program, role, "b", input).expect("started")
+    }
+
+    #[test]
+    fn all_that_a_task_printed_is_said_before_its_end() {
+        let (mut part, mut runner) = part();
+        let script = "head -c 60000 /dev/zero; printf end; printf aside >&2; exit 4";
+        part.tasks.push(task(script, Stdio::null()));
+        let (mut out, mut error, mut ended) = (Vec::new(), Vec::new(), None);
+        while ended.is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+            part.take_ends();
+            while let Some(message) = runner.next() {
+                match message {
+                    FromPart::Output {
+                        is_error, bytes, ..
+                    } => match is_error {
+                        true => error.extend(bytes),
+                        false => out.extend(bytes),
+                    },
+                    FromPart::Ended { code, .. } => ended = code,
+                    other => panic!("{other:?}"),
+                }
+            }
+            part.link.flush();
+        }
+        assert_eq!((ended, error), (Some(4), b"aside\n".to_vec()));
+        assert_eq!(out.len(), 60_000 + "end\n".len());
+        assert!(out.ends_with(b"end\n"));
+        assert!(part.tasks.is_empty());
+    }
+
+    #[test]
+    fn a_refusal_fits_a_message_whatever_was_asked_for() {
+        let reason = "ä\u{1}".repeat(30_000);
+        let refused = refusal(&TaskError::Elsewhere { reason });
+        assert!(crate::frame::encode(&refused, &mut Vec::new()).is_ok());
+    }
+
+    #[test]
+    fn a_task_that_reads_nothing_holds_nobody_up() {
+        let (mut part, _runner) = part();
+        let mut task = task("exec sleep 600", Stdio::piped());
+        part.input.to = task.take_input();
+        // More than its pipe keeps.
+        for _ in 0..4 {
+            part.obey(ToPart::Input(vec![0; INPUT_BYTES_MAX / 2]));
+            part.input.feed(&mut part.link).expect("it is open");
+            part.input.pending.truncate(INPUT_BYTES_MAX / 2);
+        }
+        assert!(!part.input.pending.is_empty());
+        task.signal(Signal::KILL);
+        while task.take_end().expect("no error").is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn input_that_was_not_sent_for_is_too_much() {
+        let (mut part, _runner) = part();
+        // Nobody writes it anywhere meanwhile.
+        let piece = vec![0; INPUT_BYTES_MAX / 2];
+        part.obey(ToPart::Input(piece.clone()));
+        part.obey(ToPart::Input(piece.clone()));
+        assert!(part.link.over.is_none());
+        part.obey(ToPart::Input(piece));
+        assert!(part.link.over.is_some());
+        assert_eq!(part.input.pending.len(), INPUT_BYTES_MAX);
+    }
 
     #[test]
     fn output_is_cut_at_the_ends_of_lines() {

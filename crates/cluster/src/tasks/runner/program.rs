@@ -157,6 +157,10 @@ impl Running {
             for from in [&out, &error].into_iter().flatten() {
                 rustix::io::ioctl_fionbio(from, true)?;
             }
+            // A task that waits for its output to be read takes no input meanwhile.
+            if let Some(to) = &child.stdin {
+                rustix::io::ioctl_fionbio(to, true)?;
+            }
             pidfd_open(Pid::from_child(&child), PidfdFlags::empty())
         })();
         let pidfd = match prepared {

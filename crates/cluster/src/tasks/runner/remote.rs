@@ -11,6 +11,7 @@ use rustix::event::PollFd;
 use super::part_protocol::link::PartLink;
 use super::part_protocol::message::{FromPart, Start, ToPart};
 use crate::HostName;
+use crate::frame::encode;
 use crate::tasks::agent_link::{self, unexpected};
 use crate::tasks::agent_message::{AgentReply, AgentRequest};
 use crate::tasks::error::TaskError;
@@ -19,6 +20,11 @@ use crate::tasks::id::JobId;
 /// How long a part may take to begin, and to start programs. Who asks a runner waits a little
 /// longer.
 const STARTING: Duration = Duration::from_secs(4);
+/// The most that is kept of what comes before an answer. A part reads no output while it starts
+/// programs, so that is what was on its way: a few buffers of sockets.
+const EARLY_BYTES_MAX: usize = 16 << 20;
+/// The longest path of a program that the kernel takes.
+pub(super) const PROGRAM_BYTES_MAX: usize = 4096;
 
 /// A part, as its runner sees it. Shared with the tasks there, which send their signals over it.
 pub(super) type SharedPart = Rc<RefCell<RemotePart>>;
@@ -30,6 +36,9 @@ pub(super) struct RemotePart {
     pub(super) link: PartLink,
     /// What came while an answer was waited for.
     early: VecDeque<FromPart>,
+    early_bytes: usize,
+    /// Its tasks know that it is gone.
+    pub(super) is_lost: bool,
     /// It has said all, and how many processes it could not end.
     pub(super) left_running: Option<u32>,
 }
@@ -58,34 +67,51 @@ impl RemotePart {
             action: "read what a part says",
             source,
         })?;
-        let mut part = Self {
-            host: host.clone(),
+        let mut part = Self::new(host.clone(), link);
+        match part.answer()? {
+            FromPart::Here { architecture } => part.architecture = architecture,
+            _ => return Err(part.error("it does not say first what it is".to_owned())),
+        }
+        Ok(Rc::new(RefCell::new(part)))
+    }
+
+    pub(super) fn new(host: HostName, link: PartLink) -> Self {
+        Self {
+            host,
             architecture: String::new(),
             link,
             early: VecDeque::new(),
+            early_bytes: 0,
+            is_lost: false,
             left_running: None,
-        };
-        match part.answer()? {
-            FromPart::Here { architecture } => part.architecture = architecture,
-            other => return Err(part.error(format!("it begins with {other:?}"))),
         }
-        Ok(Rc::new(RefCell::new(part)))
     }
 
     /// Starts tasks there, all or none. Returns their process ids, and the program's path.
     pub(super) fn start(&mut self, start: Start) -> Result<(Vec<u32>, String), TaskError> {
         let count = start.tasks.len();
-        self.link.say(&ToPart::Start(Box::new(start)));
+        let start = ToPart::Start(Box::new(start));
+        // One that is too long is refused, and ends nothing that runs there.
+        encode(&start, &mut Vec::new()).map_err(|error| self.error(error.to_string()))?;
+        self.link.say(&start);
         match self.answer()? {
-            FromPart::Started { pids, program } if pids.len() == count => Ok((pids, program)),
+            FromPart::Started { pids, program }
+                if pids.len() == count && program.len() <= PROGRAM_BYTES_MAX =>
+            {
+                Ok((pids, program))
+            }
             FromPart::Failed { reason } => Err(TaskError::Elsewhere { reason }),
-            other => Err(self.error(format!("an answer that makes no sense: {other:?}"))),
+            _ => Err(self.give_up("an answer that makes no sense".to_owned())),
         }
     }
 
     /// The next that is no answer.
     pub(super) fn next(&mut self) -> Option<FromPart> {
-        self.early.pop_front().or_else(|| self.link.next())
+        let Some(early) = self.early.pop_front() else {
+            return self.link.next();
+        };
+        self.early_bytes -= kept_bytes(&early);
+        Some(early)
     }
 
     /// Is nothing more to come?
@@ -93,8 +119,14 @@ impl RemotePart {
         self.early.is_empty() && (self.left_running.is_some() || self.link.over.is_some())
     }
 
-    pub(super) fn has_early(&self) -> bool {
-        !self.early.is_empty()
+    /// Has anything come that no wait for its connection shows?
+    pub(super) fn has_news(&self) -> bool {
+        self.has_messages() || (self.link.over.is_some() && !self.is_lost)
+    }
+
+    /// Has more been read than was heard?
+    pub(super) fn has_messages(&self) -> bool {
+        !self.early.is_empty() || self.link.has_received()
     }
 
     /// Waits for an answer; what else comes is kept.
@@ -107,7 +139,7 @@ impl RemotePart {
                     | FromPart::Ended { .. }
                     | FromPart::InputTaken(_)
                     | FromPart::Over { .. }),
-                ) => self.early.push_back(other),
+                ) => self.keep(other),
                 Some(answer) => return Ok(answer),
                 None => {}
             }
@@ -116,7 +148,11 @@ impl RemotePart {
             }
             let left = STARTING.saturating_sub(start.elapsed());
             if left.is_zero() {
-                return Err(self.error(format!("no answer for {} s", STARTING.as_secs())));
+                // What it starts later nobody would know of.
+                return Err(self.give_up(format!("no answer for {} s", STARTING.as_secs())));
+            }
+            if self.link.has_received() {
+                continue;
             }
             self.link.flush();
             let wanted = self.link.wanted(true);
@@ -125,9 +161,133 @@ impl RemotePart {
         }
     }
 
+    fn keep(&mut self, message: FromPart) {
+        self.early_bytes += kept_bytes(&message);
+        self.early.push_back(message);
+        if self.early_bytes > EARLY_BYTES_MAX {
+            self.give_up("too much before its answer".to_owned());
+        }
+    }
+
+    /// Ends the connection, and with it all that the part has started.
+    fn give_up(&mut self, reason: String) -> TaskError {
+        self.link.give_up(reason.clone());
+        self.error(reason)
+    }
+
     fn error(&self, reason: String) -> TaskError {
         TaskError::Elsewhere {
             reason: format!("host {}: its part of the job: {reason}", self.host),
         }
+    }
+}
+
+/// What a message that is kept takes of this process's memory.
+fn kept_bytes(message: &FromPart) -> usize {
+    let content = match message {
+        FromPart::Output { bytes, .. } => bytes.len(),
+        _ => 0,
+    };
+    size_of::<FromPart>() + content
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    fn start(words: Vec<Vec<u8>>) -> Start {
+        Start {
+            tasks: vec![("2.1.0".parse().expect("a task"), 0)],
+            size: 1,
+            parent: None,
+            words,
+            environment: Vec::new(),
+            directory: None,
+            needs_directory: false,
+            whole_lines: true,
+            has_input: false,
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_to_say_leaves_the_part_as_it_was() {
+        let (part, mut there) = fixture::part("b");
+        let mut part = part.borrow_mut();
+        let refused = part.start(start(vec![vec![b'x'; 64 << 10]]));
+        assert!(refused.is_err() && part.link.over.is_none());
+        assert!(there.next::<ToPart>().is_none() && there.over.is_none());
+        there.say(&FromPart::Started {
+            pids: vec![7],
+            program: "/bin/x".to_owned(),
+        });
+        let started = part.start(start(vec![b"x".to_vec()])).expect("started");
+        assert_eq!(started, (vec![7], "/bin/x".to_owned()));
+    }
+
+    #[test]
+    fn an_answer_is_found_among_what_was_read_with_it() {
+        let (part, mut there) = fixture::part("b");
+        let mut part = part.borrow_mut();
+        for count in 0..100 {
+            there.say(&FromPart::InputTaken(count));
+        }
+        let reason = "no".to_owned();
+        there.say(&FromPart::Failed { reason });
+        let refused = part.start(start(vec![b"x".to_vec()]));
+        assert_eq!(refused.expect_err("refused").to_string(), "no");
+        assert!(part.link.over.is_none() && part.has_news());
+        for count in 0..100 {
+            assert_eq!(part.next(), Some(FromPart::InputTaken(count)));
+        }
+        assert_eq!(part.early_bytes, 0);
+        assert!(part.next().is_none() && !part.has_news());
+    }
+
+    #[test]
+    fn a_part_that_lies_or_is_silent_is_given_up() {
+        let started = |pids, program: &str| FromPart::Started {
+            pids,
+            program: program.to_owned(),
+        };
+        let long = "x".repeat(PROGRAM_BYTES_MAX + 1);
+        for lie in [
+            started(vec![1, 2], "/bin/x"),
+            started(vec![1], &long),
+            FromPart::Here {
+                architecture: String::new(),
+            },
+        ] {
+            let (part, mut there) = fixture::part("b");
+            let mut part = part.borrow_mut();
+            there.say(&lie);
+            assert!(part.start(start(Vec::new())).is_err() && part.has_news());
+            // What was asked for comes, and then the end.
+            assert!(there.next::<ToPart>().is_some() && there.next::<ToPart>().is_none());
+            assert!(there.over.is_some(), "{lie:?}");
+        }
+        let (part, mut there) = fixture::part("b");
+        let mut part = part.borrow_mut();
+        assert!(part.start(start(Vec::new())).is_err());
+        assert!(part.link.over.is_some());
+        assert!(there.next::<ToPart>().is_some() && there.next::<ToPart>().is_none());
+        assert!(there.over.is_some(), "it ends what it starts later");
+    }
+
+    #[test]
+    fn what_comes_before_an_answer_has_a_bound() {
+        let (part, _there) = fixture::part("b");
+        let mut part = part.borrow_mut();
+        let output = FromPart::Output {
+            task: "2.1.0".parse().expect("a task"),
+            is_error: false,
+            bytes: vec![0; 1 << 20],
+        };
+        for _ in 0..15 {
+            part.keep(output.clone());
+        }
+        assert!(part.link.over.is_none());
+        part.keep(output);
+        assert!(part.link.over.is_some());
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hythe_node::Pool;
 
+use crate::tasks::client::unexpected;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::{JobId, TaskId};
 use crate::tasks::link::RunnerLink;
@@ -84,7 +85,8 @@ impl Ends {
                         reason,
                     });
                 }
-                _ => drop(self.ended.insert(task)),
+                Some(Reply::NoSuchTask) | None => drop(self.ended.insert(task)),
+                Some(other) => return Err(unexpected(task.job_id(), &other)),
             }
         }
         let link = self.links.get_mut(&task.job_id());

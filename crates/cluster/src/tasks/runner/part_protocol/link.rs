@@ -1,6 +1,8 @@
 //! A connection of messages between a runner and a part, that never waits.
 
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
@@ -19,7 +21,7 @@ const UNSENT_BYTES_LIMIT: usize = 4 << 20;
 pub(crate) struct PartLink {
     stream: UnixStream,
     /// Read, and not taken apart.
-    received: Vec<u8>,
+    received: VecDeque<u8>,
     assembler: Assembler,
     unsent: Vec<u8>,
     /// Why nothing more comes.
@@ -31,7 +33,7 @@ impl PartLink {
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
-            received: Vec::new(),
+            received: VecDeque::new(),
             assembler: Assembler::default(),
             unsent: Vec::new(),
             over: None,
@@ -63,15 +65,28 @@ impl PartLink {
         self.unsent.is_empty()
     }
 
+    /// Has more been read than was taken? What is not a whole message is taken all the same, so
+    /// this is false once [`PartLink::next`] has returned none.
+    pub(crate) fn has_received(&self) -> bool {
+        !self.received.is_empty()
+    }
+
+    /// Ends the connection for this reason, if it has not ended for another one. The other side
+    /// sees its end, and ends what it has started.
+    pub(crate) fn give_up(&mut self, reason: String) {
+        self.over.get_or_insert(reason);
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
     /// Sends a message, now or as soon as the other side takes it.
     pub(crate) fn say(&mut self, message: &impl Serialize) {
         if self.over.is_some() {
             return;
         }
         if let Err(error) = encode(message, &mut self.unsent) {
-            self.over = Some(error.to_string());
+            self.give_up(error.to_string());
         } else if self.unsent.len() > UNSENT_BYTES_LIMIT {
-            self.over = Some("it takes nothing any more".to_owned());
+            self.give_up("it takes nothing any more".to_owned());
         }
         self.flush();
     }
@@ -79,11 +94,11 @@ impl PartLink {
     pub(crate) fn flush(&mut self) {
         while self.over.is_none() && !self.unsent.is_empty() {
             match self.stream.write(&self.unsent) {
-                Ok(0) => self.over = Some("it has closed".to_owned()),
+                Ok(0) => self.give_up("it has closed".to_owned()),
                 Ok(written) => drop(self.unsent.drain(..written)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(error) => self.over = Some(error.to_string()),
+                Err(error) => self.give_up(error.to_string()),
             }
         }
     }
@@ -96,7 +111,8 @@ impl PartLink {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
                 Err(reason) => {
-                    self.over = Some(reason);
+                    self.received.clear();
+                    self.give_up(reason);
                     return None;
                 }
             }
@@ -104,11 +120,11 @@ impl PartLink {
                 return None;
             }
             match self.stream.read(&mut part) {
-                Ok(0) => self.over = Some("it has closed".to_owned()),
-                Ok(read) => self.received.extend_from_slice(&part[..read]),
+                Ok(0) => self.give_up("it has closed".to_owned()),
+                Ok(read) => self.received.extend(&part[..read]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
-                Err(error) => self.over = Some(error.to_string()),
+                Err(error) => self.give_up(error.to_string()),
             }
         }
     }
@@ -122,7 +138,7 @@ impl PartLink {
             if self.received.is_empty() {
                 return Ok(None);
             }
-            let taken = self.assembler.take_in(&self.received);
+            let taken = self.assembler.take_in(self.received.as_slices().0);
             let taken = taken.map_err(|error| error.to_string())?;
             self.received.drain(..taken);
         }
@@ -165,10 +181,35 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_ends_it() {
+    fn what_was_read_and_not_taken_is_known() {
         let (mut one, other) = UnixStream::pair().expect("a pair");
         let mut other = PartLink::new(other).expect("set");
-        one.write_all(&u32::MAX.to_le_bytes()).expect("written");
+        let mut bytes = Vec::new();
+        for count in 0..3 {
+            encode(&FromPart::InputTaken(count), &mut bytes).expect("short");
+        }
+        let last = bytes.pop().expect("not empty");
+        one.write_all(&bytes).expect("written");
+        for count in 0..2 {
+            assert_eq!(other.next(), Some(FromPart::InputTaken(count)));
+            assert!(other.has_received(), "the next one, or its beginning");
+        }
+        assert!(other.next::<FromPart>().is_none());
+        assert!(!other.has_received(), "half a message is no news");
+        one.write_all(&[last]).expect("written");
+        assert_eq!(other.next(), Some(FromPart::InputTaken(2)));
+        assert!(!other.has_received() && other.over.is_none());
+    }
+
+    #[test]
+    fn nonsense_ends_it_at_both_ends() {
+        let (mut one, other) = UnixStream::pair().expect("a pair");
+        let mut other = PartLink::new(other).expect("set");
+        let mut bytes = u32::MAX.to_le_bytes().to_vec();
+        bytes.extend([0; 100]);
+        one.write_all(&bytes).expect("written");
         assert!(other.next::<FromPart>().is_none() && other.over.is_some());
+        assert!(!other.has_received(), "nothing more is heard");
+        assert_eq!(one.read(&mut bytes).expect("no error"), 0, "it is told");
     }
 }
