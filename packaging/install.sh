@@ -110,7 +110,8 @@ stage_agent() {
 strip_programs() {
     local strip=${STRIP:-strip}
     "$strip" "$1"/bin/*
-    "$strip" --strip-unneeded "$work$LIBDIR"/libhythe{.so.*.*.*,_shm.so} "$work$LIBDIR"/hythe-pvm/*.so.3
+    "$strip" --strip-unneeded "$work$LIBDIR"/libhythe{.so.*.*.*,_shm.so} \
+        "$work$LIBDIR"/hythe-pvm/*.so.3
     "$strip" --strip-debug "$work$LIBDIR/libhythe.a" "$work$LIBDIR"/hythe-pvm/*.a
 }
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Fetches what `hythe bench ipc` measures beside Hythe and Debian's packages alone do not bring.
 #
-# Usage: scripts/bench-peers.sh; as root it installs the packages as well, else it names them. Aeron comes from the Maven
-# repository, by its name and version, into target/peers, where hythe-bench looks for it. Nothing of the project needs any of this.
+# Usage: scripts/bench-peers.sh; as root it installs the packages as well, else it names them. Aeron
+# comes from the Maven repository, by its name and version, into target/peers, where hythe-bench
+# looks for it. Nothing of the project needs any of this.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."

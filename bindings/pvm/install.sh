@@ -2,10 +2,10 @@
 # Installs the libraries for PVM's programs alone: install.sh PREFIX [FOLDER_OF_BUILT_LIBRARIES].
 # packaging/install.sh calls it.
 #
-# All lies in folders of its own, LIBDIR/hythe-pvm and PREFIX/include/hythe-pvm, so that nobody finds
-# it in the place of PVM's by chance; `hythe run --pvm` looks there. DESTDIR is put before every path;
-# LIBDIR chooses another place for libraries than PREFIX/lib. The pkg-config file names the others by
-# relative paths, so the prefix can be moved. Never builds or strips anything.
+# All lies in folders of its own, LIBDIR/hythe-pvm and PREFIX/include/hythe-pvm, so that nobody
+# finds it in the place of PVM's by chance; `hythe run --pvm` looks there. DESTDIR is put before
+# every path; LIBDIR chooses another place for libraries than PREFIX/lib. The pkg-config file names
+# the others by relative paths, so the prefix can be moved. Never builds or strips anything.
 
 set -euo pipefail
 
@@ -23,7 +23,8 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/../../Cargo.toml" | head -n
 
 for library in lib{pvm3,gpvm3}.{so,a}; do
     if [[ ! -f $built/$library ]]; then
-        echo "install.sh: $built/$library is missing; build it: cargo build --release -p hythe-libpvm3 -p hythe-libgpvm3" >&2
+        build='cargo build --release -p hythe-libpvm3 -p hythe-libgpvm3'
+        echo "install.sh: $built/$library is missing; build it: $build" >&2
         exit 1
     fi
 done
@@ -36,6 +37,7 @@ for name in libpvm3 libgpvm3; do
     install -m 644 "$built/$name.a" "$folder/$name.a"
 done
 install -m 644 "$here/include/pvm3.h" "$stage$prefix/include/hythe-pvm/pvm3.h"
-from_pkgconfig=$(realpath --canonicalize-missing --no-symlinks --relative-to="$libdir/pkgconfig" "$prefix")
+from_pkgconfig=$(realpath --canonicalize-missing --no-symlinks \
+    --relative-to="$libdir/pkgconfig" "$prefix")
 sed -e "s|@PREFIX_FROM_PKGCONFIG@|$from_pkgconfig|g" -e "s|@VERSION@|$version|g" \
     "$here/hythe-pvm.pc.in" >"$stage$libdir/pkgconfig/hythe-pvm.pc"
