@@ -14,6 +14,7 @@
  *        pvm_peer spawn PLAN HOST CPU CPU_OF_THE_OTHER
  *        pvm_peer barrier|reduce TASKS PLAN HOST,HOST CPU CPU_OF_THE_OTHER
  *        pvm_peer hosts       prints how many hosts the virtual machine has
+ *        pvm_peer elsewhere   prints how many tasks run on the other hosts
  *        pvm_peer halt        ends it
  *        pvm_peer echo ROUTE ENCODING SIZE CPU                (spawned)
  *        pvm_peer start CPU                                   (spawned)
@@ -281,6 +282,19 @@ static void print_hosts(void)
     printf("%d\n", count);
 }
 
+static void print_tasks_elsewhere(void)
+{
+    struct pvmtaskinfo *infos;
+    int count = 0, elsewhere = 0, index, own_host;
+
+    own_host = pvm_tidtohost(pvm_mytid());
+    checked(pvm_tasks(0, &count, &infos), "pvm_tasks");
+    for (index = 0; index < count; index++) {
+        elsewhere += infos[index].ti_host != own_host;
+    }
+    printf("%d\n", elsewhere);
+}
+
 static void set_up(const char *route, const char *packing, const char *size, const char *cpu)
 {
     const int is_daemon = strcmp(route, "daemon") == 0;
@@ -379,6 +393,8 @@ int main(int argc, char **argv)
 {
     if (is(argc, argv, "hosts", 0)) {
         print_hosts();
+    } else if (is(argc, argv, "elsewhere", 0)) {
+        print_tasks_elsewhere();
     } else if (is(argc, argv, "halt", 0)) {
         return pvm_halt() < 0;
     } else if (!serve(argc, argv) && !measured(argc, argv)) {

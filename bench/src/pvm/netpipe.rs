@@ -8,8 +8,9 @@ use super::case::{Metric, System};
 use super::message::{Found, Run};
 use super::tasks::{self, surround};
 use crate::error::BenchError;
+use crate::lookout::SILENCE_BOUND;
 use crate::starter::mpi::{Mpi, Ranks};
-use crate::starter::{self, Hosts, installed, remote_shell};
+use crate::starter::{self, Hosts, installed, pvm, remote_shell};
 use crate::statistics;
 
 /// The largest message, in bytes.
@@ -105,6 +106,9 @@ fn between_two(
     options(&mut far, run, Path::new("/dev/null"));
     let _far = Running::start(&mut far)?;
     let start = Instant::now();
+    if run.case.system != System::Tcp {
+        wait_for_the_far_task(run.case.system, hosts, library)?;
+    }
     loop {
         let mut near = Command::new(program);
         near.args(["-h", &hosts.other.to_string()]);
@@ -117,6 +121,29 @@ fn between_two(
             Err(_) if start.elapsed() < MEETING => std::thread::sleep(LOOK),
             Err(error) => return Err(error),
         }
+    }
+}
+
+/// The near program takes the one other task of the machine for the far one, were it a leftover of
+/// ours that is about to end, and then waits for it without a bound. With the far one there, a
+/// leftover makes three, which it refuses.
+fn wait_for_the_far_task(
+    system: System,
+    hosts: &Hosts<'_>,
+    library: Option<&Path>,
+) -> Result<(), BenchError> {
+    let start = Instant::now();
+    loop {
+        let mut look = pvm::peer_command(hosts.folder, &["elsewhere"]);
+        surround(&mut look, system, hosts, library);
+        if starter::output(&mut look, SILENCE_BOUND)?.trim() == "1" {
+            return Ok(());
+        }
+        if start.elapsed() > MEETING {
+            let why = format!("the far NetPIPE has not joined the machine within {MEETING:?}");
+            return Err(BenchError::PeerLost(why));
+        }
+        std::thread::sleep(LOOK);
     }
 }
 
