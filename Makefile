@@ -64,9 +64,7 @@ hosts: ## the agent of the host hop, hythe-hostd, in $(target)/hosts (PROFILE=de
 	$(hostd) build --profile $(profile)
 
 test-hosts: setup ## tests of the agent, in network namespaces, and of the commands that need it (root)
-	cargo build -q -p hythe-cli
-	HYTHE_COMMAND='$(abspath $(target))/debug/hythe' $(hostd) test
-	HYTHE_HOSTD='$(abspath $(target))/hosts/debug/hythe-hostd' cargo test -q -p hythe-cli --test demo across
+	cargo xtask test --hosts
 
 arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, a pool shared with one, the storage hop on their kernels
 	scripts/arm.sh $(target)/arm

@@ -1,24 +1,23 @@
 #!/usr/bin/env bash
-# Builds, tests and checks the agent `hythe-hostd`, whose package lies outside the workspace: hostd.sh build [OPTION...] | test | check.
+# Builds and checks the agent `hythe-hostd`, whose package lies outside the workspace: hostd.sh build [OPTION...] | check.
 #
-# Called by `make hosts`, `make test-hosts` and `make check`; CARGO_TARGET_DIR says where. The lock file is what it
-# says: nothing here changes it. Never installs anything.
+# Called by `make hosts` and `make check`; CARGO_TARGET_DIR says where. `cargo xtask test --hosts` tests it. The lock
+# file is what it says: nothing here changes it. Never installs anything.
 
 set -euo pipefail
 cd "$(dirname "$0")/../hostd"
 
-task=${1:?build, test or check}
+task=${1:?build or check}
 shift
 case $task in
     build) cargo build --locked "$@" ;;
-    test) cargo test --locked --quiet "$@" ;;
     check)
         cargo fmt --check
         cargo clippy --locked --all-targets -- -D warnings
         RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps --lib
         ;;
     *)
-        echo "hostd.sh: $task is neither build, test nor check" >&2
+        echo "hostd.sh: $task is neither build nor check" >&2
         exit 2
         ;;
 esac

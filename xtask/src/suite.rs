@@ -5,8 +5,10 @@
 //! is different from `cargo test`: tests of one program share a process.
 //!
 //! `--slow` runs the tests marked `#[ignore = "slow: ..."]` instead, and `--slow PART/PARTS` a
-//! share of them; each test is in exactly one part. Output is kept in `<target>/tests/`, and shown
-//! of what failed. Never runs two processes of one test program at once.
+//! share of them; each test is in exactly one part. `--hosts` runs the tests of the agent, whose
+//! package is none of the workspace, and of the commands that need it. Output is kept in
+//! `<target>/tests/`, and shown of what failed. Never runs two processes of one test program at
+//! once.
 
 mod build;
 mod job;
@@ -24,6 +26,9 @@ use std::time::Instant;
 /// Test programs that run at once for each CPU. Each of them runs as many tests at once as there
 /// are CPUs, and most of those wait.
 const PROGRAMS_PER_CPU: usize = 2;
+/// Of the agent's: each of them starts several agents, which tell each other every second that they
+/// live.
+const HOSTS_PROGRAMS_PER_CPU: usize = 1;
 
 /// What is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +37,8 @@ enum Choice {
     Usual,
     /// Slow tests: those whose place in the sorted list of all, divided by `parts`, leaves `part`.
     Slow { part: usize, parts: usize },
+    /// Tests of the agent.
+    Hosts,
 }
 
 /// Builds the tests, runs them, and prints what came of them. An error if one failed.
@@ -41,18 +48,25 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let target = root.join(target);
-    let programs = build::programs(&root)?;
+    let mut per_cpu = PROGRAMS_PER_CPU;
     let jobs = match choice {
         Choice::Usual => {
+            let programs = build::programs(&root)?;
             build::models(&root, &target)?;
             usual(&programs, &root, &target)
         }
-        Choice::Slow { part, parts } => slow(&programs, &root, &target, (part, parts))?,
+        Choice::Slow { part, parts } => {
+            slow(&build::programs(&root)?, &root, &target, (part, parts))?
+        }
+        Choice::Hosts => {
+            per_cpu = HOSTS_PROGRAMS_PER_CPU;
+            hosts(&root, &target)?
+        }
     };
     let logs = target.join("tests");
     std::fs::create_dir_all(&logs).map_err(|error| format!("{}: {error}", logs.display()))?;
     let begun = Instant::now();
-    let outcomes = run_all(jobs, &logs);
+    let outcomes = run_all(jobs, per_cpu, &logs);
     report::print(&outcomes, begun.elapsed())
 }
 
@@ -62,7 +76,8 @@ fn choice(arguments: &[String]) -> Result<Choice, String> {
         [] => return Ok(Choice::Usual),
         ["--slow"] => return Ok(Choice::Slow { part: 0, parts: 1 }),
         ["--slow", part] => part,
-        _ => return Err("test takes nothing, --slow, or --slow PART/PARTS".into()),
+        ["--hosts"] => return Ok(Choice::Hosts),
+        _ => return Err("test takes nothing, --slow, --slow PART/PARTS, or --hosts".into()),
     };
     let numbers = text.split_once('/');
     let numbers = numbers.and_then(|(part, parts)| Some((part.parse().ok()?, parts.parse().ok()?)));
@@ -130,14 +145,25 @@ const OTHERS: [(&str, &str); 4] = [
     ("scripts/installation.sh", "packages"),
 ];
 
-/// Runs all, some at a time, and prints a line of each that has ended.
-fn run_all(jobs: Vec<Job>, logs: &Path) -> Vec<job::Outcome> {
+/// The commands that need the agent first: all of the agent's tests may need the command `hythe`.
+fn hosts(root: &Path, target: &Path) -> Result<Vec<Job>, String> {
+    let across = build::across(root, target)?;
+    let command = build::built(target, "hythe");
+    let programs = build::hosts_programs(root, target)?;
+    let agents = programs
+        .iter()
+        .map(|program| Job::test_program(program).with("HYTHE_COMMAND", &command));
+    Ok(std::iter::once(across).chain(agents).collect())
+}
+
+/// Runs all, `per_cpu` at a time for each CPU, and prints a line of each that has ended.
+fn run_all(jobs: Vec<Job>, per_cpu: usize, logs: &Path) -> Vec<job::Outcome> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let queue = Mutex::new(jobs.into_iter());
     let outcomes = Mutex::new(Vec::new());
     let next = || queue.lock().expect("nothing panics with it").next();
     std::thread::scope(|scope| {
-        for _ in 0..cpus * PROGRAMS_PER_CPU {
+        for _ in 0..cpus * per_cpu {
             scope.spawn(|| {
                 while let Some(job) = next() {
                     let outcome = job.run(logs);
@@ -165,6 +191,7 @@ mod tests {
         };
         assert_eq!(choice(&[]), Ok(Choice::Usual));
         assert_eq!(choice(&["--slow"]), Ok(Choice::Slow { part: 0, parts: 1 }));
+        assert_eq!(choice(&["--hosts"]), Ok(Choice::Hosts));
         let last = Choice::Slow { part: 3, parts: 4 };
         assert_eq!(choice(&["--slow", "3/4"]), Ok(last));
         for wrong in ["4/4", "0/0", "-1/4", "3", "a/b"] {

@@ -31,9 +31,42 @@ struct Profile {
 
 /// Builds all tests of the workspace, and the examples that some of them run.
 pub(super) fn programs(root: &Path) -> Result<Vec<Program>, String> {
-    let format = "--message-format=json-render-diagnostics";
     let mut command = cargo(root);
-    command.args(["test", "--workspace", "--no-run", "--quiet", format]);
+    command.args(["test", "--workspace"]);
+    built_by(command, root)
+}
+
+/// Builds the tests of the agent, and what they start of its package.
+pub(super) fn hosts_programs(root: &Path, target: &Path) -> Result<Vec<Program>, String> {
+    let mut command = cargo(&root.join("hostd"));
+    command.env("CARGO_TARGET_DIR", target.join("hosts"));
+    command.args(["test", "--locked"]);
+    built_by(command, root)
+}
+
+/// Commands that need the agent. Builds what they need of the workspace, and nothing anew that
+/// [`programs`] has built: with all packages chosen, features are the same.
+pub(super) fn across(root: &Path, target: &Path) -> Result<Job, String> {
+    let mut command = cargo(root);
+    command.args(["test", "--workspace", "--test", "demo", "--quiet"]);
+    let mut build = cargo(root);
+    build.args(command.get_args()).arg("--no-run");
+    run(build)?;
+    let agent = built(&target.join("hosts"), "hythe-hostd");
+    command.args(["--", "across"]).env("HYTHE_HOSTD", agent);
+    let name = "hythe demo --across: tests/demo";
+    Ok(Job::command(name, command))
+}
+
+/// A program of the product as tests use it.
+pub(super) fn built(target: &Path, name: &str) -> PathBuf {
+    target.join("debug").join(name)
+}
+
+/// Builds, with the test programs that it is told of.
+fn built_by(mut command: Command, root: &Path) -> Result<Vec<Program>, String> {
+    let format = "--message-format=json-render-diagnostics";
+    command.args(["--no-run", "--quiet", format]);
     let output = command
         .stderr(Stdio::inherit())
         .output()
@@ -61,11 +94,16 @@ fn program(line: &str, root: &Path) -> Option<Program> {
 
 /// Builds what [`run_models`] runs.
 pub(super) fn models(root: &Path, target: &Path) -> Result<(), String> {
-    let status = models_command(root, target).arg("--no-run").status();
-    match status {
+    let mut command = models_command(root, target);
+    command.arg("--no-run");
+    run(command)
+}
+
+fn run(mut command: Command) -> Result<(), String> {
+    match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err("the models were not built".into()),
-        Err(error) => Err(format!("cargo test did not start: {error}")),
+        Ok(_) => Err(format!("not built: {command:?}")),
+        Err(error) => Err(format!("{command:?} did not start: {error}")),
     }
 }
 

@@ -77,6 +77,12 @@ impl Job {
         }
     }
 
+    /// With a variable of its environment.
+    pub(super) fn with(mut self, variable: &str, value: &Path) -> Self {
+        self.command.env(variable, value);
+        self
+    }
+
     /// Runs it to its end, with what it prints in files in `logs`.
     pub(super) fn run(mut self, logs: &Path) -> Outcome {
         let file = |extension| logs.join(self.name.replace(['/', ' ', ':'], "-") + extension);
