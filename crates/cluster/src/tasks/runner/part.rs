@@ -21,7 +21,8 @@ use rustix::process::{Signal, getpid, set_child_subreaper};
 
 use super::part_protocol::link::PartLink;
 use super::part_protocol::message::{FromPart, INPUT_BYTES_MAX, Start, ToPart};
-use super::program::{self, Program, Role, Running};
+use super::program::{self, Program, Role};
+use super::running::Running;
 use super::{descendants, open_parent};
 use crate::HostName;
 use crate::tasks::agent_link;
