@@ -175,11 +175,11 @@ impl Job {
                 is_error,
                 bytes,
             } => {
-                let of_part = self.tasks.iter().filter(|running| running.is_of(part));
-                let found = of_part.into_iter().find(|running| running.role.id == task);
-                let Some(found) = found else { return true };
+                // What it left running may print when it has ended.
+                let rank = part.borrow().rank(task);
+                let Some(rank) = rank else { return true };
                 return writer.push(Output {
-                    rank: found.role.rank,
+                    rank,
                     stream: if is_error { Stream::Error } else { Stream::Out },
                     bytes,
                 });
@@ -287,6 +287,7 @@ mod tests {
             parent: None,
         };
         job.tasks.push(Running::remote(&part, role));
+        part.borrow_mut().note_rank(role.id, role.rank);
         job.parts.push(SharedPart::clone(&part));
         (root, job, part, there, role)
     }
@@ -337,5 +338,38 @@ mod tests {
         assert!(job.hear_parts(&mut writer) && !part.borrow().has_news());
         let end = job.tasks[0].take_end().expect("no error").expect("its end");
         assert_eq!((end.task, end.is_lost), (role.id, true));
+    }
+
+    #[test]
+    fn what_a_task_left_running_prints_comes_out_after_its_end() {
+        let (_root, mut job, _part, mut there, mut role) = with_task();
+        // One that was spawned is forgotten when it has ended.
+        role.parent = Some(role.id);
+        job.tasks[0].role = role;
+        let (code, signal) = (Some(0), None);
+        let task = role.id;
+        there.say(&FromPart::Ended { task, code, signal });
+        fixture::look(&mut job);
+        job.forget_ended();
+        assert!(job.tasks.is_empty());
+        let line = |bytes: &[u8]| FromPart::Output {
+            task,
+            is_error: false,
+            bytes: bytes.to_vec(),
+        };
+        there.say(&line(b"late\n"));
+        let (written, outputs) = std::sync::mpsc::channel();
+        let write = move |output: &Output| {
+            let _ = written.send(output.clone());
+            Ok(())
+        };
+        let mut writer = Writer::start(Box::new(write)).expect("a thread");
+        job.hear_parts(&mut writer);
+        writer.finish().expect("written");
+        let outputs: Vec<(u32, Vec<u8>)> = outputs
+            .iter()
+            .map(|output| (output.rank, output.bytes))
+            .collect();
+        assert_eq!(outputs, [(0, b"late\n".to_vec())]);
     }
 }

@@ -137,7 +137,7 @@ impl Job {
     }
 
     /// Tasks that came later and of which all is known and written.
-    fn forget_ended(&mut self) {
+    pub(super) fn forget_ended(&mut self) {
         self.tasks
             .retain(|task| task.end.is_none() || task.is_first() || task.is_printing());
     }

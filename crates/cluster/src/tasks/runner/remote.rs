@@ -1,7 +1,7 @@
 //! The tasks of a job on other hosts: for each host a part there, to which its agent leads.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -37,6 +37,9 @@ pub(super) struct RemotePart {
     pub(super) link: PartLink,
     /// What it was asked to start, in order: so it answers.
     asked: VecDeque<Asked>,
+    /// Those of the tasks that it was asked to start, of each number the last: at most as many as
+    /// a job has numbers.
+    ranks: BTreeMap<TaskId, u32>,
     /// What came before an answer, and is heard later.
     early: VecDeque<FromPart>,
     early_bytes: usize,
@@ -90,6 +93,7 @@ impl RemotePart {
             architecture: String::new(),
             link,
             asked: VecDeque::new(),
+            ranks: BTreeMap::new(),
             early: VecDeque::new(),
             early_bytes: 0,
             is_lost: false,
@@ -103,17 +107,29 @@ impl RemotePart {
 
     /// Asks it to start tasks, all or none, for that spawn.
     pub(super) fn ask(&mut self, spawn: u64, start: Start) -> Result<(), TaskError> {
-        let tasks = start.tasks.iter().map(|(task, _)| *task).collect();
+        let ranks = start.tasks.clone();
         let start = ToPart::Start(Box::new(start));
         // One that is too long is refused, and ends nothing that runs there.
         encode(&start, &mut Vec::new()).map_err(|error| self.error(error.to_string()))?;
         self.link.say(&start);
+        for (task, rank) in &ranks {
+            self.note_rank(*task, *rank);
+        }
         self.asked.push_back(Asked {
             spawn,
-            tasks,
+            tasks: ranks.into_iter().map(|(task, _)| task).collect(),
             since: Instant::now(),
         });
         Ok(())
+    }
+
+    pub(super) fn note_rank(&mut self, task: TaskId, rank: u32) {
+        self.ranks.insert(task, rank);
+    }
+
+    /// That of a task which it was asked to start, also when that has ended.
+    pub(super) fn rank(&self, task: TaskId) -> Option<u32> {
+        self.ranks.get(&task).copied()
     }
 
     /// Is an answer due?
