@@ -2,6 +2,7 @@
 
 mod network;
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -294,6 +295,84 @@ fn all_that_a_spawned_task_prints_on_another_host_comes_out() {
     assert!(lines == expected, "{} lines", lines.len());
     let errors = String::from_utf8(output.stderr).expect("text");
     assert!(errors.contains("aside"), "{errors}");
+}
+
+#[test]
+fn what_a_spawned_task_left_running_prints_on_another_host_comes_out() {
+    let Some(hosts) = Hosts::new() else { return };
+    hosts.allow("*");
+    let [go, done] = ["go", "done"].map(|name| hosts.a.path(name).display().to_string());
+    let left = format!("(while [ ! -e {go} ]; do sleep 0.05; done; echo late) & exit 0");
+    // It ends by itself, so that this test does where nothing comes.
+    let script = format!(
+        "\"$0\" b sh -c \"$1\"; touch {go}; for i in $(seq 600); do \
+         [ -e {done} ] && exit 0; sleep 0.05; done"
+    );
+    let spawner = example("spawner");
+    let words = ["run", "-n", "1", "--hosts", "a,b", "--label"];
+    let program = ["--", "sh", "-c", &script, &spawner, &left];
+    let mut job = hosts.on(&hosts.a, &[&words[..], &program].concat());
+    let mut job = job.stderr(Stdio::null()).spawn().expect("nsenter");
+    let said = BufReader::new(job.stdout.take().expect("piped"));
+    let mut lines = Vec::new();
+    for line in said.lines() {
+        let line = line.expect("text");
+        let is_late = line == "[0] late";
+        lines.push(line);
+        if is_late {
+            std::fs::write(&done, b"").expect("written");
+        }
+    }
+    assert!(job.wait().expect("its end").success());
+    assert!(lines.contains(&"[0] late".to_owned()), "{lines:?}");
+    let ended = lines.iter().position(|line| line.contains("ended 1."));
+    let late = lines.iter().position(|line| line == "[0] late");
+    assert!(ended.is_some() && ended < late, "{lines:?}");
+}
+
+#[test]
+fn a_member_that_has_ended_is_named_on_all_hosts() {
+    let Some(hosts) = Hosts::new() else { return };
+    hosts.allow("*");
+    let meeting = example("meeting");
+    for (order, mode) in [
+        ("a,b:2", "before"),
+        ("a,b:2", "during"),
+        ("b:2,a", "before"),
+        ("b:2,a", "during"),
+    ] {
+        let words = ["run", "--hosts", order, "--", &meeting, mode];
+        let said = hosts.said(&hosts.a, &words);
+        let count = |what: &str| {
+            let line = format!("{what}: task 1.");
+            let named = said.lines().filter(|said| said.starts_with(&line));
+            named.filter(|said| said.ends_with(".2 has ended")).count()
+        };
+        let counts = ["barrier", "reduction", "counted"].map(count);
+        assert_eq!(counts, [2, 1, 2], "{order} {mode}: {said}");
+    }
+}
+
+#[test]
+fn signals_reach_tasks_of_all_hosts() {
+    let Some(hosts) = Hosts::new() else { return };
+    hosts.allow("*");
+    let place = hosts.a.folder.path().display().to_string();
+    for signal in [Signal::USR1, Signal::INT, Signal::TERM] {
+        let number = signal.as_raw();
+        let name = |rank: u32, what: &str| hosts.a.path(&format!("{rank}.{number}.{what}"));
+        let script = format!(
+            "trap 'touch {place}/$HYTHE_RANK.{number}.got; exit 0' {number}; \
+             touch {place}/$HYTHE_RANK.{number}.runs; while :; do sleep 0.05; done"
+        );
+        let words = ["run", "--hosts", "a,b:2", "--", "sh", "-c", &script];
+        let job = hosts.on(&hosts.a, &words).spawn().expect("nsenter");
+        eventually("all run", || (0..3).all(|rank| name(rank, "runs").exists()));
+        send(job.id(), signal);
+        let output = job.wait_with_output().expect("its end");
+        assert!(output.status.success(), "{signal:?}: {output:?}");
+        assert!((0..3).all(|rank| name(rank, "got").exists()), "{signal:?}");
+    }
 }
 
 #[test]

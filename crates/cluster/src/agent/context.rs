@@ -31,8 +31,10 @@ pub(crate) struct Context {
     stops: AtomicBool,
     pub(crate) flows: Flows,
     pub(crate) jobs: Jobs,
-    /// Connections of tasks and parts.
+    /// Connections about tasks that other hosts made.
     pub(crate) job_pipes: Arc<Group>,
+    /// Processes of this pool that ask about tasks, and their connections.
+    pub(crate) own_job_pipes: Arc<Group>,
     /// Of this agent: the upper half of its sessions' numbers.
     number: u32,
     /// Rung when ends of this pool change.
@@ -61,6 +63,7 @@ impl Context {
             flows: Flows::default(),
             jobs: Jobs::default(),
             job_pipes: Arc::default(),
+            own_job_pipes: Arc::default(),
             changes: AtomicU32::new(0),
             all_changed: AtomicBool::new(false),
             refused: AtomicU64::new(0),
@@ -140,6 +143,8 @@ pub(crate) struct HostRecord {
     pub(crate) name: HostName,
     pub(crate) addresses: Mutex<Addresses>,
     pub(crate) losses: LossCounts,
+    /// Connections about tasks that it made.
+    pub(crate) job_pipes: Arc<Group>,
     /// Messages of channels that did not get across, or perhaps not, when a session ended: the next
     /// session tells their subscribers.
     untold: Mutex<BTreeMap<String, u32>>,
@@ -153,6 +158,7 @@ impl HostRecord {
             name,
             addresses: Mutex::default(),
             losses: LossCounts::default(),
+            job_pipes: Arc::default(),
             untold: Mutex::default(),
             interrupted: Mutex::default(),
         }

@@ -147,6 +147,7 @@ impl Drop for Agent {
         }
         self.carrying.wait_until_empty();
         self.context.job_pipes.wait_until_empty();
+        self.context.own_job_pipes.wait_until_empty();
     }
 }
 

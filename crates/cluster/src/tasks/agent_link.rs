@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::agent_message::{AGENT_LINE_BYTES_MAX, AGENT_SOCKET, AgentReply, AgentRequest};
 use super::error::TaskError;
-use super::place::{file, is_left_behind};
+use super::place::{connect_within, file, is_left_behind};
 
 /// An agent answers when it has dialled the other host, and that has answered: it gives up before.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -18,7 +18,7 @@ pub(super) fn ask(
     request: &AgentRequest,
 ) -> Result<Option<(AgentReply, UnixStream)>, TaskError> {
     let path = directory.join(AGENT_SOCKET);
-    let stream = match UnixStream::connect(&path) {
+    let stream = match connect_within(&path, REPLY_TIMEOUT) {
         Ok(stream) => stream,
         Err(error) if error.kind() == ErrorKind::NotFound || is_left_behind(&error) => {
             return Ok(None);

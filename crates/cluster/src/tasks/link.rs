@@ -16,7 +16,7 @@ use super::agent_message::{AgentReply, AgentRequest};
 use super::error::TaskError;
 use super::id::{JobId, TaskId};
 use super::message::{LINE_BYTES_MAX, Reply, Request};
-use super::place::{file, is_left_behind, socket_path};
+use super::place::{connect_within, file, is_left_behind, socket_path};
 
 /// A runner answers at once; one that was stopped by a signal does not.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ impl RunnerLink {
     /// `None`: there is no such job, or no more.
     pub(super) fn connect(pool: &Pool, job: JobId) -> Result<Option<Self>, TaskError> {
         let path = socket_path(&pool.path(), job);
-        let stream = match UnixStream::connect(&path) {
+        let stream = match connect_within(&path, REPLY_TIMEOUT) {
             Ok(stream) => stream,
             Err(error) if error.kind() == ErrorKind::NotFound || is_left_behind(&error) => {
                 match elsewhere(&pool.path(), job)? {

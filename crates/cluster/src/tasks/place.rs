@@ -12,6 +12,9 @@ use std::time::Duration;
 
 use hythe_node::Pool;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use super::error::TaskError;
 use super::id::{JOB_MAX, JobId};
@@ -22,6 +25,10 @@ use crate::HostName;
 const PREFIX: &str = "tasks.";
 /// How long a runner may take to hear where a task is.
 const TELLING: Duration = Duration::from_secs(2);
+/// The longest answer to that.
+const TOLD_BYTES_MAX: usize = 4096;
+/// Whether a runner is there need not be waited for: one with a full queue is.
+const SOON: Duration = Duration::from_millis(1);
 /// The lock under which sockets are made and taken away, and the last job's number.
 const LAST: &str = "tasks.last";
 
@@ -39,7 +46,7 @@ pub(crate) fn connect_to_runner(
     job: JobId,
     from: &HostName,
 ) -> io::Result<UnixStream> {
-    let mut stream = UnixStream::connect(socket_path(directory, job))?;
+    let mut stream = connect_within(&socket_path(directory, job), TELLING)?;
     stream.set_read_timeout(Some(TELLING))?;
     stream.set_write_timeout(Some(TELLING))?;
     let mut line = serde_json::to_vec(&Request::From { host: from.clone() })?;
@@ -47,10 +54,33 @@ pub(crate) fn connect_to_runner(
     stream.write_all(&line)?;
     // A byte at a time: what follows is the task's. Its answers come when it asks.
     let mut byte = [0];
-    while byte != *b"\n" {
+    for _ in 0..TOLD_BYTES_MAX {
         stream.read_exact(&mut byte)?;
+        if byte == *b"\n" {
+            return Ok(stream);
+        }
     }
-    Ok(stream)
+    Err(io::Error::other("its answer is too long"))
+}
+
+/// Connects to a socket of this directory. One whose owner is stopped has a queue that may be full:
+/// [`ErrorKind::WouldBlock`] then, after so long.
+pub(super) fn connect_within(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // It bounds the wait of `connect`, too.
+    set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
+    let address = SocketAddrUnix::new(path)?;
+    match rustix::io::retry_on_intr(|| connect(&socket, &address)) {
+        Ok(()) => {}
+        Err(Errno::AGAIN) => {
+            let reason = "its queue is full, and nobody is taken from it; is it stopped?";
+            return Err(io::Error::new(ErrorKind::WouldBlock, reason));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    set_socket_timeout(&socket, Timeout::Send, None)?;
+    Ok(socket.into())
 }
 
 pub(super) fn socket_path(directory: &Path, job: JobId) -> PathBuf {
@@ -70,7 +100,8 @@ impl Place {
             };
             let path = socket_path(&directory, job);
             // Under the lock nobody else takes it away, or makes it anew.
-            if UnixStream::connect(&path).is_err_and(|error| is_left_behind(&error)) {
+            let connected = connect_within(&path, SOON);
+            if connected.is_err_and(|error| is_left_behind(&error)) {
                 let _ = std::fs::remove_file(&path);
             }
             match UnixListener::bind(&path) {
@@ -141,5 +172,58 @@ pub(super) fn file(action: &'static str, path: &Path, source: io::Error) -> Task
         action,
         path: path.to_owned(),
         source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{bind, listen};
+
+    use super::*;
+
+    /// The socket of a runner that takes in nobody any more, and whose queue is full.
+    fn stopped(directory: &Path, job: JobId) -> (OwnedFd, Vec<UnixStream>) {
+        let path = socket_path(directory, job);
+        let flags = SocketFlags::CLOEXEC;
+        let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
+        let listener = listener.expect("a socket");
+        bind(&listener, &SocketAddrUnix::new(&path).expect("short")).expect("bound");
+        listen(&listener, 0).expect("listens");
+        let waiting = std::iter::from_fn(|| connect_within(&path, SOON).ok());
+        let waiting: Vec<UnixStream> = waiting.collect();
+        assert!(!waiting.is_empty());
+        (listener, waiting)
+    }
+
+    #[test]
+    fn a_stopped_runner_holds_nobody_up() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let job = JobId::new(2, 1).expect("in range");
+        let (_listener, _waiting) = stopped(directory.path(), job);
+        let from: HostName = "b".parse().expect("a name");
+        let refused = connect_to_runner(directory.path(), job, &from);
+        let refused = refused.expect_err("nobody takes it in");
+        assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+        assert!(!is_left_behind(&refused), "its number is its own");
+    }
+
+    #[test]
+    fn an_answer_without_end_is_not_read_for_ever() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let job = JobId::new(2, 1).expect("in range");
+        let listener = UnixListener::bind(socket_path(directory.path(), job)).expect("bound");
+        let liar = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("it connects");
+            while stream.write_all(&[b'x'; 1024]).is_ok() {}
+        });
+        let from: HostName = "b".parse().expect("a name");
+        let refused = connect_to_runner(directory.path(), job, &from);
+        assert!(
+            refused
+                .expect_err("no answer")
+                .to_string()
+                .contains("too long")
+        );
+        liar.join().expect("no panic");
     }
 }

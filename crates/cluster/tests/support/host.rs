@@ -1,5 +1,6 @@
 //! A host of a test: a pool, an agent, a carrier and a directory.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(crate) struct TestHost {
     pub(crate) directory: Arc<StaticDirectory>,
     /// Interfaces whose links are trusted.
     pub(crate) trusted: Vec<String>,
+    /// What is started as a part of a job of another host.
+    pub(crate) task_command: PathBuf,
     root: Root,
 }
 
@@ -61,6 +64,7 @@ impl TestHost {
             carrier: TcpCarrier::new(&name),
             directory: StaticDirectory::new(),
             trusted: Vec::new(),
+            task_command: PathBuf::from("/no/such/command"),
             name,
             root,
         }
@@ -75,7 +79,8 @@ impl TestHost {
         let options = AgentOptions::new(self.name.clone(), self.pool.clone())
             .rights(Rights::parse(rights).expect("rules"))
             .lease(lease)
-            .trusted(self.trusted.clone());
+            .trusted(self.trusted.clone())
+            .task_command(self.task_command.clone());
         let (carrier, directory) = (self.carrier.clone(), self.directory.clone());
         let agent = Agent::start(options, carrier, directory);
         self.agent = Some(agent.expect("started"));

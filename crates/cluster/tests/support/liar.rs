@@ -24,10 +24,15 @@ pub(crate) struct Liar {
 }
 
 pub(crate) fn open(host: &TestHost, purpose: Purpose) -> (TcpStream, Answer) {
-    let mut stream = dial(LIAR, host.carrier.address()).expect("connects");
+    open_as(LIAR, host, purpose)
+}
+
+/// By the host of that name.
+pub(crate) fn open_as(name: &str, host: &TestHost, purpose: Purpose) -> (TcpStream, Answer) {
+    let mut stream = dial(name, host.carrier.address()).expect("connects");
     stream.set_read_timeout(Some(BOUND)).expect("set");
     let hello = Hello {
-        host: LIAR.parse().expect("a name"),
+        host: name.parse().expect("a name"),
         purpose,
     };
     let mut bytes = Preamble::to_bytes().to_vec();
@@ -51,11 +56,16 @@ pub(crate) fn message<T: DeserializeOwned>(stream: &mut TcpStream) -> T {
 
 impl Liar {
     pub(crate) fn begin(host: &TestHost) -> Self {
-        let (control, answer) = open(host, Purpose::Control { session: 1 });
+        Self::begin_as(LIAR, host)
+    }
+
+    /// With that name, which is less than that of the honest host.
+    pub(crate) fn begin_as(name: &str, host: &TestHost) -> Self {
+        let (control, answer) = open_as(name, host, Purpose::Control { session: 1 });
         let Answer::Session { session } = answer else {
             panic!("{answer:?}")
         };
-        eventually("there is a session", || host.is_connected_to(LIAR));
+        eventually("there is a session", || host.is_connected_to(name));
         Self { control, session }
     }
 

@@ -6,12 +6,14 @@
 //! starts (`part`), if a rule permits the other host the program. While a part runs, the two hosts,
 //! and all others of the job, may read and write the channels of its tasks (`grants`).
 //!
-//! Never reads what runner, part and tasks say to each other.
+//! Never reads what runner, part and tasks say to each other. Never waits for a process without a
+//! bound.
 
 mod grants;
 mod part;
 mod pipe;
 mod serve;
+mod share;
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -28,22 +30,10 @@ use crate::{Connection, HostName, Right};
 
 /// How long it may take to reach the other host, and to hear its answer.
 const CONNECTING: Duration = Duration::from_secs(2);
-/// Connections of tasks and parts that an agent has at a time, each with two threads.
-const PIPES_MAX: usize = 256;
+/// How long a part may take to end all that it has started: a little longer than it gives itself.
+const ENDING: Duration = Duration::from_secs(15);
 /// The most hosts of a job.
 const HOSTS_MAX: usize = 256;
-
-/// One more connection, if there are not too many.
-fn enter(context: &Context) -> Result<Member, ClusterError> {
-    let member = context.job_pipes.enter();
-    match context.job_pipes.count() > PIPES_MAX {
-        true => Err(ClusterError::TooMany {
-            what: "connections of tasks",
-            most: PIPES_MAX,
-        }),
-        false => Ok(member),
-    }
-}
 
 /// Dials the other host of a session, for what is wished.
 fn dial(session: &Session, wish: TasksWish) -> Result<Connection, ClusterError> {
@@ -82,7 +72,8 @@ pub(super) fn take(
     greeting: Member,
 ) {
     let context = &session.context;
-    let begun = enter(context).and_then(|member| Ok((member, begin(context, session, wish)?)));
+    let entered = share::enter(&context.job_pipes, &session.record.job_pipes);
+    let begun = entered.and_then(|members| Ok((members, begin(context, session, wish)?)));
     let answer = match &begun {
         Ok(_) => Answer::Tasks,
         Err(error) => Answer::Refused {
@@ -92,7 +83,7 @@ pub(super) fn take(
     // Who is refused and gone does not need the answer.
     let told = send_first(&mut *connection.sender, &answer, CONNECTING);
     drop(greeting);
-    let Ok((member, begun)) = begun else { return };
+    let Ok((members, begun)) = begun else { return };
     if told.is_ok() {
         pipe::run(session, connection, begun.stream);
     } else {
@@ -100,9 +91,9 @@ pub(super) fn take(
     }
     drop(begun.granted);
     if let Some(part) = begun.part {
-        part::wait_for(part);
+        part::wait_for(part, ENDING);
     }
-    drop(member);
+    drop(members);
 }
 
 /// What is at this end of a connection of the other host.

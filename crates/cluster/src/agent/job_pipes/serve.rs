@@ -14,7 +14,8 @@ use rustix::process::geteuid;
 use super::super::context::Context;
 use super::super::hosts::Hosts;
 use super::super::session::Session;
-use super::{dial, enter, grants, pipe};
+use super::share::OWN_PIPES_MAX;
+use super::{dial, grants, pipe};
 use crate::error::ClusterError;
 use crate::frame::TasksWish;
 use crate::tasks::agent_message::{AGENT_LINE_BYTES_MAX, AGENT_SOCKET, AgentReply, AgentRequest};
@@ -58,7 +59,16 @@ fn start(
     hosts: &Arc<Hosts>,
     stream: UnixStream,
 ) -> Result<(), ClusterError> {
-    let member = enter(context)?;
+    let member = context.own_job_pipes.enter();
+    if context.own_job_pipes.count() > OWN_PIPES_MAX {
+        let error = ClusterError::Unexpected(format!(
+            "{OWN_PIPES_MAX} tasks of this host are connected with other hosts already"
+        ));
+        let reason = error.to_string();
+        // It fits the socket, whether that is read or not.
+        let _ = say(&stream, &AgentReply::Refused { reason });
+        return Err(error);
+    }
     let (context, hosts) = (Arc::clone(context), Arc::clone(hosts));
     hythe_sys::wait::spawn("hythe-host-tasks", move || {
         if let Err(error) = serve(&context, &hosts, stream) {

@@ -1,18 +1,15 @@
 //! What a runner answers.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
-
 use rustix::process::Signal;
 
 use super::Job;
 use super::clients::Client;
 use super::groups::{Met, Refusal};
-use super::program::{Program, Running};
-use crate::HostName;
+use super::running::Running;
+use super::spawning::Spawned;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::{TASKS_MAX, TaskId};
-use crate::tasks::message::{self, PlaceKind, Reply, Request, Spawn};
+use crate::tasks::message::{PlaceKind, Reply, Request};
 
 /// What clients are told when all have been answered.
 #[derive(Debug, Default)]
@@ -46,16 +43,25 @@ impl Job {
         }
     }
 
-    fn answer(&mut self, request: Request, client: &mut Client, after: &mut Afterwards) -> Reply {
+    /// `None`: it follows when tasks have been started.
+    fn answer(
+        &mut self,
+        request: Request,
+        client: &mut Client,
+        after: &mut Afterwards,
+    ) -> Option<Reply> {
         let mut running = self.tasks.iter().filter(|task| task.end.is_none());
         let mut tasks = self.tasks.iter().filter(|task| task.is_task());
-        match request {
+        let reply = match request {
             Request::List => Reply::Tasks {
-                tasks: running.map(|task| task.info()).collect(),
+                tasks: running
+                    .filter(|task| task.has_begun())
+                    .map(|task| task.info())
+                    .collect(),
             },
             Request::Kill { task, signal } => {
                 let Some(found) = running.find(|running| running.role.id == task) else {
-                    return Reply::NoSuchTask;
+                    return Some(Reply::NoSuchTask);
                 };
                 match Signal::from_named_raw(signal) {
                     Some(signal) => {
@@ -69,18 +75,10 @@ impl Job {
                 false => Reply::NoSuchTask,
                 true => client.watch(task),
             },
-            Request::Spawn(spawn) => match self.spawn(*spawn, client.from.as_ref()) {
-                Ok(reply) => reply,
-                Err(TaskError::NoSuchPlace { wanted, host, what }) => Reply::NoSuchPlace {
-                    what: match what {
-                        "host" => PlaceKind::Host,
-                        _ => PlaceKind::Architecture,
-                    },
-                    wanted,
-                    host,
-                },
-                Err(error) => failed(error.to_string()),
-            },
+            Request::Spawn(spawn) => {
+                let result = self.begin_spawn(*spawn, client.from.as_ref(), client.key);
+                return result.map(spawned);
+            }
             Request::Join { group, task } => match tasks.any(|running| running.role.id == task) {
                 false => Reply::NoSuchTask,
                 true => match self.groups.join(&group, task) {
@@ -116,7 +114,8 @@ impl Job {
                 client.from.get_or_insert(host);
                 Reply::Done
             }
-        }
+        };
+        Some(reply)
     }
 
     fn enrol(&mut self, if_it_stays: bool, client: &mut Client) -> Reply {
@@ -172,44 +171,21 @@ impl Job {
             members: self.groups.members(group),
         }
     }
+}
 
-    /// `from`: the host of who asks, if it is another one.
-    fn spawn(&mut self, spawn: Spawn, from: Option<&HostName>) -> Result<Reply, TaskError> {
-        // Before anything becomes as long as the number says.
-        if spawn.count > TASKS_MAX {
-            return Err(TaskError::TooManyTasks { asked: spawn.count });
-        }
-        // Hosts are asked for their architecture by parts there, which this host's rights begin.
-        let asks_hosts = matches!(spawn.place, message::Place::Architecture(_));
-        if let Some(from) = from.filter(|_| asks_hosts) {
-            self.ask_permission(from, &spawn.program)?;
-        }
-        let places = self.places(&spawn.place, spawn.count, &spawn.program)?;
-        if let Some(from) = from.filter(|_| !asks_hosts) {
-            // What is started there, a rule there permits this host; elsewhere it would be started
-            // with this host's rights.
-            if places.iter().any(|place| place.as_ref() != Some(from)) {
-                self.ask_permission(from, &spawn.program)?;
-            }
-        }
-        let mut words = vec![OsString::from(spawn.program)];
-        words.extend(spawn.arguments.into_iter().map(OsString::from));
-        let mut environment = self.runner.options.environment.clone();
-        let given = spawn.environment.into_iter();
-        environment.extend(given.map(|(name, value)| (name.into(), value.into())));
-        let program = Program {
-            path: PathBuf::new(),
-            words,
-            environment,
-            directory: spawn.directory,
-        };
-        match self.start_all(program, &places, Some(spawn.parent))? {
-            Some(first) => Ok(Reply::Spawned {
-                first,
-                count: spawn.count,
-            }),
-            None => Err(TaskError::TooManyTasks { asked: 0 }),
-        }
+/// How a spawn went.
+pub(super) fn spawned(result: Result<Spawned, TaskError>) -> Reply {
+    match result {
+        Ok((first, count)) => Reply::Spawned { first, count },
+        Err(TaskError::NoSuchPlace { wanted, host, what }) => Reply::NoSuchPlace {
+            what: match what {
+                "host" => PlaceKind::Host,
+                _ => PlaceKind::Architecture,
+            },
+            wanted,
+            host,
+        },
+        Err(error) => failed(error.to_string()),
     }
 }
 
@@ -226,44 +202,4 @@ fn met_or_not(met: Result<Option<Met>, Refusal>, after: &mut Afterwards) -> Repl
 
 fn failed(reason: String) -> Reply {
     Reply::Failed { reason }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::fixture;
-    use super::*;
-
-    fn spawn(job: &Job, count: u32, place: message::Place) -> Spawn {
-        Spawn {
-            parent: job.runner.place.job.task(0).expect("in range"),
-            program: "true".to_owned(),
-            arguments: Vec::new(),
-            count,
-            environment: Vec::new(),
-            directory: None,
-            place,
-        }
-    }
-
-    #[test]
-    fn a_number_of_tasks_is_refused_before_there_is_a_place_for_each() {
-        let (_root, mut job) = fixture::job();
-        let refused = job.spawn(spawn(&job, u32::MAX, message::Place::Anywhere), None);
-        let Err(TaskError::TooManyTasks { asked }) = refused else {
-            panic!("{refused:?}");
-        };
-        assert_eq!(asked, u32::MAX);
-    }
-
-    #[test]
-    fn the_rule_is_asked_before_hosts_are_looked_through_for_another_one() {
-        let (_root, mut job) = fixture::job();
-        let from: HostName = "b".parse().expect("a name");
-        let of_none = || message::Place::Architecture("none".to_owned());
-        let own = job.spawn(spawn(&job, 1, of_none()), None);
-        assert!(matches!(own, Err(TaskError::NoSuchPlace { .. })), "{own:?}");
-        // No agent knows a rule.
-        let asked = job.spawn(spawn(&job, 1, of_none()), Some(&from));
-        assert!(matches!(asked, Err(TaskError::NoAgent)), "{asked:?}");
-    }
 }

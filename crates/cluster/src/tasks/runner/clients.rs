@@ -23,9 +23,13 @@ const READ_BYTES: usize = 4096;
 /// What a runner knows of one of them.
 #[derive(Debug)]
 pub(super) struct Client {
+    /// Unlike that of any other of this runner.
+    pub(super) key: u64,
     pub(super) stream: UnixStream,
     request: Vec<u8>,
     reply: Vec<u8>,
+    /// An answer follows later: it is not read meanwhile.
+    awaits: bool,
     /// Whose ends it wants to know.
     pub(super) watched: Vec<TaskId>,
     /// What it has enrolled as.
@@ -37,12 +41,18 @@ pub(super) struct Client {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Clients(Vec<Client>);
+pub(super) struct Clients {
+    all: Vec<Client>,
+    last_key: u64,
+}
 
 impl Clients {
     /// What to wait for.
     pub(super) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
-        self.0.iter().map(|client| {
+        // Of one that awaits an answer the end would be told again and again.
+        let looked_at = self.all.iter();
+        let looked_at = looked_at.filter(|client| !client.awaits || !client.reply.is_empty());
+        looked_at.map(|client| {
             let wanted = match client.reply.is_empty() {
                 true => PollFlags::IN,
                 false => PollFlags::OUT,
@@ -51,19 +61,18 @@ impl Clients {
         })
     }
 
+    /// Has one of them asked what is not answered yet, though it could be?
+    pub(super) fn has_requests(&self) -> bool {
+        let mut all = self.all.iter();
+        all.any(|client| !client.awaits && client.end_of_line().is_some())
+    }
+
     /// Takes in who waits.
     pub(super) fn accept(&mut self, listener: &UnixListener) {
         while let Ok((stream, _)) = listener.accept() {
-            if self.0.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
-                self.0.push(Client {
-                    stream,
-                    request: Vec::new(),
-                    reply: Vec::new(),
-                    watched: Vec::new(),
-                    guest: None,
-                    waiting: None,
-                    from: None,
-                });
+            if self.all.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
+                self.last_key += 1;
+                self.all.push(Client::new(stream, self.last_key));
             }
         }
     }
@@ -72,10 +81,10 @@ impl Clients {
     /// Returns the tasks that had enrolled and went.
     pub(super) fn serve(
         &mut self,
-        mut answer: impl FnMut(Request, &mut Client) -> Reply,
+        mut answer: impl FnMut(Request, &mut Client) -> Option<Reply>,
     ) -> Vec<TaskId> {
         let mut gone = Vec::new();
-        self.0.retain_mut(|client| {
+        self.all.retain_mut(|client| {
             let stays = client.serve(&mut answer);
             if !stays {
                 gone.extend(client.guest);
@@ -85,9 +94,19 @@ impl Clients {
         gone
     }
 
+    /// The answer that one awaits.
+    pub(super) fn reply(&mut self, key: u64, reply: &Reply) {
+        let mut all = self.all.iter_mut();
+        if let Some(client) = all.find(|client| client.key == key) {
+            client.awaits = false;
+            // One that cannot be told is let go at the next look.
+            let _ = client.say(reply) && client.flush();
+        }
+    }
+
     /// Tells a task that its barrier has opened, or which member is missing there.
     pub(super) fn tell_met(&mut self, task: TaskId, group: &str, missing: Option<TaskId>) {
-        for client in &mut self.0 {
+        for client in &mut self.all {
             if client.waiting == Some(task) {
                 client.waiting = None;
                 let group = group.to_owned();
@@ -98,7 +117,7 @@ impl Clients {
 
     /// Tells those who want to know that a task has ended.
     pub(super) fn tell_end(&mut self, task: TaskId) {
-        for client in &mut self.0 {
+        for client in &mut self.all {
             let before = client.watched.len();
             client.watched.retain(|watched| *watched != task);
             client.guest.take_if(|guest| *guest == task);
@@ -111,6 +130,20 @@ impl Clients {
 }
 
 impl Client {
+    fn new(stream: UnixStream, key: u64) -> Self {
+        Self {
+            key,
+            stream,
+            request: Vec::new(),
+            reply: Vec::new(),
+            awaits: false,
+            watched: Vec::new(),
+            guest: None,
+            waiting: None,
+            from: None,
+        }
+    }
+
     /// It wants to know the end of a task that runs.
     pub(super) fn watch(&mut self, task: TaskId) -> Reply {
         if self.watched.len() >= WATCHED_MAX {
@@ -123,35 +156,62 @@ impl Client {
     }
 
     /// False: it is done with.
-    fn serve(&mut self, answer: &mut impl FnMut(Request, &mut Self) -> Reply) -> bool {
+    fn serve(&mut self, answer: &mut impl FnMut(Request, &mut Self) -> Option<Reply>) -> bool {
         if !self.flush() {
             return false;
         }
         if !self.reply.is_empty() {
             return self.reply.len() <= LINE_BYTES_MAX;
         }
+        // What was read with a request that was answered late.
+        if !self.answer_lines(answer) {
+            return false;
+        }
+        if self.awaits {
+            return true;
+        }
         let mut part = [0; READ_BYTES];
         match self.stream.read(&mut part) {
             Ok(0) => return false,
             Ok(read) => self.request.extend_from_slice(&part[..read]),
             Err(error) => {
-                return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+                let is_for_now =
+                    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+                return is_for_now && self.flush();
             }
         }
-        while let Some(end) = self.request.iter().position(|byte| *byte == b'\n') {
+        self.answer_lines(answer) && self.request.len() <= REQUEST_BYTES_MAX && self.flush()
+    }
+
+    /// Answers all whole requests, up to one whose answer comes later.
+    fn answer_lines(
+        &mut self,
+        answer: &mut impl FnMut(Request, &mut Self) -> Option<Reply>,
+    ) -> bool {
+        while !self.awaits
+            && let Some(end) = self.end_of_line()
+        {
             let line: Vec<u8> = self.request.drain(..=end).collect();
             let reply = match serde_json::from_slice(&line) {
                 Ok(request) => answer(request, self),
-                Err(error) => Reply::Failed {
+                Err(error) => Some(Reply::Failed {
                     reason: format!("the request cannot be read: {error}"),
-                },
+                }),
+            };
+            let Some(reply) = reply else {
+                self.awaits = true;
+                break;
             };
             // Of many requests at once the answers are not all kept.
             if !self.say(&reply) || self.reply.len() > LINE_BYTES_MAX {
                 return false;
             }
         }
-        self.request.len() <= REQUEST_BYTES_MAX && self.flush()
+        true
+    }
+
+    fn end_of_line(&self) -> Option<usize> {
+        self.request.iter().position(|byte| *byte == b'\n')
     }
 
     fn say(&mut self, reply: &Reply) -> bool {
@@ -180,22 +240,14 @@ mod tests {
     fn client() -> (Client, UnixStream) {
         let (stream, other) = UnixStream::pair().expect("a pair");
         stream.set_nonblocking(true).expect("set");
-        let client = Client {
-            stream,
-            request: Vec::new(),
-            reply: Vec::new(),
-            watched: Vec::new(),
-            guest: None,
-            waiting: None,
-            from: None,
-        };
-        (client, other)
+        (Client::new(stream, 1), other)
     }
 
     #[test]
     fn answers_to_many_requests_at_once_have_a_bound() {
-        let mut long = |_: Request, _: &mut Client| Reply::Failed {
-            reason: "x".repeat(LINE_BYTES_MAX / 4),
+        let mut long = |_: Request, _: &mut Client| {
+            let reason = "x".repeat(LINE_BYTES_MAX / 4);
+            Some(Reply::Failed { reason })
         };
         let mut request = serde_json::to_vec(&Request::List).expect("plain");
         request.push(b'\n');
@@ -210,5 +262,38 @@ mod tests {
             long(request, client)
         });
         assert!(!stays && answered == 4, "{answered}");
+    }
+
+    #[test]
+    fn what_is_asked_behind_a_request_that_is_answered_later_waits() {
+        let (client, mut other) = client();
+        let mut clients = Clients {
+            all: vec![client],
+            last_key: 1,
+        };
+        let mut request = serde_json::to_vec(&Request::List).expect("plain");
+        request.push(b'\n');
+        other.write_all(&request.repeat(3)).expect("written");
+        let mut asked = 0;
+        let mut serve = |clients: &mut Clients| {
+            clients.serve(|_, _| {
+                asked += 1;
+                (asked != 2).then_some(Reply::Done)
+            });
+            asked
+        };
+        assert_eq!([serve(&mut clients), serve(&mut clients)], [2, 2]);
+        assert!(clients.poll_fds().next().is_none() && !clients.has_requests());
+        clients.reply(1, &Reply::NoSuchTask);
+        assert!(clients.has_requests(), "though nothing more comes");
+        assert_eq!(serve(&mut clients), 3);
+        drop(clients);
+        let mut said = String::new();
+        other.read_to_string(&mut said).expect("text");
+        let said: Vec<Reply> = said
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a reply"))
+            .collect();
+        assert_eq!(said, [Reply::Done, Reply::NoSuchTask, Reply::Done]);
     }
 }

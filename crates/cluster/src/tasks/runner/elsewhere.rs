@@ -1,47 +1,30 @@
 //! The job's tasks on other hosts: where each is started, what their parts say, and their ends.
 
-use std::collections::BTreeMap;
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::rc::Rc;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hythe_node::Pool;
-use rustix::event::{PollFd, PollFlags};
-use rustix::io::Errno;
 
+use super::Job;
+use super::JobHost;
+use super::input::Input;
 use super::output::{Output, Stream, Writer};
-use super::part_protocol::message::{BYTES_MAX, FromPart, INPUT_BYTES_MAX, Start, ToPart};
-use super::program::{Program, Role, Running};
-use super::remote::{RemotePart, SharedPart};
-use super::{Job, JobHost};
+use super::part_protocol::message::{FromPart, Start, ToPart};
+use super::program::{Program, Role};
+use super::remote::{STARTING, SharedPart};
 use crate::HostName;
 use crate::tasks::agent_link;
 use crate::tasks::agent_message::{AgentReply, AgentRequest};
 use crate::tasks::error::TaskError;
-use crate::tasks::message::{Place, TaskEnd};
+use crate::tasks::id::TaskId;
+use crate::tasks::message::TaskEnd;
 
 /// How long parts may take to end what is left, and to say so.
-const LAST_WORDS: Duration = Duration::from_secs(15);
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(15);
 /// Of one part at one look, so that one which never falls silent does not keep the runner from
 /// all else.
 const MESSAGES_PER_LOOK: usize = 256;
-
-/// Standard input for a first task on another host.
-#[derive(Debug)]
-pub(super) struct Input {
-    part: SharedPart,
-    /// Sent, and not taken.
-    underway: usize,
-    is_ended: bool,
-}
-
-impl Input {
-    /// May more be read?
-    pub(super) fn takes(&self) -> bool {
-        !self.is_ended && self.underway + BYTES_MAX <= INPUT_BYTES_MAX
-    }
-}
 
 /// This host in its realm, if an agent serves the pool. A job with hosts needs one that knows a
 /// number for it.
@@ -64,16 +47,17 @@ pub(super) fn here(pool: &Pool, hosts: &[JobHost]) -> Result<Option<(HostName, u
     }
 }
 
-/// What is started on which other host.
-pub(super) fn by_host(roles: &[(Role, &Option<HostName>)]) -> Vec<(HostName, Vec<Role>)> {
-    let mut by_host: BTreeMap<&HostName, Vec<Role>> = BTreeMap::new();
-    for (role, place) in roles {
-        if let Some(host) = place {
-            by_host.entry(host).or_default().push(*role);
-        }
+/// May that host have a program started with this host's rights? The agent's rules say so.
+pub(super) fn ask_permission(
+    directory: &Path,
+    host: HostName,
+    program: String,
+) -> Result<(), TaskError> {
+    let request = AgentRequest::MaySpawn { host, program };
+    match agent_link::ask(directory, &request)? {
+        Some(_) => Ok(()),
+        None => Err(TaskError::NoAgent),
     }
-    let owned = by_host.into_iter();
-    owned.map(|(host, roles)| (host.clone(), roles)).collect()
 }
 
 impl Job {
@@ -94,73 +78,21 @@ impl Job {
         turn.cloned().collect()
     }
 
-    /// Where tasks of this program are started that were asked for so. An error: there is no such
-    /// place in the job.
-    pub(super) fn places(
-        &mut self,
-        place: &Place,
-        count: u32,
-        program: &str,
-    ) -> Result<Vec<Option<HostName>>, TaskError> {
-        let own = self.runner.options.host.clone();
-        let no_such = |what, wanted: &str| TaskError::NoSuchPlace {
-            what,
-            wanted: wanted.to_owned(),
-            host: own.clone(),
-        };
-        let others: Vec<HostName> = self.others().cloned().collect();
-        let found = match place {
-            Place::Anywhere => return Ok(self.places_in_turn(count)),
-            Place::Host(name) if *name == own => None,
-            Place::Host(name) => {
-                let found = others.into_iter().find(|host| host.as_str() == name);
-                Some(found.ok_or_else(|| no_such("host", name))?)
-            }
-            Place::Architecture(name) if name == std::env::consts::ARCH => None,
-            Place::Architecture(name) => {
-                let mut found = None;
-                for host in others {
-                    // What they are is known when there is a part.
-                    if self.part(&host, program)?.borrow().architecture == *name {
-                        found = Some(host);
-                        break;
-                    }
-                }
-                Some(found.ok_or_else(|| no_such("architecture", name))?)
-            }
-        };
-        Ok(vec![found; count as usize])
-    }
-
-    /// May that host have a program started with this host's rights? The agent's rules say so.
-    pub(super) fn ask_permission(&self, host: &HostName, program: &str) -> Result<(), TaskError> {
-        let request = AgentRequest::MaySpawn {
-            host: host.clone(),
-            program: program.to_owned(),
-        };
-        match agent_link::ask(&self.runner.directory, &request)? {
-            Some(_) => Ok(()),
-            None => Err(TaskError::NoAgent),
-        }
-    }
-
-    fn others(&self) -> impl Iterator<Item = &HostName> {
+    /// The other hosts of the job.
+    pub(super) fn others(&self) -> impl Iterator<Item = &HostName> {
         let options = &self.runner.options;
         let names = options.hosts.iter().map(|host| &host.name);
         names.filter(|name| name.as_str() != options.host)
     }
 
+    /// Asks a part to start these, for that spawn.
     pub(super) fn start_elsewhere(
         &mut self,
+        part: &SharedPart,
+        spawn: u64,
         program: &Program,
-        host: &HostName,
         roles: &[Role],
     ) -> Result<(), TaskError> {
-        let name = program
-            .words
-            .first()
-            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let part = self.part(host, &name)?;
         let first = roles.first();
         let has_input = first.is_some_and(|role| role.rank == 0 && role.parent.is_none());
         let bytes = |text: &std::ffi::OsString| text.as_bytes().to_vec();
@@ -182,34 +114,32 @@ impl Job {
             whole_lines: self.runner.options.whole_lines,
             has_input,
         };
-        let (pids, path) = part.borrow_mut().start(start)?;
-        let started = roles.iter().zip(pids);
-        let started = started.map(|(role, pid)| Running::remote(&part, *role, pid, &path));
-        self.tasks.extend(started);
+        part.borrow_mut().ask(spawn, start)?;
         if has_input {
-            self.input = Some(Input {
-                part,
-                underway: 0,
-                is_ended: false,
-            });
+            self.input = Some(Input::new(part));
         }
         Ok(())
     }
 
-    /// The part on a host, which is begun if there is none, or none any more.
-    fn part(&mut self, host: &HostName, program: &str) -> Result<SharedPart, TaskError> {
-        let found = self.parts.iter().find(|part| {
-            let part = part.borrow();
-            part.host == *host && part.link.over.is_none()
-        });
-        if let Some(part) = found {
-            return Ok(SharedPart::clone(part));
+    /// Takes in what parts answer that were asked to start tasks. This is heard also while nobody
+    /// takes what tasks print.
+    pub(super) fn hear_answers(&mut self) {
+        for part in self.parts.clone() {
+            while part.borrow().is_asked() {
+                let answer = part.borrow_mut().next_answer(MESSAGES_PER_LOOK);
+                let Some(answer) = answer else { break };
+                self.take_answer(&part, answer);
+            }
+            let left = part.borrow().left_for_answer();
+            if left.is_some_and(|left| left.is_zero()) {
+                // What it starts later nobody would know of.
+                let reason = format!("no answer for {} s", STARTING.as_secs());
+                part.borrow_mut().give_up(reason);
+            }
+            if part.borrow().link.over.is_some() {
+                self.fail_asked(&part);
+            }
         }
-        let hosts: Vec<HostName> = self.others().cloned().collect();
-        let runner = &self.runner;
-        let part = RemotePart::open(&runner.directory, host, runner.place.job, program, &hosts)?;
-        self.parts.push(SharedPart::clone(&part));
-        Ok(part)
     }
 
     /// Takes in what parts say. True: there is nothing more for now.
@@ -245,11 +175,11 @@ impl Job {
                 is_error,
                 bytes,
             } => {
-                let of_part = self.tasks.iter().filter(|running| running.is_of(part));
-                let found = of_part.into_iter().find(|running| running.role.id == task);
-                let Some(found) = found else { return true };
+                // What it left running may print when it has ended.
+                let rank = part.borrow().rank(task);
+                let Some(rank) = rank else { return true };
                 return writer.push(Output {
-                    rank: found.role.rank,
+                    rank,
                     stream: if is_error { Stream::Error } else { Stream::Out },
                     bytes,
                 });
@@ -269,16 +199,16 @@ impl Job {
                 }
             }
             FromPart::InputTaken(bytes) => {
-                let own = self.input.as_mut();
-                if let Some(input) = own.filter(|input| Rc::ptr_eq(&input.part, part)) {
-                    input.underway = input.underway.saturating_sub(bytes as usize);
+                if let Some(input) = &mut self.input {
+                    input.note_taken(part, bytes);
                 }
             }
             FromPart::Over { left_running } => {
                 part.borrow_mut().left_running = Some(left_running);
             }
-            // It was not asked.
-            FromPart::Here { .. } | FromPart::Started { .. } | FromPart::Failed { .. } => {}
+            answer @ (FromPart::Here { .. }
+            | FromPart::Started { .. }
+            | FromPart::Failed { .. }) => self.take_answer(part, answer),
         }
         true
     }
@@ -286,10 +216,17 @@ impl Job {
     /// Its host, an agent, or the link there is gone: all that runs there ends, or has ended.
     fn lose(&mut self, part: &SharedPart) {
         part.borrow_mut().is_lost = true;
-        let running = self.tasks.iter_mut().filter(|task| task.is_of(part));
-        for task in running.filter(|task| task.end.is_none()) {
+        let running = self.tasks.iter().filter(|task| task.is_of(part));
+        let running: Vec<TaskId> = running.map(|task| task.role.id).collect();
+        running.into_iter().for_each(|task| self.note_lost(task));
+    }
+
+    /// This task ends, or has ended, and nobody knows how.
+    pub(super) fn note_lost(&mut self, id: TaskId) {
+        let mut tasks = self.tasks.iter_mut();
+        if let Some(task) = tasks.find(|task| task.role.id == id && task.end.is_none()) {
             task.note_end(TaskEnd {
-                task: task.role.id,
+                task: id,
                 rank: task.role.rank,
                 code: None,
                 signal: None,
@@ -298,27 +235,21 @@ impl Job {
         }
     }
 
-    /// Sends on what comes in for a first task on another host.
-    pub(super) fn feed_input(&mut self) {
-        let Some(input) = self.input.as_mut().filter(|input| input.takes()) else {
-            return;
-        };
-        let stdin = std::io::stdin();
-        let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
-        if !hythe_sys::wait::ready(&mut polled, Duration::ZERO)[0] {
-            return;
+    /// Parts that do not end tasks which were killed are given up, and those tasks are lost.
+    pub(super) fn give_up_parts(&self) {
+        for task in self.tasks.iter().filter(|task| task.end.is_none()) {
+            if let Some(part) = task.part() {
+                let mut part = part.borrow_mut();
+                part.link.give_up("it does not end its tasks".to_owned());
+            }
         }
-        let Some(bytes) = read_input(&stdin) else {
-            return;
-        };
-        input.underway += bytes.len();
-        input.is_ended = bytes.is_empty();
-        input.part.borrow_mut().link.say(&ToPart::Input(bytes));
     }
 
     /// All tasks have ended: parts end what these left running.
     pub(super) fn end_parts(&mut self) {
         self.input = None;
+        // One that is there later ends with its connection.
+        self.openings.clear();
         for part in &self.parts {
             part.borrow_mut().link.say(&ToPart::End);
         }
@@ -334,29 +265,15 @@ impl Job {
     pub(super) fn left_elsewhere(&self) -> usize {
         let left = self.parts.iter();
         let left = left.filter_map(|part| part.borrow().left_running);
-        left.map(|left| left as usize).sum()
+        left.fold(0, |all: usize, left| all.saturating_add(left as usize))
     }
-}
-
-/// What there is; empty at its end, and where it cannot be read: the task is told so. `None`:
-/// nothing for now.
-fn read_input(from: impl AsFd) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; BYTES_MAX];
-    let read = match rustix::io::read(from, &mut bytes) {
-        Ok(read) => read,
-        Err(Errno::INTR | Errno::AGAIN) => return None,
-        Err(_) => 0,
-    };
-    bytes.truncate(read);
-    Some(bytes)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixStream;
-
     use super::super::fixture;
     use super::super::part_protocol::link::PartLink;
+    use super::super::running::Running;
     use super::*;
 
     /// A job that has this task on another host, and the part's end there.
@@ -369,7 +286,8 @@ mod tests {
             size: 1,
             parent: None,
         };
-        job.tasks.push(Running::remote(&part, role, 1, "/bin/x"));
+        job.tasks.push(Running::remote(&part, role));
+        part.borrow_mut().note_rank(role.id, role.rank);
         job.parts.push(SharedPart::clone(&part));
         (root, job, part, there, role)
     }
@@ -423,30 +341,35 @@ mod tests {
     }
 
     #[test]
-    fn only_the_part_that_gets_the_input_says_what_was_taken() {
-        let (_root, mut job, part, mut there, _) = with_task();
-        let mut writer = Writer::start(Box::new(|_| Ok(()))).expect("a thread");
-        let (other, mut liar) = fixture::part("c");
-        job.parts.push(other);
-        job.input = Some(Input {
-            part,
-            underway: 10,
-            is_ended: false,
-        });
-        liar.say(&FromPart::InputTaken(5));
-        there.say(&FromPart::InputTaken(3));
-        assert!(job.hear_parts(&mut writer));
-        assert_eq!(job.input.map(|input| input.underway), Some(7));
-    }
-
-    #[test]
-    fn input_that_does_not_come_yet_has_not_ended() {
-        let (input, mut to) = UnixStream::pair().expect("a pair");
-        input.set_nonblocking(true).expect("set");
-        assert_eq!(read_input(&input), None);
-        std::io::Write::write_all(&mut to, b"x").expect("written");
-        assert_eq!(read_input(&input), Some(b"x".to_vec()));
-        drop(to);
-        assert_eq!(read_input(&input), Some(Vec::new()));
+    fn what_a_task_left_running_prints_comes_out_after_its_end() {
+        let (_root, mut job, _part, mut there, mut role) = with_task();
+        // One that was spawned is forgotten when it has ended.
+        role.parent = Some(role.id);
+        job.tasks[0].role = role;
+        let (code, signal) = (Some(0), None);
+        let task = role.id;
+        there.say(&FromPart::Ended { task, code, signal });
+        fixture::look(&mut job);
+        job.forget_ended();
+        assert!(job.tasks.is_empty());
+        let line = |bytes: &[u8]| FromPart::Output {
+            task,
+            is_error: false,
+            bytes: bytes.to_vec(),
+        };
+        there.say(&line(b"late\n"));
+        let (written, outputs) = std::sync::mpsc::channel();
+        let write = move |output: &Output| {
+            let _ = written.send(output.clone());
+            Ok(())
+        };
+        let mut writer = Writer::start(Box::new(write)).expect("a thread");
+        job.hear_parts(&mut writer);
+        writer.finish().expect("written");
+        let outputs: Vec<(u32, Vec<u8>)> = outputs
+            .iter()
+            .map(|output| (output.rank, output.bytes))
+            .collect();
+        assert_eq!(outputs, [(0, b"late\n".to_vec())]);
     }
 }

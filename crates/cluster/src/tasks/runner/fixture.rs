@@ -2,17 +2,22 @@
 //! Never starts a process.
 
 use std::cell::RefCell;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use std::time::Duration;
 
 use hythe_node::{Node, Pool, PoolOptions};
 use tempfile::TempDir;
 
-use super::clients::Clients;
-use super::groups::Groups;
+use super::output::Writer;
 use super::part_protocol::link::PartLink;
+use super::part_protocol::message::{FromPart, ToPart};
 use super::remote::{RemotePart, SharedPart};
-use super::{Job, JobOptions, Place, Runner};
+use super::{Job, JobHost, JobOptions, Place, Runner};
+use crate::tasks::error::TaskError;
+use crate::tasks::message::{self, Reply, Request, Spawn};
+use crate::tasks::place::socket_path;
 
 /// A job of host a without tasks and other hosts, in a pool that no agent serves.
 pub(super) fn job() -> (TempDir, Job) {
@@ -38,20 +43,8 @@ pub(super) fn job() -> (TempDir, Job) {
         _node: Node::join(&pool, "job").expect("joined"),
         front: None,
     };
-    let job = Job {
-        runner,
-        tasks: Vec::new(),
-        ends: Vec::new(),
-        clients: Clients::default(),
-        groups: Groups::default(),
-        signals: UnixStream::pair().expect("a pair").0,
-        asked_to_end: None,
-        is_front_gone: false,
-        next_index: 0,
-        next_slot: 0,
-        parts: Vec::new(),
-        input: None,
-    };
+    let signals = UnixStream::pair().expect("a pair").0;
+    let job = Job::new(runner, signals).expect("an eventfd");
     (root, job)
 }
 
@@ -61,4 +54,84 @@ pub(super) fn part(host: &str) -> (SharedPart, PartLink) {
     let link = |stream| PartLink::new(stream).expect("set");
     let part = RemotePart::new(host.parse().expect("a name"), link(here));
     (Rc::new(RefCell::new(part)), link(there))
+}
+
+/// The job has this host, and its part.
+pub(super) fn add(job: &mut Job, part: &SharedPart) {
+    job.runner.options.hosts.push(JobHost {
+        name: part.borrow().host.clone(),
+        slots: 1,
+    });
+    job.parts.push(SharedPart::clone(part));
+}
+
+/// Two tasks of that program, anywhere.
+pub(super) fn spawn(job: &Job, program: &str) -> Spawn {
+    Spawn {
+        parent: job.runner.place.job.task(0).expect("in range"),
+        program: program.to_owned(),
+        arguments: Vec::new(),
+        count: 2,
+        environment: Vec::new(),
+        directory: None,
+        place: message::Place::Anywhere,
+    }
+}
+
+/// The part starts what it is asked next, with these process ids.
+pub(super) fn start(there: &mut PartLink, pids: &[u32]) {
+    let asked = there.next();
+    assert!(matches!(asked, Some(ToPart::Start(_))), "{asked:?}");
+    there.say(&FromPart::Started {
+        pids: pids.to_vec(),
+        program: "/bin/x".to_owned(),
+    });
+}
+
+/// One look of the job's loop, where what tasks print goes nowhere.
+pub(super) fn look(job: &mut Job) {
+    let mut writer = Writer::start(Box::new(|_| Ok(()))).expect("a thread");
+    try_look(job, &mut writer).expect("no error");
+}
+
+pub(super) fn try_look(job: &mut Job, writer: &mut Writer) -> Result<(), TaskError> {
+    job.answer_clients();
+    job.hear_answers();
+    job.go_on_spawning()?;
+    job.hear_parts(writer);
+    job.take_ends()
+}
+
+/// A process that asks the runner of a job.
+pub(super) struct Asking(BufReader<UnixStream>);
+
+impl Asking {
+    pub(super) fn connect(job: &mut Job) -> Self {
+        let path = socket_path(&job.runner.directory, job.runner.place.job);
+        let stream = UnixStream::connect(path).expect("it listens");
+        // It only ends tests that have failed.
+        let bound = Some(Duration::from_secs(60));
+        stream.set_read_timeout(bound).expect("set");
+        job.clients.accept(&job.runner.place.listener);
+        Self(BufReader::new(stream))
+    }
+
+    pub(super) fn say(&mut self, request: &Request) {
+        let mut line = serde_json::to_vec(request).expect("plain");
+        line.push(b'\n');
+        self.0.get_mut().write_all(&line).expect("written");
+    }
+
+    pub(super) fn reply(&mut self) -> Reply {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("a reply");
+        serde_json::from_str(&line).expect("a reply")
+    }
+
+    /// What it is told at the next look.
+    pub(super) fn ask(&mut self, job: &mut Job, request: &Request) -> Reply {
+        self.say(request);
+        look(job);
+        self.reply()
+    }
 }

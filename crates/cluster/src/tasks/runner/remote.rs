@@ -1,7 +1,7 @@
 //! The tasks of a job on other hosts: for each host a part there, to which its agent leads.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -15,13 +15,14 @@ use crate::frame::encode;
 use crate::tasks::agent_link::{self, unexpected};
 use crate::tasks::agent_message::{AgentReply, AgentRequest};
 use crate::tasks::error::TaskError;
-use crate::tasks::id::JobId;
+use crate::tasks::id::{JobId, TaskId};
 
 /// How long a part may take to begin, and to start programs. Who asks a runner waits a little
 /// longer.
-const STARTING: Duration = Duration::from_secs(4);
-/// The most that is kept of what comes before an answer. A part reads no output while it starts
-/// programs, so that is what was on its way: a few buffers of sockets.
+pub(super) const STARTING: Duration = Duration::from_secs(4);
+/// The most that is kept of what comes before an answer while nobody takes what tasks print. A part
+/// reads no output while it starts programs, so that is what was on its way: a few buffers of
+/// sockets.
 const EARLY_BYTES_MAX: usize = 16 << 20;
 /// The longest path of a program that the kernel takes.
 pub(super) const PROGRAM_BYTES_MAX: usize = 4096;
@@ -34,7 +35,12 @@ pub(super) struct RemotePart {
     pub(super) host: HostName,
     pub(super) architecture: String,
     pub(super) link: PartLink,
-    /// What came while an answer was waited for.
+    /// What it was asked to start, in order: so it answers.
+    asked: VecDeque<Asked>,
+    /// Those of the tasks that it was asked to start, of each number the last: at most as many as
+    /// a job has numbers.
+    ranks: BTreeMap<TaskId, u32>,
+    /// What came before an answer, and is heard later.
     early: VecDeque<FromPart>,
     early_bytes: usize,
     /// Its tasks know that it is gone.
@@ -43,15 +49,24 @@ pub(super) struct RemotePart {
     pub(super) left_running: Option<u32>,
 }
 
+/// Tasks that a part was asked to start.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// With others, as one of these spawns.
+    pub(super) spawn: u64,
+    pub(super) tasks: Vec<TaskId>,
+    since: Instant,
+}
+
 impl RemotePart {
-    /// Has the agent start one, for a program first.
+    /// Has the agent start one, for a program first. Waits for it, within a bound.
     pub(super) fn open(
         directory: &Path,
         host: &HostName,
         job: JobId,
         program: &str,
         hosts: &[HostName],
-    ) -> Result<SharedPart, TaskError> {
+    ) -> Result<Self, TaskError> {
         let request = AgentRequest::Part {
             host: host.clone(),
             job,
@@ -68,11 +83,8 @@ impl RemotePart {
             source,
         })?;
         let mut part = Self::new(host.clone(), link);
-        match part.answer()? {
-            FromPart::Here { architecture } => part.architecture = architecture,
-            _ => return Err(part.error("it does not say first what it is".to_owned())),
-        }
-        Ok(Rc::new(RefCell::new(part)))
+        part.greet()?;
+        Ok(part)
     }
 
     pub(super) fn new(host: HostName, link: PartLink) -> Self {
@@ -80,6 +92,8 @@ impl RemotePart {
             host,
             architecture: String::new(),
             link,
+            asked: VecDeque::new(),
+            ranks: BTreeMap::new(),
             early: VecDeque::new(),
             early_bytes: 0,
             is_lost: false,
@@ -87,22 +101,74 @@ impl RemotePart {
         }
     }
 
-    /// Starts tasks there, all or none. Returns their process ids, and the program's path.
-    pub(super) fn start(&mut self, start: Start) -> Result<(Vec<u32>, String), TaskError> {
-        let count = start.tasks.len();
+    pub(super) fn shared(self) -> SharedPart {
+        Rc::new(RefCell::new(self))
+    }
+
+    /// Asks it to start tasks, all or none, for that spawn.
+    pub(super) fn ask(&mut self, spawn: u64, start: Start) -> Result<(), TaskError> {
+        let ranks = start.tasks.clone();
         let start = ToPart::Start(Box::new(start));
         // One that is too long is refused, and ends nothing that runs there.
         encode(&start, &mut Vec::new()).map_err(|error| self.error(error.to_string()))?;
         self.link.say(&start);
-        match self.answer()? {
-            FromPart::Started { pids, program }
-                if pids.len() == count && program.len() <= PROGRAM_BYTES_MAX =>
-            {
-                Ok((pids, program))
-            }
-            FromPart::Failed { reason } => Err(TaskError::Elsewhere { reason }),
-            _ => Err(self.give_up("an answer that makes no sense".to_owned())),
+        for (task, rank) in &ranks {
+            self.note_rank(*task, *rank);
         }
+        self.asked.push_back(Asked {
+            spawn,
+            tasks: ranks.into_iter().map(|(task, _)| task).collect(),
+            since: Instant::now(),
+        });
+        Ok(())
+    }
+
+    pub(super) fn note_rank(&mut self, task: TaskId, rank: u32) {
+        self.ranks.insert(task, rank);
+    }
+
+    /// That of a task which it was asked to start, also when that has ended.
+    pub(super) fn rank(&self, task: TaskId) -> Option<u32> {
+        self.ranks.get(&task).copied()
+    }
+
+    /// Is an answer due?
+    pub(super) fn is_asked(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// How long the next answer may take yet.
+    pub(super) fn left_for_answer(&self) -> Option<Duration> {
+        let first = self.asked.front()?;
+        Some(STARTING.saturating_sub(first.since.elapsed()))
+    }
+
+    /// What an answer is to. `None`: it was not asked.
+    pub(super) fn answered(&mut self) -> Option<Asked> {
+        let answered = self.asked.pop_front();
+        if let Some(next) = self.asked.front_mut() {
+            // It starts one after the other.
+            next.since = Instant::now();
+        }
+        answered
+    }
+
+    /// What it will not answer any more.
+    pub(super) fn take_asked(&mut self) -> VecDeque<Asked> {
+        std::mem::take(&mut self.asked)
+    }
+
+    /// The next answer among so many messages; what else comes is kept.
+    pub(super) fn next_answer(&mut self, most: usize) -> Option<FromPart> {
+        for _ in 0..most {
+            match self.link.next()? {
+                answer @ (FromPart::Started { .. } | FromPart::Failed { .. }) => {
+                    return Some(answer);
+                }
+                other => self.keep(other),
+            }
+        }
+        None
     }
 
     /// The next that is no answer.
@@ -129,18 +195,16 @@ impl RemotePart {
         !self.early.is_empty() || self.link.has_received()
     }
 
-    /// Waits for an answer; what else comes is kept.
-    fn answer(&mut self) -> Result<FromPart, TaskError> {
+    /// Waits until it says what it is, which it does first.
+    fn greet(&mut self) -> Result<(), TaskError> {
         let start = Instant::now();
         loop {
             match self.link.next() {
-                Some(
-                    other @ (FromPart::Output { .. }
-                    | FromPart::Ended { .. }
-                    | FromPart::InputTaken(_)
-                    | FromPart::Over { .. }),
-                ) => self.keep(other),
-                Some(answer) => return Ok(answer),
+                Some(FromPart::Here { architecture }) => {
+                    self.architecture = architecture;
+                    return Ok(());
+                }
+                Some(_) => return Err(self.give_up("it does not say first what it is".to_owned())),
                 None => {}
             }
             if let Some(reason) = &self.link.over {
@@ -148,7 +212,6 @@ impl RemotePart {
             }
             let left = STARTING.saturating_sub(start.elapsed());
             if left.is_zero() {
-                // What it starts later nobody would know of.
                 return Err(self.give_up(format!("no answer for {} s", STARTING.as_secs())));
             }
             if self.link.has_received() {
@@ -170,12 +233,12 @@ impl RemotePart {
     }
 
     /// Ends the connection, and with it all that the part has started.
-    fn give_up(&mut self, reason: String) -> TaskError {
+    pub(super) fn give_up(&mut self, reason: String) -> TaskError {
         self.link.give_up(reason.clone());
         self.error(reason)
     }
 
-    fn error(&self, reason: String) -> TaskError {
+    pub(super) fn error(&self, reason: String) -> TaskError {
         TaskError::Elsewhere {
             reason: format!("host {}: its part of the job: {reason}", self.host),
         }
@@ -214,15 +277,12 @@ mod tests {
     fn what_is_too_long_to_say_leaves_the_part_as_it_was() {
         let (part, mut there) = fixture::part("b");
         let mut part = part.borrow_mut();
-        let refused = part.start(start(vec![vec![b'x'; 64 << 10]]));
-        assert!(refused.is_err() && part.link.over.is_none());
+        let refused = part.ask(1, start(vec![vec![b'x'; 64 << 10]]));
+        assert!(refused.is_err() && part.link.over.is_none() && !part.is_asked());
         assert!(there.next::<ToPart>().is_none() && there.over.is_none());
-        there.say(&FromPart::Started {
-            pids: vec![7],
-            program: "/bin/x".to_owned(),
-        });
-        let started = part.start(start(vec![b"x".to_vec()])).expect("started");
-        assert_eq!(started, (vec![7], "/bin/x".to_owned()));
+        part.ask(2, start(vec![b"x".to_vec()])).expect("short");
+        assert!(matches!(there.next(), Some(ToPart::Start(_))));
+        assert_eq!(part.answered().map(|asked| asked.spawn), Some(2));
     }
 
     #[test]
@@ -232,10 +292,12 @@ mod tests {
         for count in 0..100 {
             there.say(&FromPart::InputTaken(count));
         }
-        let reason = "no".to_owned();
-        there.say(&FromPart::Failed { reason });
-        let refused = part.start(start(vec![b"x".to_vec()]));
-        assert_eq!(refused.expect_err("refused").to_string(), "no");
+        let answer = FromPart::Failed {
+            reason: "no".to_owned(),
+        };
+        there.say(&answer);
+        assert_eq!(part.next_answer(60), None, "so many are looked at");
+        assert_eq!(part.next_answer(60), Some(answer));
         assert!(part.link.over.is_none() && part.has_news());
         for count in 0..100 {
             assert_eq!(part.next(), Some(FromPart::InputTaken(count)));
@@ -245,33 +307,21 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_lies_or_is_silent_is_given_up() {
-        let started = |pids, program: &str| FromPart::Started {
-            pids,
-            program: program.to_owned(),
-        };
-        let long = "x".repeat(PROGRAM_BYTES_MAX + 1);
-        for lie in [
-            started(vec![1, 2], "/bin/x"),
-            started(vec![1], &long),
-            FromPart::Here {
-                architecture: String::new(),
-            },
-        ] {
+    fn a_part_says_first_what_it_is() {
+        let (part, mut there) = fixture::part("b");
+        let architecture = "pdp11".to_owned();
+        there.say(&FromPart::Here { architecture });
+        part.borrow_mut().greet().expect("it says so");
+        assert_eq!(part.borrow().architecture, "pdp11");
+        for lie in [FromPart::InputTaken(1), FromPart::Over { left_running: 0 }] {
             let (part, mut there) = fixture::part("b");
-            let mut part = part.borrow_mut();
             there.say(&lie);
-            assert!(part.start(start(Vec::new())).is_err() && part.has_news());
-            // What was asked for comes, and then the end.
-            assert!(there.next::<ToPart>().is_some() && there.next::<ToPart>().is_none());
-            assert!(there.over.is_some(), "{lie:?}");
+            assert!(part.borrow_mut().greet().is_err());
+            assert!(there.next::<ToPart>().is_none() && there.over.is_some());
         }
         let (part, mut there) = fixture::part("b");
-        let mut part = part.borrow_mut();
-        assert!(part.start(start(Vec::new())).is_err());
-        assert!(part.link.over.is_some());
-        assert!(there.next::<ToPart>().is_some() && there.next::<ToPart>().is_none());
-        assert!(there.over.is_some(), "it ends what it starts later");
+        assert!(part.borrow_mut().greet().is_err(), "silence has a bound");
+        assert!(there.next::<ToPart>().is_none() && there.over.is_some());
     }
 
     #[test]

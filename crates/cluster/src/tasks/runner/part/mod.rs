@@ -5,14 +5,16 @@
 //! of which ends everything when the other is killed; and it ends everything with that connection,
 //! which ends with the runner, with either agent, and with the session of the two hosts.
 
-use std::collections::VecDeque;
+mod input;
+mod output;
+
 use std::ffi::OsString;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use hythe_node::Pool;
@@ -20,9 +22,13 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Signal, getpid, set_child_subreaper};
 
 use super::part_protocol::link::PartLink;
-use super::part_protocol::message::{FromPart, INPUT_BYTES_MAX, Start, ToPart};
-use super::program::{self, Program, Role, Running};
+use super::part_protocol::message::{FromPart, Start, ToPart};
+use super::program::{self, Program, Role};
+use super::running::Running;
 use super::{descendants, open_parent};
+use input::Input;
+use output::pass_on;
+
 use crate::HostName;
 use crate::tasks::agent_link;
 use crate::tasks::agent_message::AgentRequest;
@@ -32,8 +38,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(10);
 /// How long the last words may take.
 const LAST_WORDS: Duration = Duration::from_secs(10);
-/// Read at one look, of one stream.
-const READ_BYTES: usize = 16 << 10;
 /// Of the runner at one look, so that its requests do not keep this part from all else.
 const MESSAGES_PER_LOOK: usize = 256;
 /// Reads of one stream of a task that has ended: more than a pipe keeps by default, and not
@@ -41,8 +45,6 @@ const MESSAGES_PER_LOOK: usize = 256;
 const LAST_READS: usize = 8;
 /// Why a program is not started: a name in it may be as long as the longest message.
 const REASON_BYTES_MAX: usize = 8192;
-/// Of output in one message: a little less than the longest.
-const OUTPUT_BYTES_MAX: usize = 60_000;
 
 /// For whom, and where, a part runs.
 #[derive(Clone, Debug)]
@@ -68,14 +70,6 @@ pub struct Part {
     whole_lines: bool,
     input: Input,
     is_ending: bool,
-}
-
-/// What comes from the runner for the task of rank 0.
-#[derive(Debug, Default)]
-struct Input {
-    to: Option<ChildStdin>,
-    pending: VecDeque<u8>,
-    is_ended: bool,
 }
 
 impl Part {
@@ -206,12 +200,10 @@ impl Part {
                     found.signal(signal);
                 }
             }
-            ToPart::Input(bytes) if self.input.pending.len() + bytes.len() > INPUT_BYTES_MAX => {
-                self.link.give_up("too much input".to_owned());
-            }
             ToPart::Input(bytes) => {
-                self.input.is_ended |= bytes.is_empty();
-                self.input.pending.extend(bytes);
+                if !self.input.take_in(bytes) {
+                    self.link.give_up("too much input".to_owned());
+                }
             }
             ToPart::End => {
                 self.is_ending = true;
@@ -336,86 +328,15 @@ impl Part {
     }
 }
 
-impl Input {
-    /// Writes what the task takes, and tells the runner how much that was.
-    fn feed(&mut self, link: &mut PartLink) -> io::Result<()> {
-        let mut taken = 0;
-        let mut result = Ok(());
-        while !self.pending.is_empty() {
-            let written = match &mut self.to {
-                Some(to) => to.write(self.pending.as_slices().0),
-                // It reads no more, or never did.
-                None => Ok(self.pending.len()),
-            };
-            match written {
-                Ok(written) => {
-                    self.pending.drain(..written);
-                    taken += written;
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => {
-                    result = Err(error);
-                    break;
-                }
-            }
-        }
-        if self.pending.is_empty() && self.is_ended {
-            self.to = None;
-        }
-        if taken > 0 {
-            // Fits: at most what the runner sends ahead.
-            link.say(&FromPart::InputTaken(taken as u32));
-        }
-        result
-    }
-}
-
 fn refusal(error: &TaskError) -> FromPart {
     let mut reason = error.to_string();
     reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
     FromPart::Failed { reason }
 }
 
-/// Reads once what a task prints on one of its streams, and says it. Returns how many bytes that
-/// were; `None`: nothing for now, or nothing any more.
-fn pass_on(
-    task: &mut Running,
-    is_error: bool,
-    whole_lines: bool,
-    link: &mut PartLink,
-) -> Option<usize> {
-    let mut bytes = [0; READ_BYTES];
-    let printed = &mut task.printed[usize::from(is_error)];
-    let (lines, read) = printed.read(&mut bytes, whole_lines)?;
-    for bytes in pieces(&lines) {
-        link.say(&FromPart::Output {
-            task: task.role.id,
-            is_error,
-            bytes: bytes.to_vec(),
-        });
-    }
-    Some(read)
-}
-
-/// Cuts output into pieces that fit a message, at the ends of lines where it can.
-fn pieces(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let most = bytes.len().min(OUTPUT_BYTES_MAX);
-        let line = bytes[..most].iter().rposition(|byte| *byte == b'\n');
-        let cut = if most == bytes.len() {
-            most
-        } else {
-            line.map_or(most, |end| end + 1)
-        };
-        let (now, later) = bytes.split_at(cut);
-        bytes = later;
-        (!now.is_empty()).then_some(now)
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::part_protocol::message::INPUT_BYTES_MAX;
     use super::*;
 
     fn part() -> (Part, PartLink) {
@@ -520,16 +441,5 @@ mod tests {
         part.obey(ToPart::Input(piece));
         assert!(part.link.over.is_some());
         assert_eq!(part.input.pending.len(), INPUT_BYTES_MAX);
-    }
-
-    #[test]
-    fn output_is_cut_at_the_ends_of_lines() {
-        let mut text = vec![b'a'; OUTPUT_BYTES_MAX - 10];
-        text.push(b'\n');
-        text.extend(vec![b'b'; OUTPUT_BYTES_MAX + 5]);
-        let cut: Vec<usize> = pieces(&text).map(<[u8]>::len).collect();
-        assert_eq!(cut, [OUTPUT_BYTES_MAX - 9, OUTPUT_BYTES_MAX, 5]);
-        assert_eq!(pieces(b"").count(), 0);
-        assert_eq!(pieces(b"ab").collect::<Vec<_>>(), [b"ab"]);
     }
 }

@@ -1,0 +1,214 @@
+//! Where tasks are started: whether that is permitted, and the parts on other hosts. Never waits:
+//! an errand asks the agent.
+
+use super::super::Job;
+use super::super::elsewhere::ask_permission;
+use super::super::errands::Errand;
+use super::super::remote::{RemotePart, SharedPart};
+use super::{Permission, Places, Spawning};
+use crate::HostName;
+use crate::tasks::error::TaskError;
+use crate::tasks::message::Place;
+
+/// A part that is begun on another host.
+#[derive(Debug)]
+pub(in crate::tasks::runner) struct Opening {
+    host: HostName,
+    /// For whose program.
+    spawn: u64,
+    part: Errand<RemotePart>,
+}
+
+impl Job {
+    /// Where tasks are to be started that were asked for so. An error: there is no such place.
+    pub(super) fn places(&mut self, place: &Place, count: u32) -> Result<Places, TaskError> {
+        let own = &self.runner.options.host;
+        let here = |place: Option<HostName>| Ok(Places::Known(vec![place; count as usize]));
+        match place {
+            Place::Anywhere => Ok(Places::Known(self.places_in_turn(count))),
+            Place::Host(name) if name == own => here(None),
+            Place::Host(name) => {
+                let found = self.others().find(|host| host.as_str() == name).cloned();
+                match found {
+                    Some(host) => here(Some(host)),
+                    None => Err(self.no_such_place("host", name)),
+                }
+            }
+            Place::Architecture(name) if name == std::env::consts::ARCH => here(None),
+            Place::Architecture(name) => Ok(Places::Sought {
+                architecture: name.clone(),
+                hosts: self.others().cloned().collect(),
+                count,
+            }),
+        }
+    }
+
+    fn no_such_place(&self, what: &'static str, wanted: &str) -> TaskError {
+        TaskError::NoSuchPlace {
+            what,
+            wanted: wanted.to_owned(),
+            host: self.runner.options.host.clone(),
+        }
+    }
+
+    pub(super) fn is_permitted(&self, spawning: &mut Spawning) -> Result<bool, TaskError> {
+        if let Permission::Wanted(from) = &spawning.permission {
+            let (directory, from) = (self.runner.directory.clone(), from.clone());
+            let program = spawning.program.name();
+            let asked = self
+                .errands
+                .start(move || ask_permission(&directory, from, program))?;
+            if let Some(errand) = asked {
+                spawning.permission = Permission::Asked(errand);
+            }
+        }
+        if let Permission::Asked(errand) = &spawning.permission {
+            let Some(result) = errand.result() else {
+                return Ok(false);
+            };
+            result?;
+            spawning.permission = Permission::Given;
+        }
+        Ok(matches!(spawning.permission, Permission::Given))
+    }
+
+    pub(super) fn has_places(&mut self, spawning: &mut Spawning) -> Result<bool, TaskError> {
+        let name = spawning.program.name();
+        while let Places::Sought {
+            architecture,
+            hosts,
+            count,
+        } = &mut spawning.places
+        {
+            let Some(host) = hosts.front().cloned() else {
+                return Err(self.no_such_place("architecture", architecture));
+            };
+            // What they are is known when there is a part.
+            let Some(part) = self.part(&host, spawning.key, &name)? else {
+                return Ok(false);
+            };
+            hosts.pop_front();
+            if part.borrow().architecture == *architecture {
+                spawning.places = Places::Known(vec![Some(host); *count as usize]);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The part on a host. `None`: it is being begun.
+    pub(super) fn part(
+        &mut self,
+        host: &HostName,
+        spawn: u64,
+        program: &str,
+    ) -> Result<Option<SharedPart>, TaskError> {
+        let found = self.parts.iter().find(|part| {
+            let part = part.borrow();
+            part.host == *host && part.link.over.is_none()
+        });
+        if let Some(part) = found {
+            return Ok(Some(SharedPart::clone(part)));
+        }
+        if self.openings.iter().any(|opening| opening.host == *host) {
+            return Ok(None);
+        }
+        let (directory, job) = (self.runner.directory.clone(), self.runner.place.job);
+        let hosts: Vec<HostName> = self.others().cloned().collect();
+        let (on, program) = (host.clone(), program.to_owned());
+        let opened = move || RemotePart::open(&directory, &on, job, &program, &hosts);
+        if let Some(part) = self.errands.start(opened)? {
+            self.openings.push(Opening {
+                host: host.clone(),
+                spawn,
+                part,
+            });
+        }
+        Ok(None)
+    }
+
+    /// Takes in parts that are there. Where one is not, it was for that program: others ask anew.
+    pub(super) fn take_openings(&mut self) {
+        for opening in std::mem::take(&mut self.openings) {
+            match opening.part.result() {
+                None => self.openings.push(opening),
+                Some(Ok(part)) => self.parts.push(part.shared()),
+                Some(Err(error)) => self.fail(opening.spawn, error),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::fixture::{self, Asking, look};
+    use super::super::super::part_protocol::message::ToPart;
+    use super::*;
+    use crate::tasks::message::{Reply, Request, Spawn};
+
+    fn spawn(job: &Job, count: u32, place: Place) -> Spawn {
+        Spawn {
+            count,
+            place,
+            ..fixture::spawn(job, "true")
+        }
+    }
+
+    #[test]
+    fn a_number_of_tasks_is_refused_before_there_is_a_place_for_each() {
+        let (_root, mut job) = fixture::job();
+        let refused = job.begin_spawn(spawn(&job, u32::MAX, Place::Anywhere), None, 1);
+        let Some(Err(TaskError::TooManyTasks { asked })) = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(asked, u32::MAX);
+        let none = job.begin_spawn(spawn(&job, 0, Place::Anywhere), None, 1);
+        assert!(matches!(none, Some(Err(_))), "{none:?}");
+    }
+
+    #[test]
+    fn the_rule_is_asked_before_hosts_are_looked_through_for_another_one() {
+        let (_root, mut job) = fixture::job();
+        let from: HostName = "b".parse().expect("a name");
+        let of_none = || Place::Architecture("none".to_owned());
+        let own = job.begin_spawn(spawn(&job, 1, of_none()), None, 1);
+        let refused = matches!(own, Some(Err(TaskError::NoSuchPlace { .. })));
+        assert!(refused, "{own:?}");
+        // No agent knows a rule.
+        let asked = job.begin_spawn(spawn(&job, 1, of_none()), Some(&from), 1);
+        let refused = asked.unwrap_or_else(|| {
+            loop {
+                if let Some((_, refused)) = job.advance_spawnings().pop() {
+                    return refused;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        });
+        assert!(matches!(refused, Err(TaskError::NoAgent)), "{refused:?}");
+    }
+
+    #[test]
+    fn the_first_host_of_an_architecture_gets_them() {
+        let (_root, mut job) = fixture::job();
+        let mut parts = Vec::new();
+        for (host, architecture) in [("b", "pdp11"), ("c", "vax"), ("d", "vax")] {
+            let (part, there) = fixture::part(host);
+            architecture.clone_into(&mut part.borrow_mut().architecture);
+            fixture::add(&mut job, &part);
+            parts.push(there);
+        }
+        let mut asking = Asking::connect(&mut job);
+        let wanted = Place::Architecture("vax".to_owned());
+        let wanted = spawn(&job, 2, wanted);
+        asking.say(&Request::Spawn(Box::new(wanted)));
+        look(&mut job);
+        assert!(parts[0].next::<ToPart>().is_none());
+        fixture::start(&mut parts[1], &[4, 5]);
+        look(&mut job);
+        let reply = asking.reply();
+        assert!(
+            matches!(reply, Reply::Spawned { count: 2, .. }),
+            "{reply:?}"
+        );
+        assert!(job.tasks.iter().all(|task| task.info().host == "c"));
+    }
+}
