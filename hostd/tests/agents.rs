@@ -85,17 +85,19 @@ fn a_status_says_where_the_host_is_found_and_what_became_of_calls() {
         .collect();
     assert_eq!(addresses, [address.as_str()]);
     assert_eq!(status.calls, hythe_cluster::Calls::default());
-    let stranger = format!("echo 'GET / HTTP/1.0' >/dev/tcp/{}/7450", a.plug.address());
-    let mut shell = b.space.command("bash");
-    assert!(
-        shell
-            .args(["-c", &stranger])
-            .status()
-            .expect("run")
-            .success()
-    );
+    let call = |port: u16| {
+        let to = format!("/dev/tcp/{}/{port}", a.plug.address());
+        let words = format!("echo 'GET / HTTP/1.0' >{to}");
+        let mut shell = b.space.command("bash");
+        assert!(shell.args(["-c", &words]).status().expect("run").success());
+    };
+    call(7450);
     eventually("the call of a stranger is counted", || {
         a.status().expect("it runs").calls.not_hythe == 1
+    });
+    call(7451);
+    eventually("and that of one at the discovery", || {
+        a.status().expect("it runs").directory.refused_calls == 1
     });
 }
 
@@ -170,7 +172,7 @@ fn who_started_it_is_told_when_it_can_be_reached() {
     assert!(agent.wait().expect("its end").success());
 }
 
-/// Strangers may have it keep very many open for a while.
+/// It has connections for each channel with each host.
 #[test]
 fn an_agent_may_open_as_many_files_as_the_system_permits() {
     if is_skipped() {

@@ -210,6 +210,7 @@ fn status(pid: u32) -> Status {
         directory: DirectoryStatus {
             addresses: vec!["192.0.2.1:7450".parse().expect("an address")],
             refused_tokens: 2,
+            refused_calls: 9,
             trouble: Some("no\nnetwork".to_owned()),
             namesake: Some("hythe/live/desk/1/-".to_owned()),
         },
@@ -478,6 +479,7 @@ it cannot be found now: no\\nnetwork
 another agent says that it is this host, too (hythe/live/desk/1/-): two hosts with one identity, \
 or a false word of another host
 more addresses are shown for hosts than are kept (2 so far): they are tried in turn
+refused calls to the discovery, without a certificate of the realm or too slow: 9
 refused calls: not of an agent: 3, with a revoked certificate: 1
 open to every Zenoh program that reaches tcp/127.0.0.1:7452, without keys and encryption
   and through tcp/192.0.2.9:7447

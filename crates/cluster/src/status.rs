@@ -95,6 +95,10 @@ pub struct DirectoryStatus {
     pub addresses: Vec<SocketAddr>,
     /// Tokens of others that there was no memory for.
     pub refused_tokens: u64,
+    /// Calls to the port of the discovery that proved no certificate of the realm in time, or gave
+    /// way to newer ones.
+    #[serde(default)]
+    pub refused_calls: u64,
     /// Why others cannot be seen at present.
     pub trouble: Option<String>,
     /// The key of a token by which another agent says that it is this host.

@@ -298,8 +298,8 @@ fn task_command() -> PathBuf {
     beside.unwrap_or_else(|| PathBuf::from("hythe"))
 }
 
-/// As many open files as the system permits: each call of a stranger to the discovery is one until
-/// Zenoh has done with it, and none may be left for the hosts of the realm.
+/// As many open files as the system permits: each channel with each host has a connection, and the
+/// usual soft limit of 1,024 is less than 240 hosts need.
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

@@ -128,6 +128,7 @@ impl ZenohDirectory {
         DirectoryStatus {
             addresses: declared.addresses.clone(),
             refused_tokens: state.known.refused(),
+            refused_calls: tls_listener::refused(),
             trouble: declared.trouble.clone(),
             namesake: state.namesake.clone(),
         }

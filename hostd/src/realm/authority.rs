@@ -199,7 +199,7 @@ impl<'a> Authority<'a> {
         self.document.number += 1;
         let number = self.document.number;
         self.document.revoked = self.signer.revocations(number, &self.record.revoked)?;
-        let signed = SignedDocument::new(&self.document, &self.signer)?;
+        let signed = SignedDocument::new(&self.document, |text| self.signer.sign(text))?;
         self.directory
             .write_json(file::AUTHORITY_RECORD, &self.record)?;
         self.directory.write_json(file::DOCUMENT, &signed)

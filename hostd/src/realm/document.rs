@@ -14,14 +14,10 @@ use serde::{Deserialize, Serialize};
 use webpki::{CertRevocationList, EndEntityCert, OwnedCertRevocationList};
 
 use crate::error::HostdError;
-use crate::hosts_directory::FILE_BYTES_MAX;
 
 /// The longest list of hosts, signed and as JSON: what hosts exchange in one message of 8 MiB, with
 /// a KiB to spare for what stands around it. Some 30,000 hosts.
 pub const DOCUMENT_BYTES_MAX: usize = (8 << 20) - 1024;
-
-// It can be kept, also with the spaces of a file for people.
-const _: () = assert!(DOCUMENT_BYTES_MAX as u64 + 1024 <= FILE_BYTES_MAX);
 
 /// What a host may do with channels that match a pattern, as `add` granted it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,13 +130,13 @@ pub struct SignedDocument {
 impl SignedDocument {
     pub(super) fn new(
         document: &RealmDocument,
-        signer: &super::certificate::Signer,
+        sign: impl FnOnce(&[u8]) -> Result<Vec<u8>, HostdError>,
     ) -> Result<Self, HostdError> {
         let text = serde_json::to_string(document).map_err(|error| HostdError::BadDocument {
             realm: document.realm.clone(),
             reason: error.to_string(),
         })?;
-        let signature = signer.sign(text.as_bytes())?;
+        let signature = sign(text.as_bytes())?;
         let signed = Self {
             document: text,
             signature: signature.iter().map(|byte| format!("{byte:02x}")).collect(),

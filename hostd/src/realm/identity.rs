@@ -7,9 +7,9 @@ use hythe_cluster::HostName;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::certificate::{common_name, is_key_of, is_signed_by, realm_of_issuer};
 use super::document::{RealmDocument, SignedDocument};
 use super::file;
+use super::verification::{common_name, is_key_of, is_signed_by, realm_of_issuer};
 use crate::error::HostdError;
 use crate::hosts_directory::HostsDirectory;
 

@@ -7,14 +7,23 @@
 mod authority;
 mod certificate;
 mod document;
+#[cfg(test)]
+mod hostile;
 mod identity;
 mod live;
+mod verification;
 
 pub use authority::{Authority, NewHost};
-pub use certificate::{HostKey, common_name, realm_of_issuer};
+pub use certificate::HostKey;
 pub use document::{DOCUMENT_BYTES_MAX, Grant, RealmDocument, RealmHost, SignedDocument};
 pub use identity::Identity;
 pub use live::LiveRealm;
+pub use verification::{common_name, realm_of_issuer};
+
+use crate::hosts_directory::FILE_BYTES_MAX;
+
+// It can be kept, also with the spaces of a file for people.
+const _: () = assert!(DOCUMENT_BYTES_MAX as u64 + 1024 <= FILE_BYTES_MAX);
 
 /// The files of a hosts directory.
 pub mod file {

@@ -13,6 +13,8 @@ mod dial;
 mod greeting;
 mod halves;
 mod handshake;
+#[cfg(test)]
+mod hostile;
 pub mod kernel_tls;
 mod race;
 mod record;

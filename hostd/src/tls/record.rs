@@ -34,13 +34,13 @@ pub(super) const RECORD_BYTES_MAX: usize = HEADER_BYTES + PLAIN_BYTES_MAX + 256;
 const RECORDS_PER_KEY: u64 = 1 << 23;
 
 /// Records in a row that carry nothing: more are an attempt to keep this side busy.
-const EMPTY_RECORDS_MAX: u32 = 32;
+pub(super) const EMPTY_RECORDS_MAX: u32 = 32;
 
 /// A handshake message `KeyUpdate` that asks for none in return.
-const KEY_UPDATE: [u8; 5] = [24, 0, 0, 1, 0];
+pub(super) const KEY_UPDATE: [u8; 5] = [24, 0, 0, 1, 0];
 
 /// One that asks for one in return, before anything else is sent.
-const KEY_UPDATE_REQUESTED: [u8; 5] = [24, 0, 0, 1, 1];
+pub(super) const KEY_UPDATE_REQUESTED: [u8; 5] = [24, 0, 0, 1, 1];
 
 /// The alert `close_notify`.
 const CLOSE_NOTIFY: [u8; 2] = [1, 0];

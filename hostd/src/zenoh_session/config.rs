@@ -9,7 +9,8 @@ use super::{Role, Settings, addresses, rank};
 /// largest.
 const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 
-/// Handshakes of strangers that are under way at once, and how long one may take.
+/// Hosts of the realm that are being let in at once, and how long that and their TLS handshake
+/// before it may take. Of strangers there are `tls_listener::HANDSHAKES_MAX`.
 const PENDING_MAX: u64 = 32;
 const HANDSHAKE_MS: u64 = 5_000;
 
@@ -46,6 +47,7 @@ fn entries(settings: &Settings) -> Vec<(&'static str, Value)> {
         Role::Router => "router",
     };
     let endpoint = |address: &str| format!("tls/{address}");
+    let listener = |address: &str| format!("tls/{address}#tls_handshake_timeout_ms={HANDSHAKE_MS}");
     let peers: Vec<String> = settings.peers.iter().map(|peer| endpoint(peer)).collect();
     let listen = addresses::reachable(settings.listen);
     let interfaces: Vec<String> = listen
@@ -54,10 +56,10 @@ fn entries(settings: &Settings) -> Vec<(&'static str, Value)> {
         .collect();
     let listen: Vec<String> = match listen.is_empty() {
         // Without a listener of ours there would be one of Zenoh's, without TLS.
-        true => vec![endpoint(&format!("127.0.0.1:{}", settings.listen.port()))],
+        true => vec![listener(&format!("127.0.0.1:{}", settings.listen.port()))],
         false => listen
             .iter()
-            .map(|address| endpoint(&address.to_string()))
+            .map(|address| listener(&address.to_string()))
             .collect(),
     };
     vec![

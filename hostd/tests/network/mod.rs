@@ -8,10 +8,13 @@ pub(crate) mod peer;
 pub(crate) mod realm;
 pub(crate) mod wire;
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::os::fd::AsFd as _;
 use std::process::{Child, Command, Stdio};
 
 use hythe_sys::spawn::die_with_parent;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// A network namespace, for as long as the process that holds it.
 pub(crate) struct Namespace {
@@ -71,6 +74,13 @@ impl Namespace {
             .arg(program);
         die_with_parent(&mut command);
         command
+    }
+
+    /// The calling thread goes into it, alone and for good: what it opens is there.
+    pub(crate) fn enter(&self) {
+        let network = File::open(format!("/proc/{}/ns/net", self.id())).expect("a network");
+        let kind = Some(LinkNameSpaceType::Network);
+        move_into_link_name_space(network.as_fd(), kind).expect("root may");
     }
 
     pub(crate) fn run(&self, line: &str) {

@@ -84,6 +84,11 @@ impl Peer {
         self.until(&format!("gone {host}"));
     }
 
+    /// Of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Ends it as a crash would.
     pub(crate) fn kill(mut self) {
         self.process.kill().expect("it runs");

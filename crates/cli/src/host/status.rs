@@ -136,6 +136,12 @@ fn directory(directory: &DirectoryStatus) -> String {
             directory.refused_tokens
         ));
     }
+    if directory.refused_calls > 0 {
+        text.push_str(&format!(
+            "refused calls to the discovery, without a certificate of the realm or too slow: {}\n",
+            directory.refused_calls
+        ));
+    }
     text
 }
 
