@@ -18,7 +18,7 @@ use hythe_node::{Node, Pool, PoolOptions};
 
 use super::error::TaskError;
 use super::id::TaskId;
-use ends::Ends;
+pub use ends::Ends;
 pub use group::{Group, ReducedValue};
 use header::Header;
 use inbox::Inbox;

@@ -60,7 +60,26 @@ fn an_end_is_told_once_whenever_it_was() {
     state.ask(task(1), watch(task(5), false));
     assert!(state.to_look_at().contains(&task(5)));
     assert_eq!(state.ended(task(5)).len(), 1);
+    assert_eq!(state.to_look_at(), [task(2)].into(), "its process goes on");
+}
+
+#[test]
+fn a_number_that_is_used_again_is_not_that_of_the_task_that_left() {
+    let mut state = machine_of(2);
+    state.leave(task(2));
+    assert_eq!(state.ended(task(2)), []);
     assert!(state.to_look_at().is_empty());
+    assert_eq!(
+        reply(state.ask(task(1), Request::Tasks)),
+        Reply::Tasks(vec![TaskRow {
+            task: task(1),
+            is_enrolled: true
+        }])
+    );
+    // The next one with it has not enrolled yet, and runs.
+    let sent = state.ask(task(1), watch(task(2), false));
+    assert_eq!(reply(sent), Reply::Number(0));
+    assert!(state.to_look_at().contains(&task(2)));
 }
 
 #[test]
