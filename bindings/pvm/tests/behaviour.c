@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define MANY 100000000
@@ -198,6 +199,57 @@ static void interrupted(void)
     printf("received %d\n", pvm_trecv(-1, 1, &soon));
 }
 
+static volatile sig_atomic_t signals, refused;
+
+static void count(int number)
+{
+    (void)number;
+    signals++;
+    refused += pvm_getsbuf() == PvmSysErr;
+}
+
+/* Signals meet calls at each of their steps. */
+static void storm(void)
+{
+    struct itimerval often = {{0, 40}, {0, 40}}, never = {{0, 0}, {0, 0}};
+    int wrong = 0;
+    pvm_setopt(PvmAutoErr, 0);
+    signal(SIGALRM, count);
+    setitimer(ITIMER_REAL, &often, NULL);
+    while (signals < 20000) {
+        wrong += pvm_getsbuf() != 0;
+        pvm_strerror();
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    printf("refused in calls: %d, else: %d\n", refused > 0, wrong);
+}
+
+/* A process that a member forks outlives it. */
+static void forked(int is_child)
+{
+    int child, process;
+    if (is_child) {
+        pvm_joingroup("g");
+        process = fork();
+        if (process == 0) {
+            setsid();
+            /* Longer than the test waits. */
+            sleep(200);
+            _exit(0);
+        }
+        send_int(pvm_parent(), 1, process);
+        /* The other waits by then. */
+        sleep(3);
+        raise(SIGKILL);
+    }
+    pvm_joingroup("g");
+    child = spawn("forked");
+    process = received_int(child, 1);
+    printf("barrier %d\n", pvm_barrier("g", 2));
+    printf("the other runs: %d\n", kill(process, 0) == 0);
+    kill(process, SIGKILL);
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
@@ -219,6 +271,10 @@ int main(int argc, char **argv)
         output(is_child);
     else if (strcmp(name, "signal") == 0)
         interrupted();
+    else if (strcmp(name, "storm") == 0)
+        storm();
+    else if (strcmp(name, "forked") == 0)
+        forked(is_child);
     else
         printf("%d\n", pvm_mytid());
     pvm_exit();

@@ -144,11 +144,16 @@ impl Serving {
     fn accept(&mut self) {
         while self.accept_pause().is_none() {
             let stream = match self.place.listener.accept() {
-                Ok((stream, _)) => stream,
+                Ok((stream, _)) => {
+                    self.accepts_from = None;
+                    stream
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => {
-                    tracing::warn!(%error, "a connection to the machine waits");
+                    if self.accepts_from.is_none() {
+                        tracing::warn!(%error, "connections to the machine wait");
+                    }
                     self.accepts_from = Some(Instant::now() + ACCEPT_PAUSE);
                     return;
                 }

@@ -6,7 +6,7 @@ use super::barriers::{Barriers, Purpose, Released};
 use super::groups::Groups;
 use super::mailboxes::{Mailboxes, Taken};
 use super::protocol::{Outgoing, Reply, Request, TaskRow, WatchedEvent};
-use crate::buffer::{Buffer, Encoding, Kind};
+use crate::buffer::{Buffer, Encoding, Kind, set_sender};
 use crate::code::Code;
 use crate::tid::{FIRST_HOST, MACHINE, Tid};
 
@@ -189,8 +189,9 @@ impl State {
             Request::Put {
                 class,
                 flags,
-                message,
+                mut message,
             } => {
+                set_sender(&mut message, task);
                 let put = self.mailboxes.put(task, &class, flags, message);
                 if put.is_ok() {
                     self.serve_readers(&class, sent);

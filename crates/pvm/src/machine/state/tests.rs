@@ -112,6 +112,29 @@ fn a_reader_waits_for_what_is_put_down() {
 }
 
 #[test]
+fn an_entry_is_from_who_put_it_down() {
+    let mut state = machine_of(2);
+    let mut forged = Buffer::new(Encoding::Raw);
+    forged.info.source = task(1).number();
+    let put = Request::Put {
+        class: "a".to_owned(),
+        flags: 0,
+        message: forged.frame().to_vec(),
+    };
+    assert_eq!(reply(state.ask(task(2), put)), Reply::Number(0));
+    let take = Request::Take {
+        class: "a".to_owned(),
+        index: 0,
+        flags: 0,
+    };
+    let Reply::Message(frame) = reply(state.ask(task(1), take)) else {
+        panic!("no entry");
+    };
+    let entry = Buffer::from_frame(frame).expect("sound");
+    assert_eq!(entry.info.source, task(2).number());
+}
+
+#[test]
 fn contexts_are_new_until_they_are_freed() {
     let mut state = machine_of(1);
     let mut ask = |request| reply(state.ask(task(1), request));
