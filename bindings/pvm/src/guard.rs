@@ -96,7 +96,7 @@ impl Held {
             let variable = |name: &str| std::env::var(name).ok();
             let session = Session::new(Box::new(machine), variable);
             note_auto_error(&session);
-            LINK.store(link_of(&session), Ordering::Relaxed);
+            LINK.store(session.connection().unwrap_or(-1), Ordering::Relaxed);
             JOINED_AFTER.store(FORKS.load(Ordering::Relaxed), Ordering::Relaxed);
             crate::data::begin(&Begun {
                 task: session.task().number(),
@@ -207,10 +207,6 @@ pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
         // SAFETY: it is not NULL; the rest is the caller's word.
         unsafe { place.write(value) };
     }
-}
-
-fn link_of(session: &Session) -> c_int {
-    session.descriptors().first().copied().unwrap_or(-1)
 }
 
 fn count_forks() {

@@ -106,6 +106,13 @@ fn signals_at_any_step_of_a_call_make_no_thread_wait_for_itself() {
 }
 
 #[test]
+fn an_event_loop_sleeps_until_messages_of_tasks_come() {
+    let round = |number: u32| format!("round {number}: came 1\nthen quiet 1\n");
+    let wanted: String = (0..3).map(round).collect();
+    check("events", &[], &(wanted + "its end: came 1\n"));
+}
+
+#[test]
 fn a_process_that_a_task_forked_does_not_hide_its_end() {
     check("forked", &[], "barrier -19\nthe other runs: 1\n");
 }

@@ -253,8 +253,15 @@ impl Machine for Native {
         }]
     }
 
-    fn descriptors(&self) -> Vec<i32> {
-        vec![self.link.as_raw_fd()]
+    fn descriptors(&mut self) -> Result<Vec<i32>, Code> {
+        // As when it joins: a thread is started.
+        let _blocked = SignalsBlocked::new();
+        let messages = self.task.descriptor().map_err(|error| failed(&error))?;
+        Ok(vec![self.link.as_raw_fd(), messages.as_raw_fd()])
+    }
+
+    fn connection(&self) -> Option<i32> {
+        Some(self.link.as_raw_fd())
     }
 }
 
