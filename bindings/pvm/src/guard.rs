@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering, compiler_fence};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use hythe_pvm::code::Code;
@@ -19,18 +19,49 @@ pub(crate) type Session = hythe_pvm::session::Session<Handler>;
 
 /// The task that this process is; none before its first call, and after `pvm_exit`.
 static SESSION: Mutex<Option<Session>> = Mutex::new(None);
-/// Which thread holds it; 0: none.
-static HOLDER: AtomicU64 = AtomicU64::new(0);
 /// How many forks lie between the process that joined and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static JOINED_AFTER: AtomicU32 = AtomicU32::new(0);
 static LAST_ERROR: AtomicI32 = AtomicI32::new(0);
-/// `PvmAutoErr` where there is no session to ask.
+/// `PvmAutoErr`, for where the session cannot be asked.
 static AUTO_ERROR: AtomicI32 = AtomicI32::new(1);
+/// The connection to the machine; negative: there is none. A forked child closes its copy, so that
+/// the machine sees the end of the task.
+static LINK: AtomicI32 = AtomicI32::new(-1);
+
+thread_local! {
+    static IS_INSIDE: AtomicBool = const { AtomicBool::new(false) };
+}
+
+/// This thread is in a call: from before it waits for the session until it has let it go. A signal
+/// handler that runs anywhere between does not wait for its own thread.
+struct Inside;
+
+impl Inside {
+    fn enter() -> Option<Self> {
+        let was_inside = IS_INSIDE.with(|inside| inside.swap(true, Ordering::Relaxed));
+        // Set before the lock is taken, as a handler on this thread sees it.
+        compiler_fence(Ordering::SeqCst);
+        match was_inside {
+            true => None,
+            false => Some(Self),
+        }
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        // The lock is free before.
+        compiler_fence(Ordering::SeqCst);
+        IS_INSIDE.with(|inside| inside.store(false, Ordering::Relaxed));
+    }
+}
 
 /// The session, while one thread uses it.
 pub(crate) struct Held {
+    // Dropped first.
     session: MutexGuard<'static, Option<Session>>,
+    _inside: Inside,
 }
 
 impl Held {
@@ -39,17 +70,16 @@ impl Held {
     /// # Errors
     /// [`Code::SYSTEM`]: this thread is in a call already, which a signal has interrupted.
     pub(crate) fn take() -> Result<Self, Code> {
-        let own = thread_number();
-        if HOLDER.load(Ordering::Relaxed) == own {
-            return Err(Code::SYSTEM);
-        }
+        let inside = Inside::enter().ok_or(Code::SYSTEM)?;
         let session = SESSION.lock().unwrap_or_else(PoisonError::into_inner);
-        HOLDER.store(own, Ordering::Relaxed);
-        let mut held = Self { session };
+        let mut held = Self {
+            session,
+            _inside: inside,
+        };
         if JOINED_AFTER.load(Ordering::Relaxed) != FORKS.load(Ordering::Relaxed)
             && let Some(parents) = held.session.take()
         {
-            // Its threads and connections are the parent's.
+            // Its threads and connections are the parent's; the one to the machine is closed.
             std::mem::forget(parents);
         }
         Ok(held)
@@ -65,6 +95,8 @@ impl Held {
             let machine = Native::join()?;
             let variable = |name: &str| std::env::var(name).ok();
             let session = Session::new(Box::new(machine), variable);
+            note_auto_error(&session);
+            LINK.store(session.connection().unwrap_or(-1), Ordering::Relaxed);
             JOINED_AFTER.store(FORKS.load(Ordering::Relaxed), Ordering::Relaxed);
             crate::data::begin(&Begun {
                 task: session.task().number(),
@@ -86,15 +118,9 @@ impl Held {
     /// Leaves the machine. What was sent goes out first.
     pub(crate) fn end(&mut self) {
         if let Some(session) = self.session.take() {
-            AUTO_ERROR.store(session.options.value(Opt::AUTO_ERROR), Ordering::Relaxed);
+            LINK.store(-1, Ordering::Relaxed);
             drop(session);
         }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        HOLDER.store(0, Ordering::Relaxed);
     }
 }
 
@@ -117,7 +143,7 @@ pub(crate) fn guarded(name: &str, inside: impl FnOnce() -> Result<c_int, Code>) 
 /// Keeps an error, and says it as the program wants.
 pub(crate) fn fail(name: &str, code: Code) -> c_int {
     keep_error(code.number());
-    let wanted = auto_error();
+    let wanted = AUTO_ERROR.load(Ordering::Relaxed);
     if wanted > 0 {
         say(&format!("{name}(): {code}"));
     }
@@ -148,13 +174,9 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "libpvm [{who}]: {text}");
 }
 
-fn auto_error() -> c_int {
-    let held = Held::take().ok();
-    let wanted = held.and_then(|mut held| {
-        let session = held.existing()?;
-        Some(session.options.value(Opt::AUTO_ERROR))
-    });
-    wanted.unwrap_or_else(|| AUTO_ERROR.load(Ordering::Relaxed))
+/// The program has set what errors do.
+pub(crate) fn note_auto_error(session: &Session) {
+    AUTO_ERROR.store(session.options.value(Opt::AUTO_ERROR), Ordering::Relaxed);
 }
 
 /// Keeps an error for `pvm_perror`, and says nothing.
@@ -187,18 +209,11 @@ pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
     }
 }
 
-/// Not 0, and each thread's own.
-fn thread_number() -> u64 {
-    thread_local! {
-        static PLACE: u8 = const { 0 };
-    }
-    PLACE.with(|place| std::ptr::from_ref(place) as u64)
-}
-
 fn count_forks() {
     static COUNTING: Once = Once::new();
     COUNTING.call_once(|| {
-        // SAFETY: the function is one for a child: it touches atomic words and nothing else.
+        // SAFETY: the function is one for a child: it touches atomic words and
+        // closes a descriptor, nothing else.
         let refused = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
         // No memory for the entry: then a child is not told from its parent.
         let _ = refused;
@@ -207,6 +222,11 @@ fn count_forks() {
 
 extern "C" fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
+    let link = LINK.swap(-1, Ordering::Relaxed);
+    if link >= 0 {
+        // SAFETY: the session that owns it is the parent's, and forgotten here, not dropped.
+        unsafe { libc::close(link) };
+    }
 }
 
 /// A program that ends without `pvm_exit` still has sent what it sent.

@@ -1,5 +1,5 @@
 //! What functions return by pointer: the library's until the same function is called again, as PVM
-//! says.
+//! says. It is locked only while the session is held, so that no signal handler waits for it.
 
 use std::ffi::{CString, c_char, c_int};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hythe_pvm::machine::{Host, MailboxClass};
 use hythe_pvm::session::Row;
 
+use crate::guard::Held;
 use crate::structures::{HostInfo, MailboxInfo, TaskInfo};
 
 /// All of it.
@@ -175,8 +176,11 @@ pub(crate) fn owned(text: &str) -> CString {
     CString::new(&text[..end]).unwrap_or_default()
 }
 
-/// The pointer to text that is kept.
+/// The pointer to text that is kept. None is in a signal handler that interrupts a call.
 pub(crate) fn keep_text(of: Text, text: &str) -> *mut c_char {
+    let Ok(_held) = Held::take() else {
+        return c"".as_ptr().cast_mut();
+    };
     let mut kept = KEPT.lock();
     let place = &mut kept.texts[of as usize];
     *place = owned(text);

@@ -5,11 +5,15 @@ use std::ffi::{CString, c_char, c_int};
 use hythe_pvm::code::Code;
 use hythe_pvm::session::variables;
 
-use crate::guard::{call, guarded, text};
+use crate::guard::{call, guarded, note_auto_error, text};
 
 #[unsafe(no_mangle)]
 extern "C" fn pvm_setopt(option: c_int, value: c_int) -> c_int {
-    call("pvm_setopt", |session| session.options.set(option, value))
+    call("pvm_setopt", |session| {
+        let before = session.options.set(option, value);
+        note_auto_error(session);
+        before
+    })
 }
 
 #[unsafe(no_mangle)]

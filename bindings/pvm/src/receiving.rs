@@ -21,7 +21,8 @@ const SLICE: Duration = Duration::from_millis(20);
 /// Taken in by a call whose time is over, at most: those who go on sending do not keep it.
 const TAKEN_MAX: u32 = 1024;
 
-/// A program's own matching function.
+/// A program's own matching function. It is locked only while the session is held, so that no
+/// signal handler waits for it.
 type Matcher = extern "C" fn(c_int, c_int, c_int) -> c_int;
 static MATCHER: Mutex<Option<Matcher>> = Mutex::new(None);
 
@@ -106,6 +107,8 @@ extern "C" fn pvm_precv(
 
 #[unsafe(no_mangle)]
 extern "C" fn pvm_recvf(matcher: Option<Matcher>) -> Option<Matcher> {
+    // A signal handler that interrupts a call changes nothing.
+    let _held = Held::take().ok()?;
     let mut kept = MATCHER.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::replace(&mut *kept, matcher)
 }
@@ -117,7 +120,9 @@ fn find(
     purpose: Purpose,
     timeout: Option<Duration>,
 ) -> Result<c_int, Code> {
+    let held = Held::take()?;
     let matcher = *MATCHER.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(held);
     if let Some(matcher) = matcher {
         return find_by(matcher, source, tag, purpose, timeout);
     }

@@ -124,8 +124,9 @@ extern "C" fn pvm_notify(what: c_int, tag: c_int, count: c_int, of: *const c_int
 #[unsafe(no_mangle)]
 extern "C" fn pvm_getfds(descriptors: *mut *mut c_int) -> c_int {
     call("pvm_getfds", |session| {
+        let found = session.descriptors()?;
         let mut kept = KEPT.lock();
-        kept.descriptors = session.descriptors();
+        kept.descriptors = found;
         // SAFETY: the caller passes NULL or a place for a result.
         unsafe { put(descriptors, kept.descriptors.as_mut_ptr()) };
         Ok(kept.descriptors.len() as c_int)

@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/select.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define MANY 100000000
@@ -198,6 +200,112 @@ static void interrupted(void)
     printf("received %d\n", pvm_trecv(-1, 1, &soon));
 }
 
+static volatile sig_atomic_t signals, refused;
+
+static void count(int number)
+{
+    (void)number;
+    signals++;
+    refused += pvm_getsbuf() == PvmSysErr;
+}
+
+/* Signals meet calls at each of their steps. */
+static void storm(void)
+{
+    struct itimerval often = {{0, 40}, {0, 40}}, never = {{0, 0}, {0, 0}};
+    int wrong = 0;
+    pvm_setopt(PvmAutoErr, 0);
+    signal(SIGALRM, count);
+    setitimer(ITIMER_REAL, &often, NULL);
+    while (signals < 20000) {
+        wrong += pvm_getsbuf() != 0;
+        pvm_strerror();
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    printf("refused in calls: %d, else: %d\n", refused > 0, wrong);
+}
+
+/* A process that a member forks outlives it. */
+static void forked(int is_child)
+{
+    int child, process;
+    if (is_child) {
+        pvm_joingroup("g");
+        process = fork();
+        if (process == 0) {
+            setsid();
+            /* Longer than the test waits. */
+            sleep(200);
+            _exit(0);
+        }
+        send_int(pvm_parent(), 1, process);
+        /* The other waits by then. */
+        sleep(3);
+        raise(SIGKILL);
+    }
+    pvm_joingroup("g");
+    child = spawn("forked");
+    process = received_int(child, 1);
+    printf("barrier %d\n", pvm_barrier("g", 2));
+    printf("the other runs: %d\n", kill(process, 0) == 0);
+    kill(process, SIGKILL);
+}
+
+/* Does a descriptor become readable? */
+static int is_readable(long milliseconds)
+{
+    struct timeval timeout = {milliseconds / 1000, milliseconds % 1000 * 1000};
+    int *descriptors, count = pvm_getfds(&descriptors), one, last = 0;
+    fd_set set;
+    FD_ZERO(&set);
+    for (one = 0; one < count; one++) {
+        FD_SET(descriptors[one], &set);
+        last = descriptors[one] > last ? descriptors[one] : last;
+    }
+    return select(last + 1, &set, NULL, NULL, &timeout);
+}
+
+/* Sleeps until a message has come, and takes it. How often nothing had: a few times at most. */
+static int wait_by_select(int task, int tag)
+{
+    int looks = 0;
+    while (pvm_nrecv(task, tag) == 0) {
+        if (is_readable(60000) != 1 || ++looks == 50)
+            return -1;
+    }
+    return looks;
+}
+
+/* An event loop that waits by select. */
+static void events(int is_child)
+{
+    int child, round, looks, quiet = 0;
+    if (is_child) {
+        for (round = 0; round < 3; round++) {
+            received_int(pvm_parent(), 1);
+            usleep(200000);
+            send_int(pvm_parent(), 2, round);
+            send_int(pvm_parent(), 3, round);
+        }
+        received_int(pvm_parent(), 1);
+        return;
+    }
+    child = spawn("events");
+    for (round = 0; round < 3; round++) {
+        send_int(child, 1, round);
+        looks = wait_by_select(child, 2);
+        printf("round %d: came %d\n", round, looks >= 0);
+        pvm_recv(child, 3);
+        /* Nothing more comes before it is asked for. */
+        for (looks = 0, quiet = 0; looks < 50 && !quiet; looks++)
+            quiet = pvm_nrecv(-1, -1) == 0 && is_readable(50) == 0;
+        printf("then quiet %d\n", quiet);
+    }
+    pvm_notify(PvmTaskExit, 9, 1, &child);
+    send_int(child, 1, 1);
+    printf("its end: came %d\n", wait_by_select(-1, 9) >= 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
@@ -219,6 +327,12 @@ int main(int argc, char **argv)
         output(is_child);
     else if (strcmp(name, "signal") == 0)
         interrupted();
+    else if (strcmp(name, "storm") == 0)
+        storm();
+    else if (strcmp(name, "events") == 0)
+        events(is_child);
+    else if (strcmp(name, "forked") == 0)
+        forked(is_child);
     else
         printf("%d\n", pvm_mytid());
     pvm_exit();

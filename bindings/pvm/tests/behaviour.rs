@@ -4,16 +4,18 @@
 #[allow(dead_code, reason = "the other tests use the rest")]
 mod support;
 
-use std::path::PathBuf;
-use std::process::Output;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
-use support::{Fixture, Pvm, finish, has_pvm, text};
+use support::{BOUND, Fixture, Pvm, finish, has_pvm, text};
 
 /// One program for all cases, which its first argument names; it spawns itself.
 const SOURCE: &str = include_str!("behaviour.c");
 
 fn program() -> Option<(Fixture, PathBuf)> {
-    let fixture = Fixture::new()?;
+    let fixture = Fixture::new();
     if !has_pvm() {
         return None;
     }
@@ -99,11 +101,102 @@ fn a_signal_handler_that_interrupts_a_call_is_refused_and_does_not_wait() {
 }
 
 #[test]
+fn signals_at_any_step_of_a_call_make_no_thread_wait_for_itself() {
+    check("storm", &[], "refused in calls: 1, else: 0\n");
+}
+
+#[test]
+fn an_event_loop_sleeps_until_messages_of_tasks_come() {
+    let round = |number: u32| format!("round {number}: came 1\nthen quiet 1\n");
+    let wanted: String = (0..3).map(round).collect();
+    check("events", &[], &(wanted + "its end: came 1\n"));
+}
+
+#[test]
+fn a_process_that_a_task_forked_does_not_hide_its_end() {
+    check("forked", &[], "barrier -19\nthe other runs: 1\n");
+}
+
+#[test]
+fn a_server_without_descriptors_waits_and_goes_on() {
+    let fixture = Fixture::new();
+    let script = "touch started; exec sleep 1000";
+    let mut serving = fixture
+        .command(&["sh", "-c", script])
+        .spawn()
+        .expect("it starts");
+    let start = Instant::now();
+    while !fixture.folder.path().join("started").exists() {
+        assert!(start.elapsed() < BOUND, "it does not start");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = runner_of(serving.id());
+    // What it closes once its task runs is not below the limit.
+    let mut next = free_descriptor(pid);
+    limit_descriptors(pid, next);
+    while free_descriptor(pid) < next {
+        next = free_descriptor(pid);
+        limit_descriptors(pid, next);
+    }
+    let _waits = UnixStream::connect(fixture.socket()).expect("it is taken in later");
+    let before = processor_ticks(pid);
+    std::thread::sleep(Duration::from_secs(2));
+    let used = processor_ticks(pid) - before;
+    assert_eq!(free_descriptor(pid), next, "it had none");
+    limit_descriptors(pid, 1024);
+    let output = fixture.run(&["hello.pvm"], b"");
+    Command::new("kill")
+        .arg(serving.id().to_string())
+        .status()
+        .expect("it ends");
+    serving.wait().expect("a child");
+    // Of 200, where it does nothing else.
+    assert!(used < 30, "{used} ticks");
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("hello, world"),
+        "{said}\n{}",
+        text(&output.stderr)
+    );
+}
+
+/// The process that serves, which `hythe run` starts.
+fn runner_of(pid: u32) -> u32 {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let children = children.expect("it runs");
+    children.trim().parse().expect("one process")
+}
+
+/// The number of the next one that a process gets.
+fn free_descriptor(pid: u32) -> u32 {
+    let is_open = |number: &u32| Path::new(&format!("/proc/{pid}/fd/{number}")).exists();
+    (0..).find(|number| !is_open(number)).expect("a number")
+}
+
+fn limit_descriptors(pid: u32, limit: u32) {
+    let mut command = Command::new("prlimit");
+    command.args(["--pid", &pid.to_string(), &format!("--nofile={limit}:")]);
+    assert!(command.status().expect("it runs").success());
+}
+
+/// Hundredths of a second on a processor.
+fn processor_ticks(pid: u32) -> u64 {
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let (_, fields) = state.rsplit_once(')').expect("behind the name");
+    let fields = fields.split_whitespace();
+    fields
+        .skip(11)
+        .take(2)
+        .map(|ticks| ticks.parse::<u64>().expect("a number"))
+        .sum()
+}
+
+#[test]
 fn without_a_machine_the_first_call_says_so() {
     let Some((fixture, program)) = program() else {
         return;
     };
-    let mut command = std::process::Command::new(program);
+    let mut command = Command::new(program);
     command
         .arg("alone")
         .env_remove("HYTHE_TASK")
@@ -120,9 +213,7 @@ fn without_a_machine_the_first_call_says_so() {
 
 #[test]
 fn what_calls_return_is_what_they_return_on_pvm() {
-    let Some(fixture) = Fixture::new() else {
-        return;
-    };
+    let fixture = Fixture::new();
     if !has_pvm() {
         return;
     }

@@ -204,6 +204,25 @@ static void mailboxes(void)
            classes[0].mi_indices[0], classes[0].mi_flags[0]);
 }
 
+/* Which names a pattern finds. */
+static void patterns(void)
+{
+    static char *names[] = {"cab", "aXbXc", "aabab", "a.c", "[a]"};
+    static char *wanted[] = {"*", "", "ab", "a*b", "b*a", "*c", "a.c", "^a", "a$", "[a]", "a*bab"};
+    struct pvmmboxinfo *classes;
+    int count, one, found;
+    for (one = 0; one < (int)(sizeof names / sizeof *names); one++) {
+        pvm_initsend(PvmDataDefault);
+        SHOW(pvm_putinfo(names[one], pvm_getsbuf(), PvmMboxDefault));
+    }
+    for (one = 0; one < (int)(sizeof wanted / sizeof *wanted); one++) {
+        SHOW(pvm_getmboxinfo(wanted[one], &count, &classes));
+        for (found = 0; found < count; found++)
+            if (strcmp(wanted[one], "*") != 0 && wanted[one][0])
+                printf("%s finds %s\n", wanted[one], classes[found].mi_name);
+    }
+}
+
 static void groups(void)
 {
     SHOW(pvm_gsize("none"));
@@ -239,6 +258,7 @@ int main(void)
     errors();
     notices();
     mailboxes();
+    patterns();
     groups();
 
     SHOW(pvm_addmhf(own, 900, pvm_getcontext(), handler) >= 0);

@@ -243,9 +243,7 @@ fn data_symbols_are_as_large_as_debians() {
 
 #[test]
 fn a_program_is_compiled_against_our_header_and_linked_to_our_libraries() {
-    let Some(fixture) = Fixture::new() else {
-        return;
-    };
+    let fixture = Fixture::new();
     let source = "#include <stdio.h>\n#include <pvm3.h>\n\
         int main(void) { int tid = pvm_mytid(); pvm_joingroup(\"g\"); \
         printf(\"%d\\n\", pvm_gsize(\"g\") + (tid <= 0)); return pvm_exit(); }\n";

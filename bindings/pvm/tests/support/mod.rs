@@ -31,13 +31,15 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// `None` where the command is not built, which is said.
-    pub(crate) fn new() -> Option<Self> {
+    /// The command is another package's, so that cargo builds it for these tests only with the
+    /// whole workspace.
+    pub(crate) fn new() -> Self {
         let hythe = built().parent().expect("a folder").join("hythe");
-        if !hythe.is_file() {
-            eprintln!("SKIPPED: the command is not built; cargo build -p hythe-cli builds it");
-            return None;
-        }
+        assert!(
+            hythe.is_file(),
+            "{} is not built: cargo build -p hythe-cli builds it",
+            hythe.display()
+        );
         let folder = tempfile::tempdir().expect("a folder");
         let libraries = folder.path().join("libraries");
         std::fs::create_dir(&libraries).expect("made");
@@ -47,7 +49,7 @@ impl Fixture {
             let to = libraries.join(format!("{name}.so.3"));
             std::os::unix::fs::symlink(from, to).expect("linked");
         }
-        Some(Self { folder, hythe })
+        Self { folder, hythe }
     }
 
     /// The command, with what is set for it.
@@ -74,9 +76,14 @@ impl Fixture {
 
     /// Does a job serve the machine?
     pub(crate) fn is_served(&self) -> bool {
+        self.socket().exists()
+    }
+
+    /// Where it does.
+    pub(crate) fn socket(&self) -> PathBuf {
         let users = std::fs::read_dir(self.folder.path().join("pools")).expect("a folder");
-        let mut users = users.filter_map(|entry| Some(entry.ok()?.path()));
-        users.any(|user| user.join("default/pvm").exists())
+        let user = users.filter_map(|entry| Some(entry.ok()?.path())).next();
+        user.unwrap_or_default().join("default/pvm")
     }
 
     /// Compiles a program against PVM's own header and library.

@@ -33,5 +33,6 @@ pub use runner::{
     JobEnd, JobHost, JobOptions, Output, Part, PartOptions, Runner, Stream, Supervised,
 };
 pub use task::{
-    Group, Message, MessageLease, ReducedValue, SpawnOptions, SpawnPlace, Task, TaskOptions, Wanted,
+    Ends, Group, Message, MessageLease, ReducedValue, SpawnOptions, SpawnPlace, Task, TaskOptions,
+    Wanted,
 };

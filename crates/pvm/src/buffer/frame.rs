@@ -12,10 +12,19 @@
 //! | 28 | 4 | receiver |
 
 use super::{BYTES_MAX, Buffer, Info};
+use crate::tid::Tid;
 
 const MAGIC: [u8; 4] = *b"HPV1";
 /// Bytes in front of the body.
 pub const HEADER_BYTES: usize = 32;
+const SENDER: std::ops::Range<usize> = 24..28;
+
+/// Writes into a frame from whom it came, whatever it says itself. One without a header is none.
+pub fn set_sender(frame: &mut [u8], sender: Tid) {
+    if let Some(place) = frame.get_mut(SENDER) {
+        place.copy_from_slice(&sender.number().to_le_bytes());
+    }
+}
 
 impl Buffer {
     /// The message as it is sent: what it says about itself, and its body. That of an in-place
@@ -94,5 +103,18 @@ mod tests {
         let mut other = frame;
         other[3] = b'2';
         assert_eq!(Buffer::from_frame(other), None);
+    }
+    #[test]
+    fn a_sender_is_who_it_is_whatever_it_says() {
+        let own = Tid::from_number(0x40001);
+        let mut sent = Buffer::new(super::super::Encoding::Raw);
+        sent.info.source = crate::tid::MACHINE.number();
+        let mut frame = sent.frame().to_vec();
+        set_sender(&mut frame, own);
+        let received = Buffer::from_frame(frame).expect("sound");
+        assert_eq!(received.info.source, own.number());
+        let mut none = vec![0; SENDER.end - 1];
+        set_sender(&mut none, own);
+        assert!(none.iter().all(|byte| *byte == 0));
     }
 }

@@ -108,6 +108,13 @@ pub trait Machine: Send + std::fmt::Debug {
     /// All hosts.
     fn hosts(&self) -> Vec<Host>;
 
-    /// File descriptors that become readable when something comes from the machine.
-    fn descriptors(&self) -> Vec<i32>;
+    /// File descriptors that become readable when something may have come: until all was received.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`]: the system has none.
+    fn descriptors(&mut self) -> Result<Vec<i32>, Code>;
+
+    /// The connection by which the machine sees that this task ends: a forked child has to close
+    /// it. `None`: there is none.
+    fn connection(&self) -> Option<i32>;
 }

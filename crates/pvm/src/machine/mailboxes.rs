@@ -39,9 +39,19 @@ pub(super) enum Taken {
     Waits,
 }
 
+/// What lies under a name.
+#[derive(Debug)]
+struct Class {
+    /// Names are shown in the order in which they came.
+    number: u64,
+    entries: BTreeMap<i32, Entry>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Mailboxes {
-    classes: BTreeMap<String, BTreeMap<i32, Entry>>,
+    classes: BTreeMap<String, Class>,
+    /// How many names there have been.
+    numbered: u64,
     bytes: usize,
     entries: usize,
 }
@@ -60,7 +70,7 @@ impl Mailboxes {
         }
         let direct = flags >> DIRECT_SHIFT;
         let flags = flags & FLAGS;
-        let entries = self.classes.get(class);
+        let entries = self.classes.get(class).map(|class| &class.entries);
         let index = match entries {
             None => direct,
             Some(entries) => Self::place(entries, owner, direct, flags)?,
@@ -78,8 +88,14 @@ impl Mailboxes {
             flags,
             message,
         };
-        let class = self.classes.entry(class.to_owned()).or_default();
-        class.insert(index, entry);
+        let class = self.classes.entry(class.to_owned()).or_insert_with(|| {
+            self.numbered += 1;
+            Class {
+                number: self.numbered,
+                entries: BTreeMap::new(),
+            }
+        });
+        class.entries.insert(index, entry);
         Ok(index)
     }
 
@@ -114,7 +130,7 @@ impl Mailboxes {
         if class.is_empty() || class.len() > NAME_BYTES_MAX || index < 0 || flags < 0 {
             return Taken::Refused(Code::BAD_PARAMETER);
         }
-        let entries = self.classes.get(class);
+        let entries = self.classes.get(class).map(|class| &class.entries);
         let mut behind = entries
             .into_iter()
             .flat_map(|entries| entries.range(index..));
@@ -141,7 +157,8 @@ impl Mailboxes {
         if class.is_empty() || index < 0 {
             return Err(Code::BAD_PARAMETER);
         }
-        let entries = self.classes.get_mut(class).ok_or(Code::NOT_FOUND)?;
+        let found = self.classes.get_mut(class).ok_or(Code::NOT_FOUND)?;
+        let entries = &mut found.entries;
         let entry = entries.get(&index).ok_or(Code::NOT_FOUND)?;
         let is_locked = entry.flags & OVERWRITABLE == 0;
         if is_locked && entry.owner.is_some_and(|owner| owner != task) {
@@ -160,7 +177,7 @@ impl Mailboxes {
     pub(super) fn forget(&mut self, task: Tid) {
         let (bytes, entries) = (&mut self.bytes, &mut self.entries);
         self.classes.retain(|_, class| {
-            class.retain(|_, entry| {
+            class.entries.retain(|_, entry| {
                 if entry.owner != Some(task) {
                     return true;
                 }
@@ -172,44 +189,40 @@ impl Mailboxes {
                 }
                 stays
             });
-            !class.is_empty()
+            !class.entries.is_empty()
         });
     }
 
     /// What there is, of names that match.
     pub(super) fn classes(&self, pattern: &str) -> Vec<MailboxClass> {
-        let matching = self
-            .classes
-            .iter()
-            .filter(|(name, _)| matches(pattern, name));
-        let class = |(name, entries): (&String, &BTreeMap<i32, Entry>)| MailboxClass {
+        let matching = self.classes.iter();
+        let mut matching: Vec<_> = matching
+            .filter(|(name, _)| matches(pattern, name))
+            .collect();
+        matching.sort_by_key(|(_, class)| class.number);
+        let class = |(name, class): (&String, &Class)| MailboxClass {
             name: name.clone(),
-            entries: entries
+            entries: class
+                .entries
                 .iter()
                 .map(|(index, entry)| (*index, entry.owner.map_or(0, Tid::number), entry.flags))
                 .collect(),
         };
-        matching.map(class).collect()
+        matching.into_iter().map(class).collect()
     }
 }
 
-/// `*` stands for any characters; nothing for all names.
+/// As PVM 3.4.6 does, whose manual speaks of regular expressions: what stands between stars is in
+/// the name, one behind the other, anywhere.
 fn matches(pattern: &str, name: &str) -> bool {
-    let Some((begin, rest)) = pattern.split_once('*') else {
-        return pattern.is_empty() || pattern == name;
-    };
-    let Some(mut left) = name.strip_prefix(begin) else {
-        return false;
-    };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let end = parts.pop().unwrap_or_default();
-    for part in parts {
-        match left.find(part) {
-            Some(at) => left = &left[at + part.len()..],
-            None => return false,
+    let mut left = name;
+    pattern.split('*').all(|part| match left.find(part) {
+        Some(at) => {
+            left = &left[at + part.len()..];
+            true
         }
-    }
-    left.ends_with(end)
+        None => false,
+    })
 }
 
 #[cfg(test)]
@@ -283,8 +296,8 @@ mod tests {
         boxes.forget(task(1));
         let left = boxes.classes("*");
         let names: Vec<&str> = left.iter().map(|class| class.name.as_str()).collect();
-        assert_eq!(names, ["other", "stays"]);
-        assert_eq!(left[1].entries, [(0, 0, PERSISTENT)]);
+        assert_eq!(names, ["stays", "other"], "as they came");
+        assert_eq!(left[0].entries, [(0, 0, PERSISTENT)]);
         assert_eq!((boxes.bytes, boxes.entries), (2, 2));
         // Nobody's, so anybody may.
         assert_eq!(boxes.delete(task(3), "stays", 0), Ok(vec![2]));
@@ -307,17 +320,22 @@ mod tests {
     }
 
     #[test]
-    fn stars_match_any_characters() {
+    fn what_stands_between_stars_is_in_the_name_in_order() {
         for (pattern, name, is_match) in [
             ("*", "a", true),
             ("", "a", true),
             ("ab", "ab", true),
-            ("ab", "abc", false),
-            ("a*", "abc", true),
-            ("*c", "abc", true),
-            ("a*b*c", "a1b2c", true),
+            ("ab", "xabc", true),
+            ("ab", "acb", false),
+            ("a*", "bac", true),
+            ("*c", "cab", true),
+            ("a*b*c", "x1a1b2cx", true),
             ("a*b*c", "a1c", false),
+            ("a*b", "ba", false),
             ("a*a", "a", false),
+            ("a*bab", "aabab", true),
+            ("a.c", "abc", false),
+            ("[a]", "a", false),
         ] {
             assert_eq!(matches(pattern, name), is_match, "{pattern} {name}");
         }

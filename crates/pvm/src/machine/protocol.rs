@@ -41,7 +41,7 @@ pub enum Request {
     },
     /// `pvm_getmboxinfo`.
     Classes {
-        /// Which names; `*` stands for any characters.
+        /// Which names: those that have it inside; `*` stands for any characters.
         pattern: String,
     },
     /// `pvm_newcontext`.

@@ -7,10 +7,13 @@ use std::collections::BTreeMap;
 use std::os::fd::AsRawFd as _;
 use std::time::{Duration, Instant};
 
-use hythe_cluster::tasks::{self, SpawnOptions, Task, TaskError, TaskId, TaskOptions, Wanted};
+use hythe_cluster::tasks::{
+    self, Message, SpawnOptions, Task, TaskError, TaskId, TaskOptions, Wanted,
+};
 use hythe_node::{Pool, PoolOptions};
+use hythe_sys::signals::SignalsBlocked;
 
-use crate::buffer::NATIVE_FORMAT;
+use crate::buffer::{NATIVE_FORMAT, set_sender};
 use crate::code::Code;
 use crate::machine::{Host, Identity, Machine, Process, Reply, Request, Spawn};
 use crate::numbers::{task_of, tid_of};
@@ -70,10 +73,14 @@ impl Native {
             Some(task) => enroll(&mut link, task)?,
             None => false,
         };
+        // Its threads take no signals: a handler of the program would run beside the call that it
+        // has to interrupt, and they would wait for each other.
+        let blocked = SignalsBlocked::new();
         let task = match is_own {
             true => Task::join_with(&options),
             false => Task::enrol(&pool, &options),
         };
+        drop(blocked);
         let task = task.map_err(|error| failed(&error))?;
         let own = tid_of(task.id()).ok_or(Code::SYSTEM)?;
         if !is_own && !enroll(&mut link, own)? {
@@ -92,6 +99,15 @@ impl Native {
             taken_at_once: 0,
         })
     }
+}
+
+/// Only the machine sends as the machine, and no task as another.
+fn frame_of(message: Message) -> Vec<u8> {
+    let sender = tid_of(message.source());
+    let mut frame = message.into_vec();
+    // Without a number of PVM's it is from nobody that it knows.
+    set_sender(&mut frame, sender.unwrap_or(Tid::from_number(0)));
+    frame
 }
 
 /// False: another process is this task.
@@ -131,7 +147,7 @@ impl Machine for Native {
             }
             let received = self.task.receive(Wanted::any(), Duration::ZERO);
             if let Some(message) = received.map_err(|error| failed(&error))? {
-                return Ok(Some(message.into_vec()));
+                return Ok(Some(frame_of(message)));
             }
             self.taken_at_once = 0;
             if let Some(frame) = self.link.next_message()? {
@@ -143,7 +159,7 @@ impl Machine for Native {
             }
             let received = self.task.receive(Wanted::any(), left.min(LOOK));
             if let Some(message) = received.map_err(|error| failed(&error))? {
-                return Ok(Some(message.into_vec()));
+                return Ok(Some(frame_of(message)));
             }
         }
     }
@@ -237,8 +253,15 @@ impl Machine for Native {
         }]
     }
 
-    fn descriptors(&self) -> Vec<i32> {
-        vec![self.link.as_raw_fd()]
+    fn descriptors(&mut self) -> Result<Vec<i32>, Code> {
+        // As when it joins: a thread is started.
+        let _blocked = SignalsBlocked::new();
+        let messages = self.task.descriptor().map_err(|error| failed(&error))?;
+        Ok(vec![self.link.as_raw_fd(), messages.as_raw_fd()])
+    }
+
+    fn connection(&self) -> Option<i32> {
+        Some(self.link.as_raw_fd())
     }
 }
 

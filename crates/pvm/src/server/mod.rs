@@ -5,7 +5,11 @@
 //! leaves. Never waits for one of them.
 
 mod client;
+mod ends;
 mod place;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -20,18 +24,19 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
 use crate::code::Code;
 use crate::machine::{Outgoing, Reply, Request, State};
-use crate::numbers::tid_of;
 use crate::tid::Tid;
 use client::Client;
+use ends::Ends;
 use place::Place;
 pub(crate) use place::socket_path;
 
-/// How often it looks whether a task has ended whose end is waited for.
-const LOOK: Duration = Duration::from_millis(50);
-/// Else it waits for what comes.
+/// It waits for what comes.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// At once; one more is closed again.
 const CLIENTS_MAX: usize = 1024;
+/// How long no connection is taken in after the system had no descriptor for one: it would say so
+/// again at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Output of tasks is read while less than this waits for who gets it: then they wait, as at a
 /// pipe.
 const OUTPUT_AHEAD: usize = 1 << 20;
@@ -55,14 +60,14 @@ impl Server {
         };
         let (stop, stopped) = UnixStream::pair()?;
         let mut serving = Serving {
-            pool: pool.clone(),
             place,
+            ends: Ends::start(pool)?,
             state: State::default(),
             clients: BTreeMap::new(),
             by_task: BTreeMap::new(),
             pipes: Vec::new(),
             accepted: 0,
-            looked: Instant::now(),
+            accepts_from: None,
         };
         let thread = hythe_sys::wait::spawn("hythe-pvm", move || serving.run(&stopped))?;
         Ok(Some(Self {
@@ -91,46 +96,68 @@ struct Pipe {
 
 #[derive(Debug)]
 struct Serving {
-    pool: Pool,
     place: Place,
+    ends: Ends,
     state: State,
     clients: BTreeMap<u64, Client>,
     by_task: BTreeMap<Tid, u64>,
     pipes: Vec<Pipe>,
     accepted: u64,
-    looked: Instant,
+    /// No connection is taken in before; none: they are.
+    accepts_from: Option<Instant>,
 }
 
 impl Serving {
     fn run(&mut self, stopped: &UnixStream) {
         while !self.wait(stopped) {
+            self.take_ends();
             self.accept();
             self.serve_clients();
             self.read_pipes();
-            self.look_at_ends();
+            self.ends.watch(self.state.to_look_at());
             self.flush();
         }
     }
 
     /// True: it is to end.
     fn wait(&self, stopped: &UnixStream) -> bool {
-        let mut waited_for = vec![
-            PollFd::new(stopped, PollFlags::IN),
-            PollFd::from_borrowed_fd(self.place.listener.as_fd(), PollFlags::IN),
-        ];
+        let mut waited_for = vec![PollFd::new(stopped, PollFlags::IN), self.ends.poll_fd()];
+        let pause = self.accept_pause();
+        if pause.is_none() {
+            let listener = self.place.listener.as_fd();
+            waited_for.push(PollFd::from_borrowed_fd(listener, PollFlags::IN));
+        }
         waited_for.extend(self.clients.values().map(Client::poll_fd));
         let pipes = self.pipes.iter().filter(|pipe| self.may_read(pipe));
         waited_for.extend(pipes.map(|pipe| PollFd::new(&pipe.from, PollFlags::IN)));
-        let timeout = match self.state.to_look_at().is_empty() {
-            true => LONGEST_WAIT,
-            false => LOOK,
-        };
-        let ready = hythe_sys::wait::ready(&mut waited_for, timeout);
+        let ready = hythe_sys::wait::ready(&mut waited_for, pause.unwrap_or(LONGEST_WAIT));
         ready.first().copied().unwrap_or(false)
     }
 
+    /// What is left of the time in which no connection is taken in.
+    fn accept_pause(&self) -> Option<Duration> {
+        let from = self.accepts_from?;
+        let left = from.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
     fn accept(&mut self) {
-        while let Ok((stream, _)) = self.place.listener.accept() {
+        while self.accept_pause().is_none() {
+            let stream = match self.place.listener.accept() {
+                Ok((stream, _)) => {
+                    self.accepts_from = None;
+                    stream
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    if self.accepts_from.is_none() {
+                        tracing::warn!(%error, "connections to the machine wait");
+                    }
+                    self.accepts_from = Some(Instant::now() + ACCEPT_PAUSE);
+                    return;
+                }
+            };
             if self.clients.len() < CLIENTS_MAX
                 && let Some(client) = Client::new(stream)
             {
@@ -261,31 +288,12 @@ impl Serving {
 
     /// Connections tell of ends, but a process that a task forked may hold one open, and one that
     /// has not enrolled yet has none.
-    fn look_at_ends(&mut self) {
-        let watched = self.state.to_look_at();
-        if watched.is_empty() || self.looked.elapsed() < LOOK {
-            return;
-        }
-        self.looked = Instant::now();
-        // A runner that does not answer may run them still.
-        let Ok((running, silent)) = hythe_cluster::tasks::list(&self.pool) else {
-            return;
-        };
-        if !silent.is_empty() {
-            return;
-        }
-        let running: Vec<Tid> = running.iter().filter_map(|one| tid_of(one.task)).collect();
-        for task in watched {
-            if running.contains(&task) {
-                continue;
+    fn take_ends(&mut self) {
+        for task in self.ends.take() {
+            if let Some(number) = self.by_task.get(&task).copied() {
+                self.disconnect(number);
             }
-            let sent = match self.by_task.get(&task).copied() {
-                Some(number) => {
-                    self.disconnect(number);
-                    Vec::new()
-                }
-                None => self.state.ended(task),
-            };
+            let sent = self.state.ended(task);
             self.deliver(sent);
         }
     }

@@ -118,9 +118,17 @@ impl<F: Clone> Session<F> {
     }
 
     /// What `select` may wait for.
-    #[must_use]
-    pub fn descriptors(&self) -> Vec<i32> {
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`].
+    pub fn descriptors(&mut self) -> Result<Vec<i32>, Code> {
         self.machine.descriptors()
+    }
+
+    /// What a forked child has to close, so that the end of this task is seen.
+    #[must_use]
+    pub fn connection(&self) -> Option<i32> {
+        self.machine.connection()
     }
 }
 

@@ -10,8 +10,9 @@ use crate::tasks::id::{JobId, TaskId};
 use crate::tasks::link::RunnerLink;
 use crate::tasks::message::{Reply, Request};
 
+/// Watches tasks of a pool. Used by [`Task`](super::Task), and by who is no task itself.
 #[derive(Debug)]
-pub(super) struct Ends {
+pub struct Ends {
     pool: Pool,
     links: BTreeMap<JobId, RunnerLink>,
     watched: BTreeSet<TaskId>,
@@ -19,7 +20,9 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    pub(super) fn new(pool: &Pool) -> Self {
+    /// Watches none yet.
+    #[must_use]
+    pub fn new(pool: &Pool) -> Self {
         Self {
             pool: pool.clone(),
             links: BTreeMap::new(),
@@ -66,7 +69,10 @@ impl Ends {
 
     /// Has it ended? Its runner is asked once, and says it from then on by itself. Of one that has
     /// ended it is asked again: numbers come back.
-    pub(super) fn has_ended(&mut self, task: TaskId) -> Result<bool, TaskError> {
+    ///
+    /// # Errors
+    /// The runner does not answer for 5 s.
+    pub fn has_ended(&mut self, task: TaskId) -> Result<bool, TaskError> {
         if self.ended.contains(&task) {
             self.watched.remove(&task);
         }

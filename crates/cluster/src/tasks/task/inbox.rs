@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use hythe_node::{Node, PortPolicy, Sample, Subscriber, SubscriberOptions, TrustPeers};
+use hythe_node::{Node, PortPolicy, Sample, Subscriber, SubscriberOptions, TrustPeers, WaitSet};
 
 use super::header::{HEADER_BYTES, Header};
 use crate::tasks::error::TaskError;
@@ -181,6 +181,12 @@ impl Inbox {
             parts: BTreeMap::new(),
             violations: 0,
         })
+    }
+
+    /// From now on a wait set reports what comes.
+    pub(super) fn attach(&mut self, ready: &mut WaitSet) -> Result<(), TaskError> {
+        ready.attach(&mut self.subscriber)?;
+        Ok(())
     }
 
     /// The first that is wanted of those that have come.

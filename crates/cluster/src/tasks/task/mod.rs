@@ -11,14 +11,15 @@ mod outbox;
 mod spawn;
 
 use std::collections::BTreeSet;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hythe_node::{Node, Pool, PoolOptions};
+use hythe_node::{Node, Pool, PoolOptions, WaitSet};
 
 use super::error::TaskError;
 use super::id::TaskId;
-use ends::Ends;
+pub use ends::Ends;
 pub use group::{Group, ReducedValue};
 use header::Header;
 use inbox::Inbox;
@@ -81,6 +82,8 @@ pub struct Task {
     size: u32,
     parent: Option<TaskId>,
     inbox: Inbox,
+    /// For event loops, once one is used.
+    ready: Option<WaitSet>,
     outbox: Outbox,
     ends: Arc<Mutex<Ends>>,
     /// Whose ends are to be told.
@@ -140,6 +143,7 @@ impl Task {
             size: role.size,
             parent: role.parent,
             inbox: Inbox::open(&node, role.id)?,
+            ready: None,
             outbox: Outbox::start(&node, &ends, options.kept_bytes)?,
             ends,
             notices: BTreeSet::new(),
@@ -218,6 +222,46 @@ impl Task {
     /// [`TaskError::Ended`]: it is wanted from a task that has ended, and has sent none; the
     /// pool's.
     pub fn receive(
+        &mut self,
+        wanted: Wanted,
+        timeout: Duration,
+    ) -> Result<Option<Message>, TaskError> {
+        let received = self.find_or_wait(wanted, timeout);
+        self.look_again()?;
+        received
+    }
+
+    /// For event loops: readable while a message may have come, from this call on. Once
+    /// [`Task::receive`] has taken all that came it is so no more, until the next comes. What that
+    /// has passed by does not count: receive it first.
+    ///
+    /// # Errors
+    /// The system has no descriptor or thread for it.
+    pub fn descriptor(&mut self) -> Result<BorrowedFd<'_>, TaskError> {
+        let ready = match self.ready.take() {
+            Some(ready) => ready,
+            None => {
+                let mut ready = self.node.wait_set()?;
+                self.inbox.attach(&mut ready)?;
+                ready
+            }
+        };
+        let ready = self.ready.insert(ready);
+        // From now on it is waited for from outside.
+        let _ = WaitSet::as_fd(ready);
+        ready.wait(Duration::ZERO)?;
+        Ok(WaitSet::as_fd(ready))
+    }
+
+    /// The descriptor is readable if there is more, and asks for the next if not.
+    fn look_again(&mut self) -> Result<(), TaskError> {
+        if let Some(ready) = &mut self.ready {
+            ready.wait(Duration::ZERO)?;
+        }
+        Ok(())
+    }
+
+    fn find_or_wait(
         &mut self,
         wanted: Wanted,
         timeout: Duration,

@@ -6,7 +6,7 @@ use super::barriers::{Barriers, Purpose, Released};
 use super::groups::Groups;
 use super::mailboxes::{Mailboxes, Taken};
 use super::protocol::{Outgoing, Reply, Request, TaskRow, WatchedEvent};
-use crate::buffer::{Buffer, Encoding, Kind};
+use crate::buffer::{Buffer, Encoding, Kind, set_sender};
 use crate::code::Code;
 use crate::tid::{FIRST_HOST, MACHINE, Tid};
 
@@ -57,7 +57,8 @@ struct Collected {
 #[derive(Debug, Default)]
 pub struct State {
     enrolled: BTreeSet<Tid>,
-    /// Left, though its process may go on.
+    /// Left, and not known to have ended: their processes may go on. Numbers of others are used
+    /// again.
     left: BTreeSet<Tid>,
     mailboxes: Mailboxes,
     groups: Groups,
@@ -106,15 +107,16 @@ impl State {
 
     /// The process of a task that never enrolled, or left, has ended.
     pub fn ended(&mut self, task: Tid) -> Sent {
-        self.left.insert(task);
+        self.left.remove(&task);
         self.tell_end(task)
     }
 
-    /// Tasks whose end somebody waits for.
+    /// Tasks whose end has to be known: somebody waits for it, or they have left.
     #[must_use]
     pub fn to_look_at(&self) -> BTreeSet<Tid> {
         let watched = self.watches.iter().map(|watch| watch.of);
-        watched.filter(|task| task.is_task()).collect()
+        let watched = watched.filter(|task| task.is_task());
+        watched.chain(self.left.iter().copied()).collect()
     }
 
     /// A task has printed; nothing: it prints no more.
@@ -187,8 +189,9 @@ impl State {
             Request::Put {
                 class,
                 flags,
-                message,
+                mut message,
             } => {
+                set_sender(&mut message, task);
                 let put = self.mailboxes.put(task, &class, flags, message);
                 if put.is_ok() {
                     self.serve_readers(&class, sent);

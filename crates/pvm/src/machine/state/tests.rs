@@ -60,7 +60,26 @@ fn an_end_is_told_once_whenever_it_was() {
     state.ask(task(1), watch(task(5), false));
     assert!(state.to_look_at().contains(&task(5)));
     assert_eq!(state.ended(task(5)).len(), 1);
+    assert_eq!(state.to_look_at(), [task(2)].into(), "its process goes on");
+}
+
+#[test]
+fn a_number_that_is_used_again_is_not_that_of_the_task_that_left() {
+    let mut state = machine_of(2);
+    state.leave(task(2));
+    assert_eq!(state.ended(task(2)), []);
     assert!(state.to_look_at().is_empty());
+    assert_eq!(
+        reply(state.ask(task(1), Request::Tasks)),
+        Reply::Tasks(vec![TaskRow {
+            task: task(1),
+            is_enrolled: true
+        }])
+    );
+    // The next one with it has not enrolled yet, and runs.
+    let sent = state.ask(task(1), watch(task(2), false));
+    assert_eq!(reply(sent), Reply::Number(0));
+    assert!(state.to_look_at().contains(&task(2)));
 }
 
 #[test]
@@ -90,6 +109,29 @@ fn a_reader_waits_for_what_is_put_down() {
     let message = Outgoing::Reply(Reply::Message(vec![1, 2]));
     assert_eq!(sent[0], (task(1), message));
     assert_eq!(sent[1], (task(2), Outgoing::Reply(Reply::Number(0))));
+}
+
+#[test]
+fn an_entry_is_from_who_put_it_down() {
+    let mut state = machine_of(2);
+    let mut forged = Buffer::new(Encoding::Raw);
+    forged.info.source = task(1).number();
+    let put = Request::Put {
+        class: "a".to_owned(),
+        flags: 0,
+        message: forged.frame().to_vec(),
+    };
+    assert_eq!(reply(state.ask(task(2), put)), Reply::Number(0));
+    let take = Request::Take {
+        class: "a".to_owned(),
+        index: 0,
+        flags: 0,
+    };
+    let Reply::Message(frame) = reply(state.ask(task(1), take)) else {
+        panic!("no entry");
+    };
+    let entry = Buffer::from_frame(frame).expect("sound");
+    assert_eq!(entry.info.source, task(2).number());
 }
 
 #[test]

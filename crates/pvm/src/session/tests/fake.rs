@@ -181,8 +181,12 @@ impl Machine for Fake {
         }]
     }
 
-    fn descriptors(&self) -> Vec<i32> {
-        Vec::new()
+    fn descriptors(&mut self) -> Result<Vec<i32>, Code> {
+        Ok(Vec::new())
+    }
+
+    fn connection(&self) -> Option<i32> {
+        None
     }
 }
 

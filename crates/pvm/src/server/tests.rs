@@ -1,0 +1,131 @@
+//! A server whose tasks and runners are sockets of the test.
+
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::os::unix::net::UnixListener;
+
+use hythe_node::PoolOptions;
+
+use super::*;
+use crate::buffer::Buffer;
+use crate::machine::WatchedEvent;
+use crate::tid::FIRST_HOST;
+use crate::wire;
+
+/// Far longer than anything takes on a busy machine.
+const BOUND: Duration = Duration::from_secs(120);
+
+struct Fixture {
+    _root: tempfile::TempDir,
+    options: PoolOptions,
+    pool: Pool,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let root = tempfile::tempdir().expect("a folder");
+        let options = PoolOptions::new("test").root(root.path()).bytes(16 << 20);
+        let pool = Pool::open_or_create(&options).expect("a pool");
+        Self {
+            _root: root,
+            options,
+            pool,
+        }
+    }
+
+    /// A runner that does not answer by itself.
+    fn runner(&self, job: u32) -> UnixListener {
+        let path = self.pool.path().join(format!("tasks.{job}"));
+        UnixListener::bind(path).expect("a free name")
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        let _ = Pool::remove_by_force(&self.options);
+    }
+}
+
+/// The first task of a job.
+fn task(job: u32) -> Tid {
+    Tid::task(FIRST_HOST, job << 9).expect("in range")
+}
+
+struct Peer {
+    stream: UnixStream,
+    came: Vec<u8>,
+}
+
+impl Peer {
+    fn enroll(fixture: &Fixture, own: Tid) -> Self {
+        let stream = UnixStream::connect(socket_path(&fixture.pool.path())).expect("served");
+        stream.set_read_timeout(Some(BOUND)).expect("set");
+        let mut peer = Self {
+            stream,
+            came: Vec::new(),
+        };
+        peer.say(&Request::Enroll { task: own });
+        assert_eq!(peer.next(), Outgoing::Reply(Reply::Number(0)));
+        peer
+    }
+
+    fn say(&mut self, request: &Request) {
+        let mut bytes = Vec::new();
+        wire::append(&mut bytes, request).expect("short");
+        self.stream.write_all(&bytes).expect("written");
+    }
+
+    fn next(&mut self) -> Outgoing {
+        loop {
+            if let Some(outgoing) = wire::take(&mut self.came).expect("sound") {
+                return outgoing;
+            }
+            let mut bytes = [0; 4096];
+            let read = self.stream.read(&mut bytes).expect("it comes in time");
+            assert!(read > 0, "the server has let it go");
+            self.came.extend_from_slice(&bytes[..read]);
+        }
+    }
+}
+
+fn watch(of: Tid) -> Request {
+    Request::Watch {
+        event: WatchedEvent::TaskExit,
+        of: vec![of],
+        tag: 7,
+        context: 0,
+        is_cancelled: false,
+    }
+}
+
+#[test]
+fn a_runner_that_does_not_answer_stalls_nobody() {
+    let fixture = Fixture::new();
+    let (asked, unasked) = (fixture.runner(7), fixture.runner(8));
+    let server = Server::start(&fixture.pool).expect("it starts");
+    let mut peer = Peer::enroll(&fixture, task(1));
+    peer.say(&watch(task(7)));
+    assert_eq!(peer.next(), Outgoing::Reply(Reply::Number(0)));
+    let (runner, _) = asked.accept().expect("it is asked");
+    let mut request = String::new();
+    let mut lines = BufReader::new(&runner);
+    lines.read_line(&mut request).expect("a request");
+    assert!(request.contains("7.0"), "{request}");
+    // It is being asked, for seconds.
+    peer.say(&Request::NewContext);
+    assert!(matches!(peer.next(), Outgoing::Reply(Reply::Number(1..))));
+    runner.set_nonblocking(true).expect("set");
+    let more = (&runner).read(&mut [0]).expect_err("it is not given up");
+    assert_eq!(more.kind(), ErrorKind::WouldBlock);
+    let answer = b"{\"reply\":\"no-such-task\"}\n";
+    (&runner).write_all(answer).expect("written");
+    let Outgoing::Message(frame) = peer.next() else {
+        panic!("no notice");
+    };
+    let mut notice = Buffer::from_frame(frame).expect("sound");
+    assert_eq!(notice.unpack_int(), Ok(task(7).number()));
+    // Nobody waits for a task of the other.
+    unasked.set_nonblocking(true).expect("set");
+    let none = unasked.accept().expect_err("it is not asked");
+    assert_eq!(none.kind(), ErrorKind::WouldBlock);
+    drop(server);
+}
