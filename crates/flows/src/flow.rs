@@ -8,9 +8,10 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hythe_node::Sample;
 use hythe_node::hop::Unconfirmed;
+use hythe_node::{RegionIndex, Sample};
 use hythe_pool::{MemberIndex, PortIndex, PortInfo};
+use hythe_wire::WireStatistics;
 
 use crate::receiving::{Entry, Receiving, Until};
 use crate::sending::Sending;
@@ -40,6 +41,8 @@ pub(crate) struct SendingFlow {
     pub(crate) host_port: PortIndex,
     pub(crate) block_ms: u32,
     pub(crate) message_bytes_max: u32,
+    /// The region from which messages are best sent, if there is one.
+    pub(crate) card: Option<RegionIndex>,
     /// The same socket, for the thread to wait on.
     pub(crate) socket: OwnedFd,
     /// Something is to be sent when more has come back: the thread waits for that.
@@ -100,6 +103,7 @@ impl SendingFlow {
             host_port,
             block_ms,
             message_bytes_max,
+            card: half.card(),
             socket: half.socket().try_clone_to_owned()?,
             is_held_up: AtomicBool::new(false),
             state: Mutex::new(Outbound {
@@ -284,6 +288,11 @@ impl SendingFlow {
         self.lock().half.has_wire()
     }
 
+    /// What it has done by that socket.
+    pub(crate) fn wire_statistics(&self) -> WireStatistics {
+        self.lock().half.wire_statistics()
+    }
+
     pub(crate) fn take_unconfirmed(&self) -> Unconfirmed {
         std::mem::take(&mut self.lock().unconfirmed)
     }
@@ -292,6 +301,7 @@ impl SendingFlow {
 impl Outbound {
     fn turn(&mut self, now_ns: u64) {
         if self.over.is_some() {
+            self.half.free_returned();
             return;
         }
         self.turned_ns = now_ns;
