@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hythe_node::hop::Unconfirmed;
@@ -25,6 +25,9 @@ const TURN_NS: u64 = 1_000_000;
 /// waits half of it for the other host.
 const RETURN_BOUND_NS: u64 = 10_000_000_000;
 
+/// No region has this number.
+const NO_CARD: u8 = u8::MAX;
+
 /// Which flow, and of which port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowId {
@@ -41,8 +44,8 @@ pub(crate) struct SendingFlow {
     pub(crate) host_port: PortIndex,
     pub(crate) block_ms: u32,
     pub(crate) message_bytes_max: u32,
-    /// The region from which messages are best sent, if there is one.
-    pub(crate) card: Option<RegionIndex>,
+    /// The region from which messages are best sent; [`NO_CARD`]: there is none.
+    card: AtomicU8,
     /// The same socket, for the thread to wait on.
     pub(crate) socket: OwnedFd,
     /// Something is to be sent when more has come back: the thread waits for that.
@@ -103,7 +106,7 @@ impl SendingFlow {
             host_port,
             block_ms,
             message_bytes_max,
-            card: half.card(),
+            card: AtomicU8::new(card_number(&half)),
             socket: half.socket().try_clone_to_owned()?,
             is_held_up: AtomicBool::new(false),
             state: Mutex::new(Outbound {
@@ -145,6 +148,9 @@ impl SendingFlow {
     /// Sends what may leave.
     pub(crate) fn flush(&self, now_ns: u64) -> Flushed {
         let mut state = self.lock();
+        // Relaxed: a hint for who leases the next message.
+        let card = card_number(&state.half);
+        self.card.store(card, Ordering::Relaxed);
         let is_due = now_ns.saturating_sub(state.turned_ns) >= TURN_NS;
         if is_due && state.may_go {
             state.turn(now_ns);
@@ -288,6 +294,12 @@ impl SendingFlow {
         self.lock().half.has_wire()
     }
 
+    /// The region from which messages are best sent, as of the last flush.
+    pub(crate) fn card(&self) -> Option<RegionIndex> {
+        let number = self.card.load(Ordering::Relaxed);
+        (number != NO_CARD).then_some(RegionIndex(number))
+    }
+
     /// What it has done by that socket.
     pub(crate) fn wire_statistics(&self) -> WireStatistics {
         self.lock().half.wire_statistics()
@@ -296,6 +308,10 @@ impl SendingFlow {
     pub(crate) fn take_unconfirmed(&self) -> Unconfirmed {
         std::mem::take(&mut self.lock().unconfirmed)
     }
+}
+
+fn card_number(half: &Sending) -> u8 {
+    half.card().map_or(NO_CARD, |region| region.0)
 }
 
 impl Outbound {

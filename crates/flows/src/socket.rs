@@ -45,6 +45,8 @@ const SLOT_PIECE_MIN: usize = 257;
 pub(crate) struct FlowSocket {
     socket: UdpSocket,
     wire: Option<Box<Wired>>,
+    /// What wires that have ended had taken.
+    frames_of_ended: u64,
 }
 
 #[derive(Debug)]
@@ -122,7 +124,11 @@ impl FlowSocket {
         // What is not granted costs packets of long bursts, which are sent again.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES);
         let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER_BYTES);
-        Ok(Self { socket, wire: None })
+        Ok(Self {
+            socket,
+            wire: None,
+            frames_of_ended: 0,
+        })
     }
 
     /// Has the kernel join datagrams that come together, if it can. From now on [`Self::receive`]
@@ -167,16 +173,22 @@ impl FlowSocket {
         wire.map_or(WireStatistics::default(), |wired| wired.wire.statistics())
     }
 
-    /// How many frames the wire has taken.
+    /// How many frames wires have taken.
     pub(crate) fn frames(&self) -> u64 {
-        self.wire.as_ref().map_or(0, |wired| wired.wire.taken())
+        let wire = self.wire.as_ref();
+        self.frames_of_ended + wire.map_or(0, |wired| wired.wire.taken())
     }
 
     /// How many of them, the first, are read by nobody any more.
     pub(crate) fn returned(&mut self) -> u64 {
         let wire = self.wire.as_mut();
-        // With its socket the kernel lets go of what it had to send.
-        wire.map_or(u64::MAX, |wired| wired.wire.returned())
+        self.frames_of_ended + wire.map_or(0, |wired| wired.wire.returned())
+    }
+
+    /// With its sockets the kernel lets go of what a wire had to send.
+    fn end_wire(&mut self) {
+        self.frames_of_ended = self.frames();
+        self.wire = None;
     }
 
     pub(crate) fn has_wire(&self) -> bool {
@@ -302,7 +314,7 @@ impl FlowSocket {
                 });
             }
             if wired.has_ended(now_ns) {
-                self.wire = None;
+                self.end_wire();
             }
         }
         match self.socket.recv(bytes) {

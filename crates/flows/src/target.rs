@@ -148,7 +148,7 @@ impl Target for FlowTarget {
     }
 
     fn preferred_region(&self) -> Option<RegionIndex> {
-        self.flow.card
+        self.flow.card()
     }
 
     fn replaces(&self) -> Option<PortIndex> {
