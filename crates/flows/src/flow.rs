@@ -5,12 +5,13 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hythe_node::Sample;
 use hythe_node::hop::Unconfirmed;
+use hythe_node::{RegionIndex, Sample};
 use hythe_pool::{MemberIndex, PortIndex, PortInfo};
+use hythe_wire::WireStatistics;
 
 use crate::receiving::{Entry, Receiving, Until};
 use crate::sending::Sending;
@@ -23,6 +24,9 @@ const TURN_NS: u64 = 1_000_000;
 /// The port of a flow that broke goes back to the agent's at the latest after so long: the agent
 /// waits half of it for the other host.
 const RETURN_BOUND_NS: u64 = 10_000_000_000;
+
+/// No region has this number.
+const NO_CARD: u8 = u8::MAX;
 
 /// Which flow, and of which port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub(crate) struct SendingFlow {
     pub(crate) host_port: PortIndex,
     pub(crate) block_ms: u32,
     pub(crate) message_bytes_max: u32,
+    /// The region from which messages are best sent; [`NO_CARD`]: there is none.
+    card: AtomicU8,
     /// The same socket, for the thread to wait on.
     pub(crate) socket: OwnedFd,
     /// Something is to be sent when more has come back: the thread waits for that.
@@ -100,6 +106,7 @@ impl SendingFlow {
             host_port,
             block_ms,
             message_bytes_max,
+            card: AtomicU8::new(card_number(&half)),
             socket: half.socket().try_clone_to_owned()?,
             is_held_up: AtomicBool::new(false),
             state: Mutex::new(Outbound {
@@ -141,6 +148,9 @@ impl SendingFlow {
     /// Sends what may leave.
     pub(crate) fn flush(&self, now_ns: u64) -> Flushed {
         let mut state = self.lock();
+        // Relaxed: a hint for who leases the next message.
+        let card = card_number(&state.half);
+        self.card.store(card, Ordering::Relaxed);
         let is_due = now_ns.saturating_sub(state.turned_ns) >= TURN_NS;
         if is_due && state.may_go {
             state.turn(now_ns);
@@ -284,14 +294,30 @@ impl SendingFlow {
         self.lock().half.has_wire()
     }
 
+    /// The region from which messages are best sent, as of the last flush.
+    pub(crate) fn card(&self) -> Option<RegionIndex> {
+        let number = self.card.load(Ordering::Relaxed);
+        (number != NO_CARD).then_some(RegionIndex(number))
+    }
+
+    /// What it has done by that socket.
+    pub(crate) fn wire_statistics(&self) -> WireStatistics {
+        self.lock().half.wire_statistics()
+    }
+
     pub(crate) fn take_unconfirmed(&self) -> Unconfirmed {
         std::mem::take(&mut self.lock().unconfirmed)
     }
 }
 
+fn card_number(half: &Sending) -> u8 {
+    half.card().map_or(NO_CARD, |region| region.0)
+}
+
 impl Outbound {
     fn turn(&mut self, now_ns: u64) {
         if self.over.is_some() {
+            self.half.free_returned();
             return;
         }
         self.turned_ns = now_ns;

@@ -29,6 +29,6 @@ mod target;
 mod transport;
 mod unix;
 
-pub use hythe_wire::path_of as wire_path;
+pub use hythe_wire::{WireStatistics, path_of as wire_path};
 pub use transport::Flows;
 pub use unix::{Connection, Listener};

@@ -1,16 +1,18 @@
 //! The sending half of a flow: messages stay in the slots where they lie, and leave from there.
 //!
-//! A slot is held until the receiver's pool has taken the message over; the kernel has copied what
-//! it was given when its call returns. Never waits, never copies payload.
+//! A slot is held until the receiver's pool has taken the message over. By UDP the kernel has
+//! copied what it was given when its call returns; where a message left by the wire from its slot,
+//! that is held until the kernel has given back the frames, too. Never waits, never copies payload.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use hythe_node::{Sample, TrustPeers};
+use hythe_node::{RegionIndex, Sample, TrustPeers, hop};
 use hythe_packets::{Acknowledged, Checksum, Fault, HEADER_BYTES, Sender, Settings};
 use hythe_sys::udp_send::{SEGMENTED_BYTES_MAX, SEGMENTS_MAX};
+use hythe_wire::WireStatistics;
 
 use crate::socket::{Buffer, FlowSocket, Passed, Received, Run};
 
@@ -18,6 +20,8 @@ use crate::socket::{Buffer, FlowSocket, Passed, Received, Run};
 const RECEIVE_MAX: usize = 256;
 /// Header and payload of each datagram of a run.
 const PIECES_MAX: usize = 2 * SEGMENTS_MAX;
+/// As many messages can have a frame with the kernel, since a wire has as many.
+const FRAMES_MAX: usize = hythe_wire::FRAMES_MAX as usize;
 
 /// The sending half of a flow.
 #[derive(Debug)]
@@ -29,13 +33,25 @@ pub(crate) struct Sending {
     /// Datagrams of one call; 1 where the kernel does not cut them.
     segments_max: usize,
     /// Messages that are not accepted, the first of this number.
-    held: VecDeque<Sample>,
+    held: VecDeque<Held>,
     first: u64,
+    /// Messages that are accepted, and whose frames the kernel has still.
+    leaving: VecDeque<Held>,
     /// What the protocol has given out and the kernel has not taken: datagrams of one size, of
     /// which the last may be shorter.
     run: Vec<Datagram>,
     /// Did not fit the run.
     next: Option<Datagram>,
+}
+
+/// A message that has its slot.
+#[derive(Debug)]
+struct Held {
+    sample: Sample,
+    /// Where its payload is in the region for network cards, if it is there.
+    place: Option<u64>,
+    /// So many frames of the wire are to be back before the slot is free.
+    frames: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +82,7 @@ impl Sending {
             mtu_bytes: settings.mtu_bytes,
             segments_max: SEGMENTS_MAX,
             held: VecDeque::with_capacity(settings.window.messages as usize),
+            leaving: VecDeque::with_capacity(FRAMES_MAX),
             first: 0,
             run: Vec::with_capacity(SEGMENTS_MAX),
             next: None,
@@ -81,7 +98,13 @@ impl Sending {
         // Fits: a slot's size is 32 bits.
         match self.sender.push(now_ns, sample.len() as u32, 0) {
             Some(_) => {
-                self.held.push_back(sample);
+                let (region, offset) = hop::place_of(&sample);
+                let is_there = self.socket.card() == Some(region);
+                self.held.push_back(Held {
+                    place: is_there.then_some(offset),
+                    sample,
+                    frames: 0,
+                });
                 Ok(())
             }
             None => Err(sample),
@@ -97,11 +120,21 @@ impl Sending {
         self.held.len()
     }
 
-    /// Gives all slots back: nothing is sent any more.
+    /// Gives all slots back, but for what the kernel has still: nothing is sent any more.
     pub(crate) fn release(&mut self) {
-        self.held.clear();
+        self.leaving.extend(self.held.drain(..));
+        self.free_returned();
         self.run.clear();
         self.next = None;
+    }
+
+    /// Gives back slots whose frames the kernel has given back.
+    pub(crate) fn free_returned(&mut self) {
+        if self.leaving.is_empty() {
+            return;
+        }
+        let returned = self.socket.returned();
+        self.leaving.retain(|held| held.frames > returned);
     }
 
     /// Sends what may leave now.
@@ -133,8 +166,12 @@ impl Sending {
         self.sender.expire(now_ns)?;
         while self.first < self.sender.accepted() {
             self.first += 1;
-            drop(self.held.pop_front());
+            match self.held.pop_front() {
+                Some(held) if held.frames > 0 => self.leaving.push_back(held),
+                _ => {}
+            }
         }
+        self.free_returned();
         self.flush(now_ns);
         Ok(())
     }
@@ -151,6 +188,15 @@ impl Sending {
 
     pub(crate) fn has_wire(&self) -> bool {
         self.socket.has_wire()
+    }
+
+    /// The region from which messages are best sent, if there is one.
+    pub(crate) fn card(&self) -> Option<RegionIndex> {
+        self.socket.card()
+    }
+
+    pub(crate) fn wire_statistics(&self) -> WireStatistics {
+        self.socket.wire_statistics()
     }
 
     /// When a turn is due at the latest.
@@ -184,7 +230,8 @@ impl Sending {
 
     fn transmit(&mut self, now_ns: u64) -> Option<Datagram> {
         let packet = self.sender.transmit(now_ns)?;
-        let payload = payload(&self.held, self.first, packet.message, packet.range());
+        let held = held(&self.held, self.first, packet.message);
+        let payload = payload(held, packet.range());
         Some(Datagram {
             message: packet.message,
             offset: packet.offset,
@@ -196,20 +243,29 @@ impl Sending {
     /// Gives the run to the kernel. False: it takes none now.
     fn send_run(&mut self, now_ns: u64) -> bool {
         let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
-        for (datagram, pair) in self.run.iter().zip(pieces.as_chunks_mut::<2>().0) {
-            let payload = payload(&self.held, self.first, datagram.message, datagram.range());
+        let mut places = [None; SEGMENTS_MAX];
+        let pairs = pieces.as_chunks_mut::<2>().0.iter_mut().zip(&mut places);
+        for (datagram, (pair, place)) in self.run.iter().zip(pairs) {
+            let held = held(&self.held, self.first, datagram.message);
+            let payload = payload(held, datagram.range());
             *pair = [IoSlice::new(&datagram.header), IoSlice::new(payload)];
+            let first = held.and_then(|held| held.place);
+            *place = first.map(|first| first + u64::from(datagram.offset));
         }
         let count = self.run.len();
         // Fits: a datagram has less than 64 KiB.
         let segment_bytes = self.run[0].bytes() as u16;
         let run = Run {
             pieces: &pieces[..2 * count],
+            places: &places[..count],
             segments: count,
             segment_bytes,
             is_first: self.held.len() == 1 && self.run[0].offset == 0,
         };
-        match self.socket.send(now_ns, run) {
+        let before = self.socket.frames();
+        let passed = self.socket.send(now_ns, run);
+        self.note_frames(before);
+        match passed {
             Passed::Later => return false,
             Passed::Taken | Passed::Lost => {}
             Passed::TooLong => self.note_too_long(),
@@ -217,6 +273,18 @@ impl Sending {
         // What was not taken counts as lost on the way.
         self.run.clear();
         true
+    }
+
+    /// The first datagrams of the run are the frames that the wire has taken beyond so many: their
+    /// messages keep their slots until those are back.
+    fn note_frames(&mut self, before: u64) {
+        for (frame, datagram) in (before + 1..=self.socket.frames()).zip(&self.run) {
+            let index = datagram.message.checked_sub(self.first);
+            let held = index.and_then(|index| self.held.get_mut(index as usize));
+            if let Some(held) = held.filter(|held| held.place.is_some()) {
+                held.frames = frame;
+            }
+        }
     }
 
     /// The path has become narrower, or the kernel cuts nothing for it.
@@ -230,12 +298,16 @@ impl Sending {
     }
 }
 
+/// A message that is not accepted yet.
+fn held(all: &VecDeque<Held>, first: u64, message: u64) -> Option<&Held> {
+    let index = message.checked_sub(first).map(|index| index as usize);
+    index.and_then(|index| all.get(index))
+}
+
 /// Bytes of a message that is held. Of one that was accepted meanwhile none are sent any more.
-fn payload(held: &VecDeque<Sample>, first: u64, message: u64, range: Range<usize>) -> &[u8] {
+fn payload(held: Option<&Held>, range: Range<usize>) -> &[u8] {
     // The writers of this pool are this host's own programs; what one of them changes meanwhile
     // makes the packet's checksum wrong, and it is sent again.
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();
-    let index = message.checked_sub(first).map(|index| index as usize);
-    let sample = index.and_then(|index| held.get(index));
-    sample.map_or(&[], |sample| &sample.as_slice(trust)[range])
+    held.map_or(&[], |held| &held.sample.as_slice(trust)[range])
 }

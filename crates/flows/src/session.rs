@@ -15,9 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hythe_node::hop::{self, Doorbell, HopPool as _, Participant};
-use hythe_node::monotonic_ns;
+use hythe_node::hop::{self, CardRegion, Doorbell, HopPool as _, Participant};
+use hythe_node::{NodeError, monotonic_ns};
 use hythe_pool::{ChannelIndex, MemberIndex, PortIndex, PortInfo};
+use hythe_wire::WireStatistics;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::flow::{FlowId, ReceivingFlow, SendingFlow};
@@ -168,6 +169,13 @@ impl Session {
             .filter(|flow| flow.id.port.channel == channel)
             .cloned()
             .collect()
+    }
+
+    /// What all flows of publishers that there are have done past the kernel's protocols.
+    pub(crate) fn wire_statistics(&self) -> WireStatistics {
+        let flows = self.lock().sending.clone();
+        let each = flows.iter().map(|flow| flow.wire_statistics());
+        each.fold(WireStatistics::default(), WireStatistics::plus)
     }
 
     /// The publisher sends nothing more by the agent's port.
@@ -419,7 +427,8 @@ impl Session {
     /// Has the socket of a flow use those past the kernel's protocols, if they are to be had, and
     /// tells the agent.
     fn add_wire(&self, flow: u32, socket: &mut FlowSocket, path: &Path) {
-        let (carrier, reason) = match socket.add_wire(path) {
+        let card = self.card_region(path);
+        let (carrier, reason) = match socket.add_wire(path, card.as_ref()) {
             Ok(()) => (Carrier::Xdp, String::new()),
             Err(error) => (Carrier::Udp, format!("{}: {error}", path.display())),
         };
@@ -427,6 +436,14 @@ impl Session {
             self.lock().wired.insert(flow);
         }
         self.say_carried(flow, (carrier, socket.is_zero_copy()), &reason);
+    }
+
+    /// The region that frames could be sent from, where somebody may serve the interface. Those
+    /// that only receive offer it, too: the first of a pool has it registered for all.
+    fn card_region(&self, path: &Path) -> Option<CardRegion> {
+        let region = path.exists().then(|| hop::card_region(&self.participant));
+        let log = |error: &NodeError| tracing::debug!(%error, "no region for network cards");
+        region?.inspect_err(log).ok()
     }
 
     fn doorbells(&self, socket: &FlowSocket) -> io::Result<Vec<Arc<Doorbell>>> {

@@ -10,11 +10,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
+use hythe_node::RegionIndex;
+use hythe_node::hop::CardRegion;
 use hythe_packets::{ACKNOWLEDGEMENT_BYTES_MAX, datagram_bytes};
 use hythe_sys::socket_option::bind_to_interface;
 use hythe_sys::udp_receive::{self, BATCH_BYTES};
 use hythe_sys::udp_send;
-use hythe_wire::{Sent, Wire};
+use hythe_wire::{Sent, Wire, WireStatistics};
 use rustix::net::sockopt;
 
 /// Of each direction; the kernel grants what its limit permits.
@@ -31,19 +33,27 @@ const END_LOOK_NS: u64 = 10_000_000;
 /// Datagrams that leave by the other way may come sooner than those before: what is sent while
 /// others are on their way changes it so often only.
 const SWITCH_NS: u64 = 100_000_000;
-/// The answer of the program that serves the interface is waited for so long.
-const WIRE_BOUND: Duration = Duration::from_millis(250);
+/// The answer of the program that serves the interface is waited for so long: it may have to wait
+/// for the kernel to let go of a queue.
+const WIRE_BOUND: Duration = Duration::from_secs(1);
+/// A shorter payload is copied beside its header: a further piece of a frame costs the kernel more
+/// than that where it copies (0.7 µs were measured).
+const SLOT_PIECE_MIN: usize = 257;
 
 /// The socket of one end of a flow.
 #[derive(Debug)]
 pub(crate) struct FlowSocket {
     socket: UdpSocket,
     wire: Option<Box<Wired>>,
+    /// What wires that have ended had taken.
+    frames_of_ended: u64,
 }
 
 #[derive(Debug)]
 struct Wired {
     wire: Wire,
+    /// Payload that lies there is sent from there.
+    card: Option<RegionIndex>,
     sends: bool,
     switched_ns: u64,
     looked_ns: u64,
@@ -55,6 +65,8 @@ struct Wired {
 pub(crate) struct Run<'a> {
     /// Two for each datagram, header and payload.
     pub(crate) pieces: &'a [IoSlice<'a>],
+    /// For each, where its payload is in the region for network cards, if it is there.
+    pub(crate) places: &'a [Option<u64>],
     pub(crate) segments: usize,
     pub(crate) segment_bytes: u16,
     /// Nothing that was sent before is on its way.
@@ -112,7 +124,11 @@ impl FlowSocket {
         // What is not granted costs packets of long bursts, which are sent again.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES);
         let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER_BYTES);
-        Ok(Self { socket, wire: None })
+        Ok(Self {
+            socket,
+            wire: None,
+            frames_of_ended: 0,
+        })
     }
 
     /// Has the kernel join datagrams that come together, if it can. From now on [`Self::receive`]
@@ -131,16 +147,48 @@ impl FlowSocket {
 
     /// Uses sockets past the kernel's protocols, which a program serves at `path`, beside this one,
     /// which is connected.
-    pub(crate) fn add_wire(&mut self, path: &Path) -> io::Result<()> {
-        let wire = Wire::connect(path, &self.socket, WIRE_BOUND)?;
+    pub(crate) fn add_wire(&mut self, path: &Path, card: Option<&CardRegion>) -> io::Result<()> {
+        let slots = card.map(|card| (card.file.as_fd(), card.bytes));
+        let wire = Wire::connect(path, &self.socket, slots, WIRE_BOUND)?;
+        let card = card.filter(|_| wire.sends_from_slots());
         self.wire = Some(Box::new(Wired {
             wire,
+            card: card.map(|card| card.index),
             sends: false,
             switched_ns: 0,
             looked_ns: 0,
             end_looked_ns: 0,
         }));
         Ok(())
+    }
+
+    /// The region from which payload is sent without a copy by this process, if there is one.
+    pub(crate) fn card(&self) -> Option<RegionIndex> {
+        self.wire.as_ref().and_then(|wired| wired.card)
+    }
+
+    /// What was done by the wire that there is.
+    pub(crate) fn wire_statistics(&self) -> WireStatistics {
+        let wire = self.wire.as_ref();
+        wire.map_or(WireStatistics::default(), |wired| wired.wire.statistics())
+    }
+
+    /// How many frames wires have taken.
+    pub(crate) fn frames(&self) -> u64 {
+        let wire = self.wire.as_ref();
+        self.frames_of_ended + wire.map_or(0, |wired| wired.wire.taken())
+    }
+
+    /// How many of them, the first, are read by nobody any more.
+    pub(crate) fn returned(&mut self) -> u64 {
+        let wire = self.wire.as_mut();
+        self.frames_of_ended + wire.map_or(0, |wired| wired.wire.returned())
+    }
+
+    /// With its sockets the kernel lets go of what a wire had to send.
+    fn end_wire(&mut self) {
+        self.frames_of_ended = self.frames();
+        self.wire = None;
     }
 
     pub(crate) fn has_wire(&self) -> bool {
@@ -182,10 +230,10 @@ impl FlowSocket {
     }
 
     fn send_by_wire(&mut self, now_ns: u64, run: Run<'_>) -> Passed {
-        let mut left = run.pieces;
+        let (mut left, mut places) = (run.pieces, run.places.iter());
         if let Some(wired) = &mut self.wire {
             while let Some((datagram, rest)) = left.split_at_checked(2)
-                && wired.wire.send(now_ns, datagram) == Sent::Taken
+                && wired.send(now_ns, datagram, places.next().copied().flatten()) == Sent::Taken
             {
                 left = rest;
             }
@@ -266,7 +314,7 @@ impl FlowSocket {
                 });
             }
             if wired.has_ended(now_ns) {
-                self.wire = None;
+                self.end_wire();
             }
         }
         match self.socket.recv(bytes) {
@@ -284,6 +332,16 @@ impl FlowSocket {
 }
 
 impl Wired {
+    /// Takes a datagram, header and payload.
+    fn send(&mut self, now_ns: u64, datagram: &[IoSlice<'_>], place: Option<u64>) -> Sent {
+        match (place, datagram) {
+            (Some(at), [header, payload]) if payload.len() >= SLOT_PIECE_MIN => {
+                self.wire.send_from_slots(now_ns, header, at, payload.len())
+            }
+            _ => self.wire.send(now_ns, datagram),
+        }
+    }
+
     /// Is a run to leave by the wire?
     fn is_for(&mut self, now_ns: u64, run: Run<'_>) -> bool {
         if run.segments > WIRE_RUN_MAX || !self.wire.is_fresh(now_ns) {

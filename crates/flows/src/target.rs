@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hythe_node::hop::{
     Message, Participant, Sent, Target, TargetState, Unconfirmed, WaitPlan, taken,
 };
-use hythe_node::{NodeError, monotonic_ns};
+use hythe_node::{NodeError, RegionIndex, monotonic_ns};
 use hythe_pool::PortIndex;
 
 use crate::flow::{Flushed, Pushed, SendingFlow};
@@ -145,6 +145,10 @@ impl Target for FlowTarget {
 
     fn name(&self) -> String {
         self.session.name_of(self.flow.host_port)
+    }
+
+    fn preferred_region(&self) -> Option<RegionIndex> {
+        self.flow.card()
     }
 
     fn replaces(&self) -> Option<PortIndex> {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use hythe_node::hop::{FindSources, FindTargets, HopPool as _, Participant, Transport, Watch};
 use hythe_node::{NodeError, monotonic_ns};
 use hythe_pool::{ChannelIndex, MemberKind, PortIndex, PortKind};
+use hythe_wire::WireStatistics;
 
 use crate::flow::ReceivingFlow;
 use crate::session::Session;
@@ -28,6 +29,15 @@ impl Flows {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// What the flows of publishers that there are have done past the kernel's protocols.
+    #[must_use]
+    pub fn wire_statistics(&self) -> WireStatistics {
+        let session = self.current();
+        session.map_or(WireStatistics::default(), |session| {
+            session.wire_statistics()
+        })
     }
 
     /// The session that there is.

@@ -3,17 +3,14 @@
 
 mod support;
 
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hythe_flows::message::Carrier;
 use hythe_node::{PortPolicy, SubscriberOptions};
 use hythe_sys::namespaces::Network;
-use hythe_wire::{Attachment, Options, Service};
-use rustix::event::{EventfdFlags, eventfd};
+use support::served::Served;
 use support::{BOUND, Flow, Pair, agreed, direct};
 use tempfile::TempDir;
 
@@ -32,32 +29,6 @@ fn own_network() -> Option<Network> {
             assert!(up.expect("iproute2").success());
             Some(made.expect("made"))
         }
-    }
-}
-
-struct Served {
-    stop: OwnedFd,
-    thread: JoinHandle<std::io::Result<()>>,
-}
-
-impl Served {
-    fn start(path: &Path) -> Self {
-        let mut service = Service::open(Options {
-            interface: "lo".to_owned(),
-            user: rustix::process::geteuid().as_raw(),
-            path: Some(path.to_owned()),
-            attachments: vec![Attachment::Generic],
-        })
-        .expect("served");
-        let stop = eventfd(0, EventfdFlags::CLOEXEC).expect("made");
-        let stopped = stop.try_clone().expect("copied");
-        let thread = std::thread::spawn(move || service.run(stopped));
-        Self { stop, thread }
-    }
-
-    fn end(self) {
-        rustix::io::write(&self.stop, &1_u64.to_ne_bytes()).expect("written");
-        self.thread.join().expect("no panic").expect("ended well");
     }
 }
 
@@ -114,7 +85,7 @@ fn a_flow_goes_by_the_wire_and_on_by_udp_when_that_ends() {
     };
     let folder = TempDir::new().expect("made");
     let path = folder.path().join("lo");
-    let served = Served::start(&path);
+    let served = Served::start(&path, "lo");
     let (mut pair, mut flow) = begun(&path);
     assert_eq!(pair.a.carried, [(Carrier::Xdp, String::new())]);
     let before = by_udp();
@@ -151,7 +122,7 @@ fn a_subscriber_that_sleeps_is_woken_by_the_wire() {
     };
     let folder = TempDir::new().expect("made");
     let path = folder.path().join("lo");
-    let _served = Served::start(&path);
+    let _served = Served::start(&path, "lo");
     let (pair, flow) = begun(&path);
     let node = pair.a.node.clone();
     let (mut publisher, mut subscriber) = (flow.publisher, flow.subscriber);

@@ -4,10 +4,10 @@
 
 use core::ptr::NonNull;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use crate::Access;
 use crate::faults::Place;
@@ -68,6 +68,45 @@ impl Placed {
         // Best effort: see above.
         mapped.place = Place::note(mapped.address(), bytes, access == Access::Write).ok();
         Ok(mapped)
+    }
+
+    /// Maps the first bytes of these files, whole pages, one behind the other, to be written: for
+    /// who hands the kernel one range of addresses.
+    ///
+    /// # Errors
+    /// What `mmap` says; `EINVAL`: not whole pages.
+    pub fn joined(files: &[(BorrowedFd<'_>, usize)]) -> io::Result<Self> {
+        let bytes = files.iter().try_fold(0_usize, |sum, file| {
+            sum.checked_add(file.1).ok_or(io::ErrorKind::OutOfMemory)
+        })?;
+        // SAFETY: without a hint no existing mapping is replaced.
+        let base = unsafe {
+            mmap_anonymous(
+                core::ptr::null_mut(),
+                bytes,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }?;
+        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mut joined = Self {
+            base,
+            bytes,
+            access: Access::Write,
+            place: None,
+        };
+        let mut at = base.as_ptr();
+        for &(file, bytes) in files {
+            let protection = ProtFlags::READ | ProtFlags::WRITE;
+            let flags = MapFlags::SHARED | MapFlags::FIXED;
+            // SAFETY: what is replaced is a part of the range that was just mapped, which nobody
+            // else knows: the sizes of all files together are its size.
+            unsafe { mmap(at.cast(), bytes, protection, flags, file, 0) }?;
+            at = at.wrapping_add(bytes);
+        }
+        // Best effort: see above.
+        joined.place = Place::note(joined.address(), bytes, true).ok();
+        Ok(joined)
     }
 
     /// The first byte. Peers may change any of them at any time.

@@ -518,6 +518,11 @@ impl Sample {
         self.reference.descriptor()
     }
 
+    /// From the region's first byte to the payload's.
+    pub(crate) const fn offset_in_region(&self) -> u64 {
+        self.reference.payload() as u64
+    }
+
     /// Copies bytes out, from `at` on.
     ///
     /// # Panics

@@ -24,10 +24,11 @@ use crate::pool::directory::open_file;
 use crate::port::open_channel;
 use crate::wait::ring;
 use crate::{
-    Client, NodeError, PendingReply, Published, Publisher, Responder, Subscriber, holders, joining,
-    prefault,
+    Client, NodeError, PendingReply, Published, Publisher, Responder, Subscriber, card, holders,
+    joining, prefault,
 };
 
+pub use crate::card::CardRegion;
 pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
 pub use crate::ends::{ChannelEnds, End, ends, epoch};
 pub use crate::host_agent::HostAgent;
@@ -88,6 +89,22 @@ pub fn taken(sample: Sample) -> Taken {
 /// [`hythe_pool::PoolError::PoolFull`], [`hythe_pool::PoolError::TooLarge`].
 pub fn lease(participant: &Arc<Participant>, bytes: usize) -> Result<Lease, NodeError> {
     leasing::lease_in(participant, RegionIndex(0), bytes)
+}
+
+/// The region of the participant's pool that network cards may send from: found, or added.
+///
+/// # Errors
+/// [`hythe_pool::PoolError::LedgerFull`], [`hythe_pool::PoolError::TooManyRegions`]; no room; no
+/// permission.
+pub fn card_region(participant: &Arc<Participant>) -> Result<CardRegion, NodeError> {
+    card::find_or_add(participant)
+}
+
+/// Which region a sample is in, and where its payload is from that one's first byte on.
+#[must_use]
+pub fn place_of(sample: &Sample) -> (RegionIndex, u64) {
+    let descriptor = sample.descriptor();
+    (descriptor.place.region, sample.offset_in_region())
 }
 
 /// Takes a record for a core, or for a port of an endpoint of one, which runs as this process. The

@@ -38,6 +38,7 @@
 
 mod bridge;
 mod buffer;
+mod card;
 mod clock;
 mod contention;
 mod delivery;

@@ -11,7 +11,7 @@ use crate::buffer::{Lease, Reference, Sample};
 use crate::delivery::{Published, boxed, deliver};
 use crate::history::{self, History};
 use crate::host_question::wait_for_answer;
-use crate::leasing::{LeaseWait, SEND_TIMEOUT, lease_or, lease_when_free};
+use crate::leasing::{LeaseWait, SEND_TIMEOUT, lease_in, lease_or, lease_when_free};
 use crate::participant::Participant;
 use crate::port::{Opener, Port, PortPlan};
 use crate::quota::Quota;
@@ -145,6 +145,12 @@ impl Publisher {
             receivers: self.targets.len(),
         };
         let shared = &self.port.shared;
+        // A slot that is free there now: what waits, and what is refused, is of the usual region.
+        if let Some(region) = self.preferred_region()
+            && let Ok(lease) = lease_in(shared, region, bytes)
+        {
+            return Ok(lease);
+        }
         lease_or(shared, self.region(), bytes, |geometry, refusal| {
             let leased = lease_when_free(shared, geometry, bytes, wait, refusal);
             if leased.as_ref().is_err_and(NodeError::is_pool_full) {
@@ -159,6 +165,15 @@ impl Publisher {
     pub fn region(&self) -> RegionIndex {
         let mut regions = self.targets.iter().filter_map(StoredTarget::region);
         regions.next().unwrap_or(RegionIndex(0))
+    }
+
+    /// The region from which a message reaches some receiver best, if all can see it.
+    #[inline]
+    fn preferred_region(&self) -> Option<RegionIndex> {
+        let mut preferred = self.targets.iter();
+        let region = preferred.find_map(StoredTarget::preferred_region)?;
+        let is_bound = |target: &StoredTarget| target.region().is_some();
+        (!self.targets.iter().any(is_bound)).then_some(region)
     }
 
     /// Publishes the first `bytes` of a leased buffer.

@@ -53,6 +53,8 @@ const CORE_SLOTS: u32 = 704 + 128 + 64 + 6;
 const CORE_REGION_BYTES: usize = 16 << 20;
 /// Slots of the wire region, unless its maker wants others.
 const WIRE_SLOTS: u32 = 64;
+/// Slots of the region for network cards.
+const CARD_SLOTS: u32 = 256;
 /// Cores that a pool keeps ledger entries for: as many as have regions that together are as large
 /// as the pool, and at least two. Each entry takes 832 bytes of a default pool's tables, so those
 /// of one core take 750,464.
@@ -331,7 +333,8 @@ impl Geometry {
     }
 }
 
-/// The limits with entries for later regions, if none were chosen: the cores' and the wire's.
+/// The limits with entries for later regions, if none were chosen: those of cores, of the wire and
+/// of network cards.
 fn with_spare_slots(limits: Limits, pool_bytes: usize) -> Limits {
     if limits.slots > 0 {
         return limits;
@@ -339,7 +342,7 @@ fn with_spare_slots(limits: Limits, pool_bytes: usize) -> Limits {
     let cores = pool_bytes.div_ceil(CORE_REGION_BYTES);
     // Fits: it is at most four.
     let cores = cores.clamp(*CORES.start(), *CORES.end()) as u32;
-    let slots = cores * CORE_SLOTS + WIRE_SLOTS;
+    let slots = cores * CORE_SLOTS + WIRE_SLOTS + CARD_SLOTS;
     Limits { slots, ..limits }
 }
 
@@ -379,7 +382,10 @@ mod tests {
     fn a_larger_pool_keeps_entries_for_more_cores() {
         for (megabytes, cores) in [(16, 2), (32, 2), (40, 3), (64, 4), (1 << 10, 4)] {
             let geometry = Geometry::for_bytes(megabytes << 20).expect("fits");
-            assert_eq!(spare(&geometry), cores * CORE_SLOTS + WIRE_SLOTS);
+            assert_eq!(
+                spare(&geometry),
+                cores * CORE_SLOTS + WIRE_SLOTS + CARD_SLOTS
+            );
             // As chosen, whatever the size.
             let limits = Limits {
                 slots: 7000,
@@ -398,7 +404,7 @@ mod tests {
             count: 3,
         }];
         let geometry = Geometry::with_classes(DEFAULT_LIMITS, &plan).expect("fits");
-        assert_eq!(spare(&geometry), 2 * CORE_SLOTS + WIRE_SLOTS);
+        assert_eq!(spare(&geometry), 2 * CORE_SLOTS + WIRE_SLOTS + CARD_SLOTS);
     }
 
     #[test]

@@ -20,8 +20,8 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use crate::layout::{
-    CONTROL_BYTES, FIRST_REGION_CHUNKS, RECEIVE_CHUNKS, RING_AFTER, RINGS, SEND_CHUNKS,
-    first_send_chunk,
+    CARD_OFFSET, CONTROL_BYTES, FIRST_REGION_CHUNKS, PIECES_MAX, RECEIVE_CHUNKS, RING_AFTER, RINGS,
+    SEND_CHUNKS, first_send_chunk,
 };
 use crate::message::{Grant, answered, ask};
 
@@ -52,8 +52,12 @@ pub struct Wire {
     /// Of what is sent; with when it was seen last.
     stations: Option<(Stations, u64)>,
     first_chunk: u32,
-    /// The next to send from, and how many were given out since the last ring.
-    next: u32,
+    /// Frames that were taken, and of which number on some are not given back. Chunks are used in
+    /// turn: that of a frame is its number, modulo how many there are.
+    taken: u64,
+    returned: u64,
+    /// Bytes of slots that can be sent from.
+    slots_bytes: u64,
     /// Chunks given back and sent since the last ring.
     unrung: u32,
     unkicked: bool,
@@ -72,28 +76,54 @@ struct TaskQueue {
 pub struct WireStatistics {
     /// Frames that were sent here.
     pub sent: u64,
+    /// Those of them whose payload left from the slot where it lay.
+    pub sent_from_slots: u64,
     /// Frames that have come here.
     pub received: u64,
-    /// Bytes of payload that this process copied into chunks to send them.
+    /// Bytes of datagrams that this process copied into chunks to send them: whole ones, or what
+    /// stands before a payload in a slot.
     pub copied_bytes: u64,
     /// Frames that were none of the flow's: somebody has spoiled the region.
     pub strange: u64,
 }
 
+impl WireStatistics {
+    /// Of two flows together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            sent_from_slots: self.sent_from_slots + other.sent_from_slots,
+            received: self.received + other.received,
+            copied_bytes: self.copied_bytes + other.copied_bytes,
+            strange: self.strange + other.strange,
+        }
+    }
+}
+
+/// A file on a tmpfs of which payload would be sent, and how many bytes from its first on: whole
+/// chunks.
+pub type Slots<'a> = (BorrowedFd<'a>, u64);
+
 impl Wire {
     /// Asks the service at `path` for sockets in the place of a connected UDP socket, and waits for
-    /// its answer.
+    /// its answer. Look at [`sends_from_slots`](Self::sends_from_slots) for what became of `slots`.
     ///
     /// # Errors
     /// Nobody serves there, or says no, or nothing within `bound`.
-    pub fn connect(path: &Path, socket: &UdpSocket, bound: Duration) -> io::Result<Self> {
+    pub fn connect(
+        path: &Path,
+        socket: &UdpSocket,
+        slots: Option<Slots<'_>>,
+        bound: Duration,
+    ) -> io::Result<Self> {
         let ends = Ends {
             from: of_v4(socket.peer_addr()?)?,
             to: of_v4(socket.local_addr()?)?,
         };
         let deadline = Instant::now() + bound;
         let connection = reach(path)?;
-        ask(&connection, socket.as_fd())?;
+        ask(&connection, socket.as_fd(), slots)?;
         let grant = loop {
             if let Some(grant) = answered(&connection)? {
                 break grant;
@@ -105,10 +135,13 @@ impl Wire {
             let mut files = [PollFd::new(&connection, PollFlags::IN)];
             hythe_sys::wait::poll_or_sleep(&mut files, left)?;
         };
-        Self::new(connection, grant, ends)
+        let slots_bytes = slots
+            .filter(|_| grant.sends_from_slots)
+            .map_or(0, |(_, bytes)| bytes);
+        Self::new(connection, grant, ends, slots_bytes)
     }
 
-    fn new(connection: OwnedFd, grant: Grant, ends: Ends) -> io::Result<Self> {
+    fn new(connection: OwnedFd, grant: Grant, ends: Ends, slots_bytes: u64) -> io::Result<Self> {
         let mut queues = Vec::with_capacity(grant.queues.len());
         for (index, (region, socket)) in grant.queues.into_iter().enumerate() {
             let chunks = match index {
@@ -132,7 +165,9 @@ impl Wire {
             ends,
             stations: None,
             first_chunk: first_send_chunk(grant.flow),
-            next: 0,
+            taken: 0,
+            returned: 0,
+            slots_bytes,
             unrung: 0,
             unkicked: false,
             is_over: false,
@@ -151,6 +186,12 @@ impl Wire {
     #[must_use]
     pub fn is_zero_copy(&self) -> bool {
         self.queues.iter().all(|queue| queue.socket.is_zero_copy())
+    }
+
+    /// Can payload be sent from the slots that were offered?
+    #[must_use]
+    pub fn sends_from_slots(&self) -> bool {
+        self.slots_bytes > 0
     }
 
     /// What it has done.
@@ -178,6 +219,23 @@ impl Wire {
             self.is_over = true;
         }
         self.is_over
+    }
+
+    /// How many frames were taken so far.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Of how many, the first of all, the kernel or the card has given back everything: it reads
+    /// neither their chunks nor their slots any more.
+    pub fn returned(&mut self) -> u64 {
+        // Acquire, with the release of the service: what it has seen is over.
+        let is_with_kernel = |frame| self.control.load(word_of(frame), Ordering::Acquire) != 0;
+        while self.returned < self.taken && !is_with_kernel(self.returned) {
+            self.returned += 1;
+        }
+        self.returned
     }
 
     /// Copies the payload of the next datagram that has come, and says how long it is; nothing
@@ -234,20 +292,38 @@ impl Wire {
     /// into a chunk.
     pub fn send(&mut self, now_ns: u64, pieces: &[IoSlice<'_>]) -> Sent {
         let bytes: usize = pieces.iter().map(|piece| piece.len()).sum();
+        self.send_with(now_ns, pieces, bytes, None)
+    }
+
+    /// Takes a datagram whose end lies in the slots, `bytes` at `at`, and leaves from there: until
+    /// it is [returned](Self::returned) that must not change. What stands before it is copied.
+    pub fn send_from_slots(&mut self, now_ns: u64, head: &[u8], at: u64, bytes: usize) -> Sent {
+        let is_inside = at
+            .checked_add(bytes as u64)
+            .is_some_and(|end| end <= self.slots_bytes);
+        if !is_inside {
+            return Sent::NotNow;
+        }
+        let all = head.len() + bytes;
+        self.send_with(now_ns, &[IoSlice::new(head)], all, Some((at, bytes)))
+    }
+
+    /// A datagram of `bytes`: these pieces, and what lies in the slots.
+    fn send_with(
+        &mut self,
+        now_ns: u64,
+        pieces: &[IoSlice<'_>],
+        bytes: usize,
+        in_slots: Option<(u64, usize)>,
+    ) -> Sent {
         let Some((stations, _)) = self.stations.filter(|_| self.is_fresh(now_ns)) else {
             return Sent::NotNow;
         };
-        if bytes > PAYLOAD_BYTES_MAX {
-            return Sent::NotNow;
-        }
-        let word = self.next as usize * 4;
-        // Acquire, with the release of the service: the kernel reads it no more.
-        if self.control.load(word, Ordering::Acquire) != 0 {
-            self.ring();
+        if bytes > PAYLOAD_BYTES_MAX || !self.has_chunk() {
             return Sent::NotNow;
         }
         let TaskQueue { socket, memory } = &mut self.queues[0];
-        let start = (self.first_chunk + self.next) as usize * CHUNK_BYTES;
+        let start = (self.first_chunk + chunk_of(self.taken)) as usize * CHUNK_BYTES;
         let ends = self.ends.swapped();
         memory.write(start, &frame::headers(stations, ends, bytes));
         let mut at = start + HEADERS_BYTES;
@@ -255,21 +331,44 @@ impl Wire {
             memory.write(at, piece);
             at += piece.len();
         }
-        let frame = Frame {
+        let first = Frame {
             address: start as u64,
             bytes: (at - start) as u32,
         };
-        if !socket.send.push(frame) {
+        let is_pushed = match in_slots {
+            None => socket.send.push(first),
+            Some(range) => {
+                let (pieces, count) = pieces_of(first, range);
+                socket.send.push_pieces(&pieces[..count])
+            }
+        };
+        if !is_pushed {
             return Sent::NotNow;
         }
         // Only this side sets it, and only the other clears it.
+        let word = word_of(self.taken);
         self.control.store(word, 1, Ordering::Relaxed);
-        self.next = (self.next + 1) % SEND_CHUNKS;
+        self.taken += 1;
         self.unkicked = true;
         self.unrung += 1;
         self.statistics.sent += 1;
-        self.statistics.copied_bytes += bytes as u64;
+        self.statistics.sent_from_slots += u64::from(in_slots.is_some());
+        self.statistics.copied_bytes += (at - start - HEADERS_BYTES) as u64;
         Sent::Taken
+    }
+
+    /// Is the chunk of the next frame free?
+    fn has_chunk(&mut self) -> bool {
+        let chunks = u64::from(SEND_CHUNKS);
+        let is_free = |wire: &Self| wire.taken - wire.returned < chunks;
+        if is_free(self) {
+            return true;
+        }
+        self.returned();
+        if !is_free(self) {
+            self.ring();
+        }
+        is_free(self)
     }
 
     /// Has the kernel send what was taken: one call where that is needed at all.
@@ -279,7 +378,7 @@ impl Wire {
         }
         let socket = &mut self.queues[0].socket;
         socket.send.publish();
-        for _ in 0..=SEND_CHUNKS / SENT_IN_ONE_CALL {
+        for _ in 0..=RINGS.send / SENT_IN_ONE_CALL {
             match socket.kick() {
                 Ok(()) => break,
                 Err(error) => match Errno::from_io_error(&error) {
@@ -302,6 +401,36 @@ impl Wire {
         self.unrung = 0;
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
+}
+
+/// Which of a flow's chunks a frame has.
+fn chunk_of(frame: u64) -> u32 {
+    // Fits: less than there are chunks.
+    (frame % u64::from(SEND_CHUNKS)) as u32
+}
+
+/// Where it stands whether the kernel has a frame.
+fn word_of(frame: u64) -> usize {
+    chunk_of(frame) as usize * 4
+}
+
+/// A frame that begins so, and goes on in the slots: none of its pieces leaves its chunk.
+fn pieces_of(first: Frame, (at, bytes): (u64, usize)) -> ([Frame; PIECES_MAX], usize) {
+    let mut pieces = [first; PIECES_MAX];
+    let (mut count, mut address, mut left) = (1, CARD_OFFSET + at, bytes);
+    // Two at most: a payload is shorter than a chunk.
+    while left > 0 && count < PIECES_MAX {
+        let in_chunk = CHUNK_BYTES - (address % CHUNK_BYTES as u64) as usize;
+        let bytes = left.min(in_chunk);
+        pieces[count] = Frame {
+            address,
+            bytes: bytes as u32,
+        };
+        count += 1;
+        address += bytes as u64;
+        left -= bytes;
+    }
+    (pieces, count)
 }
 
 /// Connects to a service of root's or of this user.
@@ -327,5 +456,32 @@ fn of_v4(address: SocketAddr) -> io::Result<SocketAddrV4> {
     match address {
         SocketAddr::V4(address) => Ok(address),
         SocketAddr::V6(address) => Err(io::Error::other(format!("{address} is not of IPv4"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_cut_where_chunks_end() {
+        let first = Frame {
+            address: 90,
+            bytes: 90,
+        };
+        let cut = |at, bytes| {
+            let (pieces, count) = pieces_of(first, (at, bytes));
+            assert_eq!(pieces[0], first);
+            let rest = pieces[1..count].iter();
+            rest.map(|piece| (piece.address - CARD_OFFSET, piece.bytes))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(cut(256, 0), []);
+        assert_eq!(cut(256, 3750), [(256, 3750)]);
+        assert_eq!(cut(4000, 96), [(4000, 96)]);
+        assert_eq!(cut(4000, 97), [(4000, 96), (4096, 1)]);
+        let longest = PAYLOAD_BYTES_MAX as u32;
+        let expected = [(8191, 1), (8192, longest - 1)];
+        assert_eq!(cut(8191, PAYLOAD_BYTES_MAX), expected);
     }
 }

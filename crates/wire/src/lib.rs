@@ -7,8 +7,12 @@
 //! ([`Wire`]). The UDP socket stays in use beside them: it receives what comes by another way, and
 //! sends where the other cannot.
 //!
+//! A process may pass the file of a region of its pool besides, which the service registers
+//! together with its own: then payload leaves from the slots where it lies.
+//!
 //! What this crate never does: it knows no protocol above UDP, and it never waits for a process.
 
+mod card;
 mod client;
 mod layout;
 mod message;
@@ -17,6 +21,6 @@ mod service;
 
 pub use hythe_xdp::Attachment;
 
-pub use client::{Sent, Wire, WireStatistics};
-pub use layout::{PATH, path_of};
+pub use client::{Sent, Slots, Wire, WireStatistics};
+pub use layout::{FRAMES_MAX, PATH, path_of};
 pub use service::{Options, Service};

@@ -1,7 +1,8 @@
 //! What a process and the service say to each other: one packet each, with descriptors.
 //!
-//! The process: version, and its UDP socket. The service: version and flow, then the control file,
-//! the bell, and for each queue its region and a socket; or the version and why not.
+//! The process: version, how many bytes of a file it would send from (0: none), its UDP socket, and
+//! that file. The service: version, flow and whether frames may be sent from that file, then the
+//! control file, the bell, and for each queue its region and a socket; or the version and why not.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -15,7 +16,7 @@ use rustix::net::{
 use crate::layout::QUEUES_MAX;
 
 /// Changes with every change of what is here or in `layout`.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The longest packet.
 const PACKET_BYTES_MAX: usize = 256;
 /// Control file and bell, and two for each queue.
@@ -25,36 +26,66 @@ const FILES_MAX: usize = 2 + 2 * QUEUES_MAX as usize;
 #[derive(Debug)]
 pub(crate) struct Grant {
     pub(crate) flow: u32,
+    /// Frames may be sent from the file that it has passed.
+    pub(crate) sends_from_slots: bool,
     pub(crate) control: OwnedFd,
     pub(crate) bell: OwnedFd,
     /// Region and socket of each queue.
     pub(crate) queues: Vec<(OwnedFd, OwnedFd)>,
 }
 
-/// Asks for sockets in the place of this one.
-pub(crate) fn ask(connection: impl AsFd, socket: BorrowedFd<'_>) -> io::Result<()> {
-    send(connection, &VERSION.to_le_bytes(), &[socket])
+/// What a process asks for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// Whose datagrams it would receive.
+    pub(crate) socket: OwnedFd,
+    /// What it would send from, and how many bytes of that.
+    pub(crate) card: Option<(OwnedFd, u64)>,
 }
 
-/// The socket that a process asks with. `None`: nothing has come.
-pub(crate) fn asked(connection: impl AsFd) -> io::Result<Option<OwnedFd>> {
+/// Asks for sockets in the place of this one, and to send from so many bytes of that file.
+pub(crate) fn ask(
+    connection: impl AsFd,
+    socket: BorrowedFd<'_>,
+    card: Option<(BorrowedFd<'_>, u64)>,
+) -> io::Result<()> {
+    let mut packet = VERSION.to_le_bytes().to_vec();
+    let bytes = card.map_or(0, |(_, bytes)| bytes);
+    packet.extend_from_slice(&bytes.to_le_bytes());
+    let card = card.map(|(file, _)| file);
+    let files: Vec<BorrowedFd<'_>> = std::iter::once(socket).chain(card).collect();
+    send(connection, &packet, &files)
+}
+
+/// What a process asks. `None`: nothing has come.
+pub(crate) fn asked(connection: impl AsFd) -> io::Result<Option<Asked>> {
     let Some((packet, files)) = receive(connection)? else {
         return Ok(None);
     };
-    let file = files.into_iter().next();
-    let file = file.filter(|_| packet == VERSION.to_le_bytes());
-    file.map(Some).ok_or(io::ErrorKind::InvalidData.into())
+    let (version, bytes) = packet
+        .split_first_chunk::<4>()
+        .ok_or(io::ErrorKind::InvalidData)?;
+    let bytes: [u8; 8] = bytes.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
+    let (mut files, bytes) = (files.into_iter(), u64::from_le_bytes(bytes));
+    let socket = files.next().filter(|_| *version == VERSION.to_le_bytes());
+    let socket = socket.ok_or(io::ErrorKind::InvalidData)?;
+    let card = files.next().filter(|_| bytes > 0);
+    Ok(Some(Asked {
+        socket,
+        card: card.map(|file| (file, bytes)),
+    }))
 }
 
 /// Grants it.
 pub(crate) fn grant(
     connection: impl AsFd,
-    flow: u32,
+    (flow, sends_from_slots): (u32, bool),
     (control, bell): (BorrowedFd<'_>, BorrowedFd<'_>),
     queues: &[(BorrowedFd<'_>, BorrowedFd<'_>)],
 ) -> io::Result<()> {
     let mut packet = VERSION.to_le_bytes().to_vec();
     packet.extend_from_slice(&flow.to_le_bytes());
+    packet.push(u8::from(sends_from_slots));
     let mut files = vec![control, bell];
     files.extend(
         queues
@@ -88,13 +119,16 @@ pub(crate) fn answered(connection: impl AsFd) -> io::Result<Option<Grant>> {
         let reason: String = String::from_utf8_lossy(rest).chars().take(200).collect();
         return Err(io::Error::other(reason));
     };
-    let flow = rest.first_chunk::<4>().ok_or(io::ErrorKind::InvalidData)?;
+    let (flow, sends_from_slots) = rest
+        .split_first_chunk::<4>()
+        .ok_or(io::ErrorKind::InvalidData)?;
     let mut queues = Vec::with_capacity(QUEUES_MAX as usize);
     while let (Some(region), Some(socket)) = (files.next(), files.next()) {
         queues.push((region, socket));
     }
     Ok(Some(Grant {
         flow: u32::from_le_bytes(*flow),
+        sends_from_slots: sends_from_slots == [1],
         control,
         bell,
         queues,
@@ -153,21 +187,30 @@ mod tests {
     fn files_arrive_and_refusals_say_why() {
         let (service, process) = pair();
         assert!(asked(&service).expect("sound").is_none());
-        ask(&process, file().as_fd()).expect("sent");
-        assert!(asked(&service).expect("sound").is_some());
+        for bytes in [None, Some(8192)] {
+            let card = file();
+            let card = bytes.map(|bytes| (card.as_fd(), bytes));
+            ask(&process, file().as_fd(), card).expect("sent");
+            let asked = asked(&service).expect("sound").expect("came");
+            assert_eq!(asked.card.map(|(_, bytes)| bytes), bytes);
+        }
         let files: Vec<OwnedFd> = (0..6).map(|_| file()).collect();
         let of = |index: usize| files[index].as_fd();
         let queues = [(of(2), of(3)), (of(4), of(5))];
-        grant(&service, 7, (of(0), of(1)), &queues).expect("sent");
+        grant(&service, (7, true), (of(0), of(1)), &queues).expect("sent");
         let granted = answered(&process).expect("sound").expect("came");
         assert_eq!((granted.flow, granted.queues.len()), (7, 2));
+        assert!(granted.sends_from_slots);
         refuse(&service, &"no ".repeat(1000));
         let error = answered(&process).expect_err("refused");
         assert!(error.to_string().starts_with("no no"), "{error}");
         // Without a socket, or of another version.
-        send(&process, &VERSION.to_le_bytes(), &[]).expect("sent");
+        let nothing = [&VERSION.to_le_bytes()[..], &[0; 8]].concat();
+        send(&process, &nothing, &[]).expect("sent");
         asked(&service).expect_err("no socket");
-        send(&process, &[9; 4], &[file().as_fd()]).expect("sent");
+        send(&process, &[9; 12], &[file().as_fd()]).expect("sent");
+        asked(&service).expect_err("another version");
+        send(&process, &VERSION.to_le_bytes(), &[file().as_fd()]).expect("sent");
         asked(&service).expect_err("another version");
         drop(process);
         asked(&service).expect_err("gone");

@@ -11,7 +11,10 @@ use hythe_xdp::{
     Address, CHUNK_BYTES, Frame, ImpossibleWord, Observer, Queue, QueueSocket, Region,
 };
 
-use crate::layout::{FIRST_REGION_CHUNKS, OWN_RING, RECEIVE_CHUNKS, RINGS, first_send_chunk};
+use crate::card::Card;
+use crate::layout::{
+    FIRST_REGION_CHUNKS, FLOWS_MAX, OWN_RING, RECEIVE_CHUNKS, RINGS, SEND_CHUNKS, first_send_chunk,
+};
 
 #[derive(Debug)]
 pub(crate) struct ServedQueue {
@@ -21,13 +24,29 @@ pub(crate) struct ServedQueue {
 }
 
 impl ServedQueue {
-    /// Takes a queue, and gives the kernel chunks to receive into.
-    pub(crate) fn open(queue: Queue) -> io::Result<Self> {
-        let region = Region::create(match queue.number {
+    /// Takes a queue, and gives the kernel chunks to receive into. By the first queue frames may be
+    /// sent from `card`, if there is one.
+    ///
+    /// # Errors
+    /// Also: there is one, and this kernel or card sends no frame that lies in pieces.
+    pub(crate) fn open(queue: Queue, card: Option<&Card>) -> io::Result<Self> {
+        let card = card.filter(|_| queue.number == 0);
+        let chunks = match queue.number {
             0 => FIRST_REGION_CHUNKS,
             _ => RECEIVE_CHUNKS,
-        })?;
-        let mut socket = QueueSocket::bind(&region, queue, OWN_RING)?;
+        };
+        let (region, mut socket);
+        if let Some(card) = card {
+            let (file, bytes) = card.range();
+            region = Region::create_with(chunks, file, bytes)?;
+            socket = QueueSocket::bind_for_pieces(&region, queue, OWN_RING)?;
+            if !socket.takes_pieces() {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
+        } else {
+            region = Region::create(chunks)?;
+            socket = QueueSocket::bind(&region, queue, OWN_RING)?;
+        }
         for chunk in 0..RECEIVE_CHUNKS {
             socket.fill.push(address_of(chunk));
         }
@@ -82,14 +101,14 @@ impl ServedQueue {
     }
 
     /// Shows the kernel what was filled, and gives `sent` each chunk that has been sent: which
-    /// flow, and which of its chunks.
+    /// flow, and which of its chunks. What a frame has besides, in slots, is given back with its
+    /// first piece: the kernel shows the pieces of a frame at once, and a card completes it whole.
     pub(crate) fn turn(&mut self, mut sent: impl FnMut(u32, u32)) {
         self.socket.fill.publish();
         self.socket.kick();
         while let Some(Address(address)) = self.socket.completion.pop() {
-            let chunk = (address / CHUNK_BYTES as u64) as u32;
-            if let Some(of_flows) = chunk.checked_sub(first_send_chunk(0)) {
-                sent(of_flows / RINGS.send, of_flows % RINGS.send);
+            if let Some((flow, chunk)) = sent_chunk(address) {
+                sent(flow, chunk);
             }
         }
         self.socket.completion.release();
@@ -98,6 +117,14 @@ impl ServedQueue {
 
 fn address_of(chunk: u32) -> Address {
     Address(u64::from(chunk) * CHUNK_BYTES as u64)
+}
+
+/// Which flow's which chunk was sent, if it is one to send from.
+fn sent_chunk(address: u64) -> Option<(u32, u32)> {
+    let chunk = u32::try_from(address / CHUNK_BYTES as u64).ok()?;
+    let of_flows = chunk.checked_sub(first_send_chunk(0))?;
+    let (flow, chunk) = (of_flows / SEND_CHUNKS, of_flows % SEND_CHUNKS);
+    (flow < FLOWS_MAX).then_some((flow, chunk))
 }
 
 /// The chunk of a frame, if it is one to receive into.
@@ -119,5 +146,22 @@ mod tests {
         assert_eq!(chunk_of(frame(last - 1)), Some(RECEIVE_CHUNKS - 1));
         assert_eq!(chunk_of(frame(last)), None);
         assert_eq!(chunk_of(frame(u64::MAX)), None);
+    }
+
+    #[test]
+    fn only_chunks_of_flows_are_completed() {
+        let first = u64::from(RECEIVE_CHUNKS) * 4096;
+        assert_eq!(sent_chunk(first - 1), None);
+        assert_eq!(sent_chunk(first + 90), Some((0, 0)));
+        let of_second = first + u64::from(SEND_CHUNKS + 3) * 4096;
+        assert_eq!(sent_chunk(of_second), Some((1, 3)));
+        // A piece in a slot.
+        let slots = crate::layout::CARD_OFFSET;
+        assert_eq!(
+            sent_chunk(slots - 1),
+            Some((FLOWS_MAX - 1, SEND_CHUNKS - 1))
+        );
+        assert_eq!(sent_chunk(slots), None);
+        assert_eq!(sent_chunk(u64::MAX), None);
     }
 }

@@ -24,8 +24,9 @@ use rustix::net::{
     getpeername, getsockname, listen, socket_with, sockopt,
 };
 
+use crate::card::{Card, CardIdentity};
 use crate::layout::{CONTROL_BYTES, FLOWS_MAX, QUEUES_MAX, path_of};
-use crate::message::{asked, grant, refuse};
+use crate::message::{Asked, asked, grant, refuse};
 use crate::queue::ServedQueue;
 
 /// Looks so often while there are flows.
@@ -58,6 +59,11 @@ pub struct Service {
     // First: nothing comes any more when the sockets go.
     program: Program,
     queues: Vec<ServedQueue>,
+    /// What is registered besides, to send from.
+    card: Option<Card>,
+    /// What could not be.
+    refused_card: Option<CardIdentity>,
+    interface: u32,
     clients: Vec<Client>,
     flows: BTreeMap<u32, Flow>,
     bell: OwnedFd,
@@ -93,7 +99,7 @@ impl Service {
     pub fn open(options: Options) -> io::Result<Self> {
         let interface = interface_index(&options.interface)?;
         let queues =
-            take_queues(interface).map_err(|error| match Errno::from_io_error(&error) {
+            take_queues(interface, None).map_err(|error| match Errno::from_io_error(&error) {
                 Some(Errno::NOBUFS) => io::Error::other(
                     "more memory would be locked than this process may (`ulimit -l`, or \
                      LimitMEMLOCK= of its unit)",
@@ -113,6 +119,9 @@ impl Service {
         Ok(Self {
             program,
             queues,
+            card: None,
+            refused_card: None,
+            interface,
             clients: Vec::new(),
             flows: BTreeMap::new(),
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
@@ -180,6 +189,9 @@ impl Service {
         self.recycle();
         self.accept();
         self.hear();
+        if self.queues.is_empty() {
+            self.retake();
+        }
         match self.program.is_attached() {
             true => Ok(is_to_stop),
             false => Err(io::Error::other(format!(
@@ -243,8 +255,8 @@ impl Service {
             let stays = match (heard, client.flow) {
                 (Ok(None), Some(_)) => true,
                 (Ok(None), None) => now - client.since < ASKING,
-                (Ok(Some(socket)), None) => {
-                    let begun = self.begin(&client.connection, &socket);
+                (Ok(Some(asked)), None) => {
+                    let begun = self.begin(&client.connection, asked);
                     if let Err(error) = &begun {
                         refuse(&client.connection, &error.to_string());
                     }
@@ -264,8 +276,8 @@ impl Service {
         }
     }
 
-    fn begin(&mut self, connection: &OwnedFd, socket: &OwnedFd) -> io::Result<u32> {
-        let ends = self.ends_of(socket)?;
+    fn begin(&mut self, connection: &OwnedFd, asked: Asked) -> io::Result<u32> {
+        let ends = self.ends_of(&asked.socket)?;
         if self.flows.values().any(|flow| flow.ends == ends) {
             return Err(io::Error::other("that socket has a flow already"));
         }
@@ -273,6 +285,15 @@ impl Service {
         let number = number.ok_or_else(|| {
             io::Error::other(format!("{FLOWS_MAX} flows are there, which is the limit"))
         })?;
+        let sends_from_slots = asked.card.is_some_and(|(file, bytes)| {
+            let card = Card::checked(file, bytes);
+            card.is_ok_and(|card| self.is_registered(card))
+        });
+        if self.queues.is_empty() {
+            return Err(io::Error::other(
+                "a process that has left still has a socket of this interface",
+            ));
+        }
         let shared = self.queues.iter().map(ServedQueue::share);
         let sockets = shared.collect::<io::Result<Vec<_>>>()?;
         let control = hythe_xdp::sealed("hythe-xdp-control", CONTROL_BYTES)?;
@@ -283,7 +304,7 @@ impl Service {
             let regions = self.queues.iter().map(ServedQueue::region);
             let queues: Vec<_> = regions.zip(files.iter().copied()).collect();
             let files = (control.as_fd(), self.bell.as_fd());
-            grant(connection, number, files, &queues)
+            grant(connection, (number, sends_from_slots), files, &queues)
         });
         if let Err(error) = passed {
             self.program.remove(ends, FlowIndex(number));
@@ -300,6 +321,42 @@ impl Service {
             },
         );
         Ok(number)
+    }
+
+    /// Is this file what may be sent from? While there are no flows it becomes that: the kernel
+    /// takes nothing into a region that is registered, so the queues are taken anew.
+    fn is_registered(&mut self, card: Card) -> bool {
+        let identity = card.identity();
+        if self.card.as_ref().map(Card::identity) == Some(identity) {
+            return true;
+        }
+        if !self.flows.is_empty() || self.refused_card == Some(identity) {
+            return false;
+        }
+        self.queues.clear();
+        match take_queues(self.interface, Some(&card)) {
+            Ok(queues) => {
+                (self.queues, self.card) = (queues, Some(card));
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a pool's region is not sent from");
+                let is_busy = Errno::from_io_error(&error) == Some(Errno::BUSY);
+                self.refused_card = (!is_busy).then_some(identity);
+                self.card = None;
+                self.retake();
+                false
+            }
+        }
+    }
+
+    /// Takes queues that could not be taken anew: a process that has left keeps one as long as it
+    /// keeps a socket. Until then there are no flows, and all goes the usual way.
+    fn retake(&mut self) {
+        match take_queues(self.interface, self.card.as_ref()) {
+            Ok(queues) => self.queues = queues,
+            Err(error) => tracing::debug!(%error, "the queues are not to be had"),
+        }
     }
 
     /// The ends of what comes to a process's socket.
@@ -336,10 +393,10 @@ impl Flow {
 }
 
 /// All queues of an interface, up to a limit.
-fn take_queues(interface: u32) -> io::Result<Vec<ServedQueue>> {
+fn take_queues(interface: u32, card: Option<&Card>) -> io::Result<Vec<ServedQueue>> {
     let mut queues = Vec::new();
     for number in 0..QUEUES_MAX {
-        match ServedQueue::open(Queue { interface, number }) {
+        match ServedQueue::open(Queue { interface, number }, card) {
             Ok(queue) => queues.push(queue),
             // There are no more.
             Err(error) if number > 0 && Errno::from_io_error(&error) == Some(Errno::INVAL) => break,

@@ -2,113 +2,16 @@
 
 #[path = "../../xdp/tests/links/mod.rs"]
 mod links;
+mod served;
 
-use std::io::{ErrorKind, IoSlice};
+use std::io::IoSlice;
 use std::net::UdpSocket;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 use std::time::Instant;
 
-use hythe_wire::{Options, Sent, Service, Wire};
-use hythe_xdp::Attachment;
-use links::{BOUND, FAR, NEAR, Network, udp};
-use rustix::event::{EventfdFlags, eventfd};
+use hythe_wire::{Sent, Wire};
+use links::{BOUND, FAR, Network, udp};
+use served::{Served, connected, send, take, until, wire};
 use tempfile::TempDir;
-
-/// A service of an interface, in a thread of its own.
-struct Served {
-    path: PathBuf,
-    stop: OwnedFd,
-    thread: Option<JoinHandle<std::io::Result<()>>>,
-}
-
-impl Served {
-    /// In the network of the calling thread.
-    fn start(folder: &Path, interface: &str) -> Self {
-        let path = folder.join(interface);
-        let options = Options {
-            interface: interface.to_owned(),
-            user: rustix::process::geteuid().as_raw(),
-            path: Some(path.clone()),
-            attachments: vec![Attachment::Generic],
-        };
-        let start = Instant::now();
-        let mut service = loop {
-            match Service::open(options.clone()) {
-                Ok(service) => break service,
-                // The kernel lets go of a queue some time after its last socket.
-                Err(error) if error.kind() == ErrorKind::ResourceBusy => {
-                    assert!(start.elapsed() < BOUND, "{error}");
-                }
-                Err(error) => panic!("{error}"),
-            }
-        };
-        assert!(service.describe().contains("generic"));
-        let stop = eventfd(0, EventfdFlags::CLOEXEC).expect("made");
-        let stopped = stop.try_clone().expect("copied");
-        Self {
-            path,
-            stop,
-            thread: Some(std::thread::spawn(move || service.run(stopped))),
-        }
-    }
-
-    fn end(&mut self) -> Option<std::io::Result<()>> {
-        let thread = self.thread.take()?;
-        rustix::io::write(&self.stop, &1_u64.to_ne_bytes()).expect("written");
-        Some(thread.join().expect("no panic"))
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.end();
-    }
-}
-
-/// Two connected sockets, of the near and the far end.
-fn connected(network: &Network) -> (UdpSocket, UdpSocket) {
-    let (near, far) = (udp(NEAR), network.at_far(|| udp(FAR)));
-    near.connect(far.local_addr().expect("bound")).expect("set");
-    far.connect(near.local_addr().expect("bound")).expect("set");
-    (near, far)
-}
-
-fn wire(served: &Served, socket: &UdpSocket) -> Wire {
-    Wire::connect(&served.path, socket, BOUND).expect("granted")
-}
-
-fn take(wire: &mut Wire) -> Vec<u8> {
-    let (start, mut into) = (Instant::now(), [0; 4096]);
-    loop {
-        if let Some(bytes) = wire.receive(1, &mut into) {
-            return into[..bytes].to_vec();
-        }
-        assert!(start.elapsed() < BOUND, "nothing: {:?}", wire.dropped());
-        std::thread::yield_now();
-    }
-}
-
-/// Sends, also where all chunks are with the kernel still.
-fn send(wire: &mut Wire, bytes: &[u8]) {
-    let start = Instant::now();
-    let (one, other) = bytes.split_at(bytes.len() / 2);
-    while wire.send(1, &[one, other].map(IoSlice::new)) != Sent::Taken {
-        wire.flush();
-        assert!(start.elapsed() < BOUND, "no chunk comes back");
-        std::thread::yield_now();
-    }
-    wire.flush();
-}
-
-fn until(mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < BOUND);
-        std::thread::yield_now();
-    }
-}
 
 #[test]
 fn both_ends_go_past_the_kernel_for_longer_than_there_are_chunks() {
@@ -222,7 +125,7 @@ fn sockets_are_for_what_comes_to_ones_own_and_no_other() {
     let there = network.at_far(|| Served::start(folder.path(), "far"));
     let (near, far) = connected(&network);
     let refused = |socket: &UdpSocket| {
-        let error = Wire::connect(&there.path, socket, BOUND).expect_err("refused");
+        let error = Wire::connect(&there.path, socket, None, BOUND).expect_err("refused");
         error.to_string()
     };
     assert!(refused(&near).contains("another network"));
@@ -233,7 +136,7 @@ fn sockets_are_for_what_comes_to_ones_own_and_no_other() {
     let v6 = network.at_far(|| UdpSocket::bind("[::1]:0").expect("bound"));
     v6.connect(v6.local_addr().expect("bound")).expect("set");
     assert!(refused(&v6).contains("IPv4"));
-    let nobody = Wire::connect(&folder.path().join("none"), &far, BOUND);
+    let nobody = Wire::connect(&folder.path().join("none"), &far, None, BOUND);
     nobody.expect_err("nobody serves there");
 }
 

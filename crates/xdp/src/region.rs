@@ -18,6 +18,7 @@ const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
 pub struct Region {
     file: OwnedFd,
     placed: Placed,
+    own_bytes: usize,
 }
 
 impl Region {
@@ -29,14 +30,38 @@ impl Region {
         let bytes = chunks as usize * CHUNK_BYTES;
         let file = sealed("hythe-xdp-region", bytes)?;
         let placed = Placed::new(&file, (0, bytes), Access::Write, None)?;
-        Ok(Self { file, placed })
+        Ok(Self {
+            file,
+            placed,
+            own_bytes: bytes,
+        })
     }
 
-    /// How many chunks it has.
+    /// As [`create`](Self::create), with the first bytes of another file behind the chunks: frames
+    /// may be sent from there as well. Nobody here looks at those bytes, so a file that is cut
+    /// harms only who sends from it.
+    ///
+    /// # Errors
+    /// No memory; the file cannot be mapped to be written; no whole chunks.
+    pub fn create_with(chunks: u32, other: BorrowedFd<'_>, other_bytes: usize) -> io::Result<Self> {
+        if other_bytes == 0 || !other_bytes.is_multiple_of(CHUNK_BYTES) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let own_bytes = chunks as usize * CHUNK_BYTES;
+        let file = sealed("hythe-xdp-region", own_bytes)?;
+        let placed = Placed::joined(&[(file.as_fd(), own_bytes), (other, other_bytes)])?;
+        Ok(Self {
+            file,
+            placed,
+            own_bytes,
+        })
+    }
+
+    /// How many chunks of its own it has.
     #[must_use]
     pub fn chunks(&self) -> u32 {
         // Fits: that is what it was made of.
-        (self.placed.bytes() / CHUNK_BYTES) as u32
+        (self.own_bytes / CHUNK_BYTES) as u32
     }
 
     pub(crate) fn address(&self) -> u64 {
@@ -47,12 +72,12 @@ impl Region {
         self.placed.bytes() as u64
     }
 
-    /// Another view of its bytes.
+    /// Another view of its own bytes.
     ///
     /// # Errors
     /// What `mmap` says.
     pub fn map(&self) -> io::Result<Mapped> {
-        Mapped::file(&self.file, 0, self.placed.bytes(), Access::Write)
+        Mapped::file(&self.file, 0, self.own_bytes, Access::Write)
     }
 }
 
@@ -89,5 +114,27 @@ mod tests {
         let mut byte = [0];
         region.placed.read(4 * CHUNK_BYTES - 1, &mut byte);
         assert_eq!(byte, [7]);
+    }
+
+    #[test]
+    fn another_file_is_behind_its_chunks() {
+        let other = sealed("other", 2 * CHUNK_BYTES).expect("memory");
+        let joined = Region::create_with(3, other.as_fd(), 2 * CHUNK_BYTES).expect("mapped");
+        assert_eq!((joined.chunks(), joined.bytes()), (3, 5 * 4096));
+        let seen = Mapped::file(&other, 0, 2 * CHUNK_BYTES, Access::Write).expect("mapped");
+        seen.write(2 * CHUNK_BYTES - 1, &[9]);
+        joined
+            .map()
+            .expect("mapped")
+            .write(3 * CHUNK_BYTES - 1, &[8]);
+        let mut bytes = [0; 2];
+        joined.placed.read(3 * CHUNK_BYTES - 1, &mut bytes[..1]);
+        joined.placed.read(5 * CHUNK_BYTES - 1, &mut bytes[1..]);
+        assert_eq!(bytes, [8, 9]);
+        for bytes in [0, 1, CHUNK_BYTES + 1] {
+            Region::create_with(1, other.as_fd(), bytes).expect_err("no whole chunks");
+        }
+        let none = std::fs::File::open("/dev/null").expect("there");
+        Region::create_with(1, none.as_fd(), CHUNK_BYTES).expect_err("not to be written");
     }
 }

@@ -14,6 +14,8 @@ use rustix::net::xdp::XdpRingOffset;
 
 /// `XDP_RING_NEED_WAKEUP`.
 const NEEDS_WAKEUP: u32 = 1;
+/// `XDP_PKT_CONTD`: the next entry has more of the same frame.
+const GOES_ON: u32 = 1;
 
 /// What a ring has.
 pub(crate) trait Entry: Copy {
@@ -50,7 +52,7 @@ impl Entry for Address {
 }
 
 impl Entry for Frame {
-    /// The last word has options, which nobody here uses.
+    /// The last word has options, which those that are read here have not.
     const BYTES: usize = 16;
 
     fn read(memory: &Mapped, at: usize) -> Self {
@@ -64,9 +66,16 @@ impl Entry for Frame {
     }
 
     fn write(self, memory: &Mapped, at: usize) {
-        let mut bytes = [0; Self::BYTES];
+        self.write_with(0, memory, at);
+    }
+}
+
+impl Frame {
+    fn write_with(self, options: u32, memory: &Mapped, at: usize) {
+        let mut bytes = [0; <Self as Entry>::BYTES];
         bytes[..8].copy_from_slice(&self.address.to_ne_bytes());
         bytes[8..12].copy_from_slice(&self.bytes.to_ne_bytes());
+        bytes[12..].copy_from_slice(&options.to_ne_bytes());
         memory.write(at, &bytes);
     }
 }
@@ -156,15 +165,19 @@ impl<E: Entry> Producer<E> {
     /// Writes an entry, which the kernel sees with the next [`publish`](Self::publish). False: the
     /// ring is full.
     pub fn push(&mut self, entry: E) -> bool {
-        let is_full = |producer: &Self| {
-            producer.produced.wrapping_sub(producer.consumed) >= producer.places.count
-        };
-        if is_full(self) && self.used() >= self.places.count {
+        if !self.has_space(1) {
             return false;
         }
         entry.write(&self.places.memory, self.places.place(self.produced));
         self.produced = self.produced.wrapping_add(1);
         true
+    }
+
+    fn has_space(&mut self, entries: u32) -> bool {
+        // At most the ring's size is used, as this side alone pushes.
+        let fits = |used: u32, count: u32| entries <= count.saturating_sub(used);
+        fits(self.produced.wrapping_sub(self.consumed), self.places.count)
+            || fits(self.used(), self.places.count)
     }
 
     /// Shows the kernel what was pushed.
@@ -180,6 +193,27 @@ impl<E: Entry> Producer<E> {
     #[must_use]
     pub fn needs_wakeup(&self) -> bool {
         self.places.needs_wakeup()
+    }
+}
+
+impl Producer<Frame> {
+    /// As [`push`](Self::push), one frame that lies in several pieces: all of them or none. The
+    /// queue's socket has to [take pieces](crate::QueueSocket::takes_pieces).
+    pub fn push_pieces(&mut self, pieces: &[Frame]) -> bool {
+        // Fits: whoever has more pieces than 32 bits count finds no ring with that many entries.
+        if !self.has_space(pieces.len() as u32) {
+            return false;
+        }
+        for (index, piece) in pieces.iter().enumerate() {
+            let options = match index + 1 < pieces.len() {
+                true => GOES_ON,
+                false => 0,
+            };
+            let at = self.places.place(self.produced);
+            piece.write_with(options, &self.places.memory, at);
+            self.produced = self.produced.wrapping_add(1);
+        }
+        true
     }
 }
 
@@ -376,6 +410,27 @@ mod tests {
         consumer.places.memory.store(64, 100, Ordering::Relaxed);
         let refused = observer.given_back(|_| panic!("nothing"));
         assert_eq!(refused, Err(ImpossibleWord(100)));
+    }
+
+    #[test]
+    fn a_frame_in_pieces_is_pushed_whole_or_not_at_all() {
+        let file = file();
+        let mut producer = Producer::<Frame>::map(&file, 0, PLACES, 4).expect("mapped");
+        let mut consumer = Consumer::<Frame>::map(&file, 0, PLACES, 4).expect("mapped");
+        let pieces = [1, 2, 3].map(|address| Frame { address, bytes: 9 });
+        assert!(producer.push_pieces(&pieces));
+        assert!(!producer.push_pieces(&pieces[..2]), "one is free");
+        assert!(producer.push_pieces(&pieces[..1]));
+        producer.publish();
+        let options = |index: usize| {
+            let at = PLACES.desc as usize + index * 16 + 12;
+            producer.places.memory.load(at, Ordering::Relaxed)
+        };
+        assert_eq!([0, 1, 2, 3].map(options), [1, 1, 0, 0]);
+        let popped: Vec<_> = std::iter::from_fn(|| consumer.pop()).collect();
+        assert_eq!(popped[..3], pieces);
+        consumer.release();
+        assert!(producer.push_pieces(&pieces));
     }
 
     #[test]

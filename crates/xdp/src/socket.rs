@@ -46,6 +46,7 @@ pub struct QueueSocket {
     /// Chunks that have been sent.
     pub completion: Consumer<Address>,
     is_zero_copy: bool,
+    takes_pieces: bool,
 }
 
 /// How many entries the rings of a process have.
@@ -92,13 +93,40 @@ impl QueueSocket {
     /// # Errors
     /// No permission; `EBUSY`: somebody else has the queue; `EINVAL`: there is no such queue.
     pub fn bind(region: &Region, queue: Queue, ring: u32) -> io::Result<Self> {
-        match Self::bind_with(region, queue, ring, SocketAddrXdpFlags::XDP_ZEROCOPY) {
-            // Not by this driver, or not with this MTU.
-            Err(error) if !is_final(&error) => {
-                Self::bind_with(region, queue, ring, SocketAddrXdpFlags::XDP_COPY)
+        let copying = SocketAddrXdpFlags::XDP_COPY;
+        let modes = [SocketAddrXdpFlags::XDP_ZEROCOPY, copying];
+        Self::bind_first(region, queue, ring, &modes)
+    }
+
+    /// As [`bind`](Self::bind), and frames to send may lie in pieces, where this can be had: it
+    /// came with Linux 6.6, and not every card that does without a copy does it. Look at
+    /// [`takes_pieces`](Self::takes_pieces).
+    ///
+    /// # Errors
+    /// As of [`bind`](Self::bind).
+    pub fn bind_for_pieces(region: &Region, queue: Queue, ring: u32) -> io::Result<Self> {
+        let (pieces, copying) = (SocketAddrXdpFlags::XDP_USE_SG, SocketAddrXdpFlags::XDP_COPY);
+        let zero_copy = SocketAddrXdpFlags::XDP_ZEROCOPY;
+        let modes = [zero_copy | pieces, zero_copy, copying | pieces, copying];
+        Self::bind_first(region, queue, ring, &modes)
+    }
+
+    /// In the first of these modes that the driver knows.
+    fn bind_first(
+        region: &Region,
+        queue: Queue,
+        ring: u32,
+        modes: &[SocketAddrXdpFlags],
+    ) -> io::Result<Self> {
+        let mut refused = io::Error::from(io::ErrorKind::InvalidInput);
+        for &mode in modes {
+            match Self::bind_with(region, queue, ring, mode) {
+                // Not by this driver, or not with this MTU, or not by this kernel.
+                Err(error) if !is_final(&error) => refused = error,
+                done => return done,
             }
-            bound => bound,
         }
+        Err(refused)
     }
 
     fn bind_with(
@@ -136,7 +164,14 @@ impl QueueSocket {
             fill,
             completion,
             is_zero_copy: options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY),
+            takes_pieces: mode.contains(SocketAddrXdpFlags::XDP_USE_SG),
         })
+    }
+
+    /// May frames to send lie in pieces, also those of other sockets of the queue?
+    #[must_use]
+    pub fn takes_pieces(&self) -> bool {
+        self.takes_pieces
     }
 
     /// Does the card itself read and write the region?

@@ -112,6 +112,7 @@ pub(crate) fn regions(snapshot: &Snapshot) -> Vec<RegionDocument> {
             RegionKind::Linux => "linux",
             RegionKind::Core => "core",
             RegionKind::Wire => "wire",
+            RegionKind::Card => "card",
         },
         name: region.name.clone(),
         bytes: region.bytes,

@@ -4,6 +4,7 @@
 
 pub(crate) mod networks;
 pub(crate) mod relay;
+pub(crate) mod served;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub(crate) const BOUND: Duration = Duration::from_secs(60);
 pub(crate) struct Side {
     pub(crate) pool: Pool,
     pub(crate) node: Node,
+    /// Of its process.
+    pub(crate) flows: Arc<Flows>,
     pub(crate) host: Node,
     listener: Listener,
     pub(crate) process: Option<Connection>,
@@ -44,10 +47,13 @@ impl Side {
     fn new(root: &TempDir, name: &str, other: &str) -> Self {
         let options = PoolOptions::new(name).root(root.path()).bytes(64 << 20);
         let pool = Pool::open_or_create(&options).expect("made");
+        let flows = Arc::new(Flows::new());
+        let transport = Arc::clone(&flows);
         Self {
             listener: Listener::open(&pool.path()).expect("listens"),
             host: hop::join_host(&pool, other, &[]).expect("joins"),
-            node: hop::join(&pool, "process", &[Arc::new(Flows::new())]).expect("joins"),
+            node: hop::join(&pool, "process", &[transport]).expect("joins"),
+            flows,
             process: None,
             wire: None,
             address: Ipv4Addr::LOCALHOST.into(),
@@ -167,7 +173,15 @@ pub(crate) fn agreed(window: u32) -> Agreed {
 
 impl Pair {
     pub(crate) fn new() -> Self {
-        let root = TempDir::new().expect("made");
+        Self::within(TempDir::new().expect("made"))
+    }
+
+    /// With the pools in memory, as they usually are: a network card sends from nothing else.
+    pub(crate) fn on_tmpfs() -> Self {
+        Self::within(TempDir::new_in("/dev/shm").expect("made"))
+    }
+
+    fn within(root: TempDir) -> Self {
         Self {
             a: Side::new(&root, "a", "b"),
             b: Side::new(&root, "b", "a"),

@@ -247,6 +247,12 @@ pub trait Target: Any + Debug + Send + Sync {
         None
     }
 
+    /// The region from which a buffer reaches it best, while any other will do, too; `None`: all
+    /// are alike.
+    fn preferred_region(&self) -> Option<RegionIndex> {
+        None
+    }
+
     /// There was no empty slot in its region for a message to it.
     fn note_no_slot(&self) {}
 

@@ -50,6 +50,15 @@ impl StoredTarget {
         }
     }
 
+    /// As [`Target::preferred_region`].
+    #[inline(always)]
+    pub(crate) fn preferred_region(&self) -> Option<RegionIndex> {
+        match self {
+            Self::Queue(_) => None,
+            Self::Other(target) => target.preferred_region(),
+        }
+    }
+
     pub(crate) fn disconnect(self) -> Result<(), NodeError> {
         match self {
             Self::Queue(target) => Box::new(target).disconnect(),

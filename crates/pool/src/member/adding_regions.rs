@@ -1,4 +1,4 @@
-//! Adding a region while the pool is in use: for a core, or for the wire.
+//! Adding a region while the pool is in use: for a core, for the wire, or for network cards.
 //!
 //! Called by whoever sets a hop up; never on a data path. At most one record is claimed at a time,
 //! by somebody whose death frees it. A region that is ready never changes or goes.
@@ -118,10 +118,48 @@ impl Member {
             link: None,
             segments: None,
         };
+        self.find_or_add(control, &added, make_file)
+    }
+
+    /// Finds the region for network cards, or adds it, with these classes: a pool has one, which
+    /// stays for as long as the pool lives. One that is there is left as it is.
+    ///
+    /// `make_file` is called with the number of the region while the record is claimed, before
+    /// anyone else can see it.
+    ///
+    /// # Errors
+    /// As [`Member::add_core_region`].
+    pub fn add_card_region<M: Memory, E: From<PoolError>>(
+        &self,
+        control: &Control<M>,
+        (bytes, classes): (u64, &[SlotClass]),
+        make_file: impl FnOnce(RegionIndex) -> Result<(), E>,
+    ) -> Result<RegionIndex, E> {
+        if !bytes.is_multiple_of(PAGE_BYTES as u64) {
+            let why = format!("{bytes} bytes for network cards; whole pages are needed");
+            return Err(PoolError::BadGeometry(why).into());
+        }
+        let added = Added {
+            kind: RegionKind::Card,
+            name: "card",
+            bytes,
+            classes,
+            link: None,
+            segments: None,
+        };
+        self.find_or_add(control, &added, make_file)
+    }
+
+    fn find_or_add<M: Memory, E: From<PoolError>>(
+        &self,
+        control: &Control<M>,
+        added: &Added<'_>,
+        make_file: impl FnOnce(RegionIndex) -> Result<(), E>,
+    ) -> Result<RegionIndex, E> {
         self.with_claimed_record(control, |index| {
             // Nobody else adds one while the record is claimed.
             let regions = Regions::read(control)?;
-            if let Some(found) = regions.wire() {
+            if let Some(found) = regions.first_of(added.kind) {
                 release_record(control, index);
                 return Ok(found.index);
             }

@@ -23,6 +23,9 @@ pub enum RegionKind {
     /// Processes of this Linux; the network stack may still have pages that were in it. Whoever
     /// leases a slot gives it fresh pages first.
     Wire,
+    /// Processes of this Linux; network cards may send from it, and keep the pages that they were
+    /// given. Those are never punched out.
+    Card,
 }
 
 /// Slots of one size.
@@ -55,7 +58,12 @@ impl SlotClass {
 
 impl RegionKind {
     /// The number of a kind in the table.
-    const ALL: [(u32, Self); 3] = [(0, Self::Linux), (1, Self::Core), (2, Self::Wire)];
+    const ALL: [(u32, Self); 4] = [
+        (0, Self::Linux),
+        (1, Self::Core),
+        (2, Self::Wire),
+        (3, Self::Card),
+    ];
 
     fn of_number(number: u32) -> Option<Self> {
         let known = Self::ALL.into_iter().find(|known| known.0 == number);
@@ -75,7 +83,7 @@ pub struct RegionGeometry {
     pub index: RegionIndex,
     /// Who else can see it.
     pub kind: RegionKind,
-    /// `memory`, `wire`, or the board it belongs to.
+    /// `memory`, `wire`, `card`, or the board it belongs to.
     pub name: String,
     /// Its size.
     pub bytes: u64,
@@ -256,7 +264,18 @@ impl Regions {
     /// The region for the wire, if known.
     #[must_use]
     pub fn wire(&self) -> Option<&RegionGeometry> {
-        self.iter().find(|region| region.kind == RegionKind::Wire)
+        self.first_of(RegionKind::Wire)
+    }
+
+    /// The region for network cards, if known.
+    #[must_use]
+    pub fn card(&self) -> Option<&RegionGeometry> {
+        self.first_of(RegionKind::Card)
+    }
+
+    /// The first of a kind, if known.
+    pub(crate) fn first_of(&self, kind: RegionKind) -> Option<&RegionGeometry> {
+        self.iter().find(|region| region.kind == kind)
     }
 
     /// All known regions.
@@ -410,7 +429,7 @@ mod tests {
         for (word, value) in [
             (region::SLOTS, scene::LIMITS.slots + SLOTS + 1),
             (region::LEDGER_BASE, u32::MAX),
-            (region::KIND, 3),
+            (region::KIND, 4),
             (region::KIND, u32::MAX),
             (region::CLASS_TABLE + region::CLASS_FIRST, 1),
             (region::SEGMENTS_BYTES, 4096),

@@ -5,7 +5,8 @@ use hythe_abi::RegionIndex;
 use hythe_memory::Memory;
 use hythe_pool::{
     ChannelType, ConnectionEnd, ConnectionInfo, Control, CoreRegionPlan, Cursors, LedgerSlot,
-    LinkPlace, Member, MemberKind, PoolError, PortKind, PortPolicy, Regions, Side, WireRegionPlan,
+    LinkPlace, Member, MemberKind, PoolError, PortKind, PortPolicy, Regions, Side, SlotClass,
+    WireRegionPlan,
 };
 
 use super::patterns;
@@ -13,7 +14,7 @@ use super::stage::{Act, Actor, Case, Stage, binding, core_classes};
 use super::{Dying, SMALL_BYTES, identity, oldest, until_death};
 
 /// Those that need nothing before.
-const PLAIN: [(&str, Act); 28] = [
+const PLAIN: [(&str, Act); 29] = [
     ("join", join),
     ("lease", |a, c, _| assert!(a.me_leases(c))),
     ("lease any", lease_any),
@@ -38,6 +39,7 @@ const PLAIN: [(&str, Act); 28] = [
     ("attach core at its second port", attach_core_second),
     ("add core region", add_core_region),
     ("add wire region", add_wire_region),
+    ("add card region", add_card_region),
     ("connect", connect),
     ("leave as producer", leave_as_producer),
     ("leave as consumer", leave_as_consumer),
@@ -301,6 +303,23 @@ fn add_wire_region(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let add = |_| {
         let made = |_| Ok::<(), PoolError>(());
         actor.me().add_wire_region(control, plan, made)
+    };
+    // The second finds what the first has added.
+    let [first, second] = [0, 1].map(add);
+    assert_eq!(first.expect("added"), second.expect("found"));
+}
+
+fn add_card_region(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
+    let classes = [SlotClass {
+        slot_bytes: 4096,
+        count: super::SPARE_SLOTS,
+        first: 0,
+        offset: 0,
+    }];
+    let plan = (4096 * u64::from(super::SPARE_SLOTS), &classes[..]);
+    let add = |_| {
+        let made = |_| Ok::<(), PoolError>(());
+        actor.me().add_card_region(control, plan, made)
     };
     // The second finds what the first has added.
     let [first, second] = [0, 1].map(add);

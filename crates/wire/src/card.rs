@@ -1,0 +1,88 @@
+//! The file of a pool's region that frames are sent from, as the service takes it from a process.
+//!
+//! The service never looks at its bytes: it registers them with the kernel, which pins the pages.
+//! So a file that is cut or punched later harms only who did that. What this module never does: it
+//! takes no file whose pages something else than this machine's memory would have to bring.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use hythe_xdp::CHUNK_BYTES;
+use rustix::fs::{FileType, fstat, fstatfs};
+
+/// As much memory is pinned for one at most.
+const BYTES_MAX: u64 = 64 << 20;
+/// `f_type` of tmpfs (linux/magic.h).
+const TMPFS: u64 = 0x0102_1994;
+
+/// A file whose pages the kernel may keep.
+#[derive(Debug)]
+pub(crate) struct Card {
+    /// Kept open: no other file is this one then.
+    file: OwnedFd,
+    identity: CardIdentity,
+    bytes: usize,
+}
+
+/// Which file it is, whoever has it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CardIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl Card {
+    /// The first `bytes` of a file that a process has passed.
+    pub(crate) fn checked(file: OwnedFd, bytes: u64) -> io::Result<Self> {
+        let found = fstat(&file)?;
+        let is_tmpfs = fstatfs(&file)?.f_type as u64 & 0xFFFF_FFFF == TMPFS;
+        let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+        let is_whole = (1..=BYTES_MAX).contains(&bytes)
+            && bytes.is_multiple_of(CHUNK_BYTES as u64)
+            && u64::try_from(found.st_size).is_ok_and(|size| bytes <= size);
+        if !(is_tmpfs && is_file && is_whole) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Ok(Self {
+            file,
+            identity: CardIdentity {
+                device: found.st_dev,
+                inode: found.st_ino,
+            },
+            bytes: usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?,
+        })
+    }
+
+    pub(crate) const fn identity(&self) -> CardIdentity {
+        self.identity
+    }
+
+    /// What is to be mapped.
+    pub(crate) fn range(&self) -> (BorrowedFd<'_>, usize) {
+        (self.file.as_fd(), self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_chunks_of_a_file_in_memory_are_taken() {
+        let file = || hythe_xdp::sealed("card", 4 * CHUNK_BYTES).expect("memory");
+        let taken = |bytes| Card::checked(file(), bytes).is_ok();
+        assert!(taken(4096) && taken(4 * 4096));
+        for bytes in [0, 4095, 5 * 4096, u64::MAX] {
+            assert!(!taken(bytes), "{bytes}");
+        }
+        let other = |path| OwnedFd::from(std::fs::File::open(path).expect("there"));
+        for path in ["/dev/zero", "/proc/self/maps", "/"] {
+            Card::checked(other(path), 4096).expect_err(path);
+        }
+        let one = Card::checked(file(), 4096).expect("taken");
+        let again = Card::checked(one.file.try_clone().expect("copied"), 8192).expect("taken");
+        assert_eq!(one.identity(), again.identity());
+        let another = Card::checked(file(), 4096).expect("taken");
+        assert_ne!(one.identity(), another.identity());
+    }
+}

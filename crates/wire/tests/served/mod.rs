@@ -1,0 +1,110 @@
+//! A service of an interface in a thread, and flows by it.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::{ErrorKind, IoSlice};
+use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use hythe_wire::{Options, Sent, Service, Wire};
+use hythe_xdp::Attachment;
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::links::{BOUND, FAR, NEAR, Network, udp};
+
+/// A service of an interface, in a thread of its own.
+pub(crate) struct Served {
+    pub(crate) path: PathBuf,
+    stop: OwnedFd,
+    pub(crate) thread: Option<JoinHandle<std::io::Result<()>>>,
+}
+
+impl Served {
+    /// In the network of the calling thread.
+    pub(crate) fn start(folder: &Path, interface: &str) -> Self {
+        let path = folder.join(interface);
+        let options = Options {
+            interface: interface.to_owned(),
+            user: rustix::process::geteuid().as_raw(),
+            path: Some(path.clone()),
+            attachments: vec![Attachment::Generic],
+        };
+        let start = Instant::now();
+        let mut service = loop {
+            match Service::open(options.clone()) {
+                Ok(service) => break service,
+                // The kernel lets go of a queue some time after its last socket.
+                Err(error) if error.kind() == ErrorKind::ResourceBusy => {
+                    assert!(start.elapsed() < BOUND, "{error}");
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert!(service.describe().contains("generic"));
+        let stop = eventfd(0, EventfdFlags::CLOEXEC).expect("made");
+        let stopped = stop.try_clone().expect("copied");
+        Self {
+            path,
+            stop,
+            thread: Some(std::thread::spawn(move || service.run(stopped))),
+        }
+    }
+
+    pub(crate) fn end(&mut self) -> Option<std::io::Result<()>> {
+        let thread = self.thread.take()?;
+        rustix::io::write(&self.stop, &1_u64.to_ne_bytes()).expect("written");
+        Some(thread.join().expect("no panic"))
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// Two connected sockets, of the near and the far end.
+pub(crate) fn connected(network: &Network) -> (UdpSocket, UdpSocket) {
+    let (near, far) = (udp(NEAR), network.at_far(|| udp(FAR)));
+    near.connect(far.local_addr().expect("bound")).expect("set");
+    far.connect(near.local_addr().expect("bound")).expect("set");
+    (near, far)
+}
+
+pub(crate) fn wire(served: &Served, socket: &UdpSocket) -> Wire {
+    Wire::connect(&served.path, socket, None, BOUND).expect("granted")
+}
+
+pub(crate) fn take(wire: &mut Wire) -> Vec<u8> {
+    let (start, mut into) = (Instant::now(), [0; 4096]);
+    loop {
+        if let Some(bytes) = wire.receive(1, &mut into) {
+            return into[..bytes].to_vec();
+        }
+        assert!(start.elapsed() < BOUND, "nothing: {:?}", wire.dropped());
+        std::thread::yield_now();
+    }
+}
+
+/// Sends, also where all chunks are with the kernel still.
+pub(crate) fn send(wire: &mut Wire, bytes: &[u8]) {
+    let start = Instant::now();
+    let (one, other) = bytes.split_at(bytes.len() / 2);
+    while wire.send(1, &[one, other].map(IoSlice::new)) != Sent::Taken {
+        wire.flush();
+        assert!(start.elapsed() < BOUND, "no chunk comes back");
+        std::thread::yield_now();
+    }
+    wire.flush();
+}
+
+pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < BOUND);
+        std::thread::yield_now();
+    }
+}

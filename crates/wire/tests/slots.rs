@@ -1,0 +1,271 @@
+//! Payload leaves from the slots where it lies, and they are known to be free again.
+
+#[path = "../../xdp/tests/links/mod.rs"]
+mod links;
+mod served;
+
+use std::io::{BufRead, BufReader, IoSlice};
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use hythe_memory::{Access, Mapped};
+use hythe_sys::spawn::die_with_parent;
+use hythe_wire::{Sent, Wire};
+use hythe_xdp::sealed;
+use links::{BOUND, FAR, NEAR, Network, udp};
+use served::{Served, connected, take, until, wire};
+use tempfile::TempDir;
+
+const SLOTS_BYTES: usize = 64 << 10;
+/// Of the child process of a test: where the service is, and whom it sends to.
+const ROLE: &str = "HYTHE_TEST_SENDS_AND_STAYS";
+/// As many frames as a flow has chunks.
+const FRAMES: usize = 128;
+
+struct Slots {
+    file: OwnedFd,
+    memory: Mapped,
+}
+
+impl Slots {
+    fn new() -> Self {
+        let file = sealed("slots", SLOTS_BYTES).expect("memory");
+        let memory = Mapped::file(&file, 0, SLOTS_BYTES, Access::Write).expect("mapped");
+        Self { file, memory }
+    }
+
+    fn wire(&self, path: &Path, socket: &UdpSocket) -> Wire {
+        self.try_wire(path, socket).expect("granted")
+    }
+
+    fn try_wire(&self, path: &Path, socket: &UdpSocket) -> std::io::Result<Wire> {
+        let slots = Some((self.file.as_fd(), SLOTS_BYTES as u64));
+        Wire::connect(path, socket, slots, BOUND)
+    }
+}
+
+fn sends_from_slots(wire: &Wire) -> bool {
+    let can = wire.sends_from_slots();
+    if !can {
+        eprintln!("SKIPPED: this kernel sends no frame that lies in pieces");
+    }
+    can
+}
+
+/// Sends, also where all chunks are with the kernel still.
+fn send(wire: &mut Wire, head: &[u8], at: u64, bytes: usize) {
+    until(|| {
+        let sent = wire.send_from_slots(1, head, at, bytes);
+        wire.flush();
+        sent == Sent::Taken
+    });
+}
+
+#[test]
+fn payload_leaves_from_slots_and_nothing_of_it_is_copied() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (near, far) = connected(&network);
+    let slots = Slots::new();
+    let mut wire = slots.wire(&there.path, &far);
+    if !sends_from_slots(&wire) {
+        return;
+    }
+    near.send(b"known").expect("sent");
+    assert_eq!(take(&mut wire), b"known");
+    let (mut into, rounds) = ([0; 4096], 1000);
+    let mut copied = 0;
+    for round in 0..rounds {
+        let (at, bytes) = (round * 631 % 60_000, round * 37 % 1400);
+        let written: Vec<u8> = (0..bytes).map(|index| (index + round) as u8).collect();
+        slots.memory.write(at, &written);
+        let head = vec![round as u8; round % 50];
+        send(&mut wire, &head, at as u64, bytes);
+        copied += head.len();
+        let length = near.recv(&mut into).expect("comes");
+        assert!(into[..length] == [head, written].concat(), "round {round}");
+    }
+    // Beside frames that are copied.
+    let whole = [IoSlice::new(b"whole")];
+    until(|| wire.send(1, &whole) == Sent::Taken);
+    wire.flush();
+    let length = near.recv(&mut into).expect("comes");
+    assert_eq!(&into[..length], b"whole");
+    let statistics = wire.statistics();
+    assert_eq!(statistics.sent_from_slots, rounds as u64);
+    assert_eq!(statistics.sent, rounds as u64 + 1);
+    assert_eq!(statistics.copied_bytes, copied as u64 + 5);
+    // All of it comes back, and is known to.
+    until(|| wire.returned() == wire.taken());
+    assert_eq!(wire.dropped().invalid, 0);
+}
+
+#[test]
+fn what_is_not_in_the_slots_is_not_sent() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (near, far) = connected(&network);
+    let slots = Slots::new();
+    let mut wire = slots.wire(&there.path, &far);
+    near.send(b"known").expect("sent");
+    take(&mut wire);
+    let end = SLOTS_BYTES as u64;
+    for (at, bytes) in [(end, 1), (end - 10, 11), (u64::MAX, 1), (0, 3800)] {
+        let sent = wire.send_from_slots(1, &[0; 48], at, bytes);
+        assert_eq!(sent, Sent::NotNow, "{bytes} at {at}");
+    }
+    assert_eq!((wire.taken(), wire.statistics().sent), (0, 0));
+    // Who offers none has none.
+    drop(wire);
+    let mut plain = self::wire(&there, &connected(&network).1);
+    assert!(!plain.sends_from_slots());
+    assert_eq!(plain.send_from_slots(1, &[], 0, 1), Sent::NotNow);
+}
+
+#[test]
+fn one_file_is_sent_from_while_there_are_flows_and_then_another() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (first, second) = (Slots::new(), Slots::new());
+    let [one, two, three] = [(); 3].map(|()| connected(&network));
+    let wire = first.wire(&there.path, &one.1);
+    if !sends_from_slots(&wire) {
+        return;
+    }
+    let same = first.wire(&there.path, &two.1);
+    assert!(same.sends_from_slots());
+    let other = second.wire(&there.path, &three.1);
+    assert!(!other.sends_from_slots());
+    drop((wire, same, other));
+    // Behind the end of the flows; and it receives as ever.
+    let mut wire = granted_behind_the_last(|| second.try_wire(&there.path, &one.1), |can| can);
+    one.0.send(b"comes").expect("sent");
+    assert_eq!(take(&mut wire), b"comes");
+    drop(wire);
+    // A file that cannot be mapped to be written is none.
+    let number = first.file.as_raw_fd();
+    let read_only = std::fs::File::open(format!("/proc/self/fd/{number}")).expect("opened");
+    let connect = || {
+        let slots = Some((read_only.as_fd(), SLOTS_BYTES as u64));
+        Wire::connect(&there.path, &two.1, slots, BOUND)
+    };
+    let mut wire = granted_behind_the_last(connect, |can| !can);
+    two.0.send(b"comes").expect("sent");
+    assert_eq!(take(&mut wire), b"comes");
+}
+
+/// A wire for which it is so whether it sends from slots; each try ends before the next.
+fn granted_behind_the_last(
+    connect: impl Fn() -> std::io::Result<Wire>,
+    is_so: impl Fn(bool) -> bool,
+) -> Wire {
+    let mut granted = None;
+    until(|| {
+        granted = connect().ok().filter(|wire| is_so(wire.sends_from_slots()));
+        if granted.is_none() {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        granted.is_some()
+    });
+    granted.expect("it was")
+}
+
+/// Not a test of its own: the process that the next test kills.
+#[test]
+fn sends_and_stays() {
+    let Some(role) = std::env::var_os(ROLE) else {
+        return;
+    };
+    let role = role.to_str().expect("readable");
+    let (path, port) = role.split_once(' ').expect("two words");
+    let near = udp(NEAR);
+    let far: u16 = port.parse().expect("a port");
+    near.connect((FAR, far)).expect("set");
+    let slots = Slots::new();
+    let mut wire = slots.wire(Path::new(path), &near);
+    eprintln!("at {}", near.local_addr().expect("bound").port());
+    take(&mut wire);
+    for _ in 0..FRAMES {
+        let sent = match wire.sends_from_slots() {
+            true => wire.send_from_slots(1, b"head", 0, 100),
+            false => wire.send(1, &[IoSlice::new(&[0; 104])]),
+        };
+        assert_eq!(sent, Sent::Taken);
+    }
+    wire.flush();
+    eprintln!("sent {}", wire.statistics().sent);
+    std::thread::sleep(BOUND);
+}
+
+#[test]
+fn chunks_of_a_killed_process_are_anothers() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    // Here: the process ends with the thread that has started it.
+    let served = Served::start(folder.path(), "near");
+    let far = network.at_far(|| udp(FAR));
+    let port = far.local_addr().expect("bound").port();
+    let mut command = Command::new(std::env::current_exe().expect("itself"));
+    command
+        .args(["sends_and_stays", "--exact", "--nocapture"])
+        .env(ROLE, format!("{} {port}", served.path.display()))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    die_with_parent(&mut command);
+    let mut child = command.spawn().expect("started");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let mut word = |begin: &str| {
+        let mut lines = lines.by_ref().map(|line| line.expect("read"));
+        let found = lines.find_map(|line| line.strip_prefix(begin).map(str::to_owned));
+        found.unwrap_or_else(|| panic!("it has not said {begin}"))
+    };
+    let near: u16 = word("at ").parse().expect("a port");
+    far.connect((NEAR, near)).expect("set");
+    far.send(b"known").expect("sent");
+    assert_eq!(word("sent "), FRAMES.to_string());
+    child.kill().expect("runs");
+    child.wait().expect("ended");
+    // Frames that left before are whole.
+    let (mut into, mut came) = ([0; 4096], 0);
+    while came < FRAMES {
+        let length = far.recv(&mut into).expect("comes");
+        assert_eq!(length, 104);
+        came += 1;
+    }
+    // All flows that the interface has, each with all its chunks, and another file.
+    let slots = Slots::new();
+    let pairs: Vec<_> = (0..16).map(|_| connected(&network)).collect();
+    let mut wires = Vec::new();
+    for (near, _) in &pairs {
+        // The flow of the one that was killed ends by and by.
+        until(|| {
+            let wire = slots.try_wire(&served.path, near);
+            let is_granted = wire.is_ok();
+            wires.extend(wire);
+            is_granted
+        });
+    }
+    for ((_, far), wire) in pairs.iter().zip(&mut wires) {
+        far.send(b"known").expect("sent");
+        take(wire);
+        for _ in 0..FRAMES {
+            assert_eq!(wire.send(1, &[IoSlice::new(b"x")]), Sent::Taken);
+        }
+        wire.flush();
+        until(|| wire.returned() == wire.taken());
+    }
+}
