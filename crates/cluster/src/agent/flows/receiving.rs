@@ -17,7 +17,7 @@ use hythe_pool::PortInfo;
 use super::carried::{Carriage, Carried};
 use super::link::mtu_of;
 use super::processes::{ProcessId, Processes};
-use super::{FLOWS_MAX, FlowSession, SETTLING, next};
+use super::{FLOWS_MAX, FlowSession, SETTLING, alone, next};
 use crate::agent::local::{ChannelKey, LocalEnds};
 use crate::error::ClusterError;
 use crate::frame::{Control, EndKind, FlowOffer, FlowSide, FlowTaken};
@@ -146,7 +146,7 @@ impl Receiving {
             let looked = match found {
                 Err(NoReceiver::Refused(reason)) => Err(reason),
                 Err(NoReceiver::Yet(reason)) => flow.without(processes, reason, now),
-                Ok((process, port)) => flow.with(processes, (process, port), now, last),
+                Ok(receiver) => flow.with(processes, receiver, now, last),
             };
             if let Err(reason) = looked {
                 over.push((*key, reason));
@@ -246,6 +246,27 @@ impl Receiving {
         for (_, ending) in self.ending.extract_if(.., |who, ending| which(who, ending)) {
             say_ended(&*ending.session, ending.flow, &ending.reason);
         }
+    }
+
+    /// As of [`Sending`](super::sending::Sending::take_going).
+    pub(super) fn take_begun(
+        &mut self,
+        session: &dyn FlowSession,
+        most: usize,
+    ) -> Vec<((ProcessId, u32), alone::Flow)> {
+        let number = session.number();
+        let its = (number, 0)..=(number, u32::MAX);
+        let begun = self.flows.extract_if(its, |_, flow| flow.has_begun());
+        let begun = begun.take(most).filter_map(|(_, flow)| {
+            let taken = flow.taken?;
+            let one = alone::Flow {
+                session: flow.session,
+                channel: flow.offer.channel,
+                ask: None,
+            };
+            Some(((taken.process, taken.number), one))
+        });
+        begun.collect()
     }
 
     /// All of a session that is over.

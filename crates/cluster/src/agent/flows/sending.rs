@@ -13,6 +13,7 @@ use hythe_node::hop::HopPool as _;
 use hythe_node::{PortIndex, PortKind};
 use hythe_pool::PortInfo;
 
+use super::alone::{self, Alone};
 use super::carried::{Carriage, Carried};
 use super::link::mtu_of;
 use super::processes::{Ask, ProcessId, Processes};
@@ -92,6 +93,7 @@ impl Sending {
         &mut self,
         processes: &mut Processes,
         session: &Arc<dyn FlowSession>,
+        alone: &Alone,
         last: &mut u32,
     ) {
         let now = Instant::now();
@@ -120,6 +122,7 @@ impl Sending {
             };
             if !self.flows.values().any(is_known)
                 && !self.ending.values().any(is_waiting)
+                && !alone.has(process, ask)
                 && let Some(publisher) = eligible(processes, &**session, process, ask)
             {
                 self.begin(processes, session, (process, ask), &publisher, next(last));
@@ -370,6 +373,25 @@ impl Sending {
         for number in numbers {
             self.return_one(processes, number);
         }
+    }
+
+    /// Flows of a session that is over that may go on without it, so many at most.
+    pub(super) fn take_going(
+        &mut self,
+        session: &dyn FlowSession,
+        most: usize,
+    ) -> Vec<((ProcessId, u32), alone::Flow)> {
+        let goes_on = |flow: &Flow| flow.is_of(session) && flow.step == Step::Going;
+        let going = self.flows.extract_if(.., |_, flow| goes_on(flow));
+        let going = going.take(most).map(|(number, flow)| {
+            let taken = alone::Flow {
+                session: flow.session,
+                channel: flow.channel,
+                ask: Some(flow.ask),
+            };
+            ((flow.process, number), taken)
+        });
+        going.collect()
     }
 
     /// The session is over, and with it all that was on its way.
