@@ -113,9 +113,9 @@ impl Alone {
         self.0.retain(|(owner, _), _| *owner != process);
     }
 
-    /// How many there are with a host.
-    pub(super) fn with_host(&self, host: &str) -> usize {
+    /// How many there are with such hosts.
+    pub(super) fn count(&self, which: impl Fn(&str) -> bool) -> usize {
         let flows = self.0.values();
-        flows.filter(|flow| flow.session.host() == host).count()
+        flows.filter(|flow| which(flow.session.host())).count()
     }
 }

@@ -13,6 +13,7 @@ mod alone;
 mod carried;
 mod link;
 mod pause;
+mod places;
 mod processes;
 mod receiving;
 mod sending;
@@ -30,6 +31,7 @@ use self::alone::Alone;
 use self::carried::Carried;
 pub(crate) use self::link::Link;
 pub(crate) use self::pause::Pause;
+use self::places::Places;
 use self::processes::{Ask, ProcessId, Processes};
 use self::receiving::Receiving;
 use self::sending::Sending;
@@ -147,8 +149,15 @@ impl Flows {
             alone,
             last,
         } = &mut *state;
-        sending.update(processes, session, alone, last);
-        receiving.update(processes, &**session, local, last);
+        let host = session.host();
+        let (all, own) = (|_: &str| true, |other: &str| other == host);
+        let taken = |which: &dyn Fn(&str) -> bool| {
+            sending.count(which) + receiving.count(which) + alone.count(which)
+        };
+        let mut places = Places::of(session.pool(), taken(&own), taken(&all));
+        let places = &mut places;
+        sending.update(processes, session, (alone, places), last);
+        receiving.update(processes, &**session, local, (places, last));
     }
 
     /// Everything that the publisher of a flow sent by its stream has arrived.
@@ -228,7 +237,7 @@ impl Flows {
 
     /// How many flows with a host go on without a session.
     pub(crate) fn alone_with(&self, host: &str) -> usize {
-        lock(&self.0).alone.with_host(host)
+        lock(&self.0).alone.count(|other| other == host)
     }
 
     pub(crate) fn status(

@@ -17,7 +17,7 @@ use super::alone::{self, Alone};
 use super::carried::{Carriage, Carried};
 use super::link::mtu_of;
 use super::processes::{Ask, ProcessId, Processes};
-use super::{FLOWS_MAX, FlowSession, Pause, SETTLING, next};
+use super::{FLOWS_MAX, FlowSession, Pause, Places, SETTLING, next};
 use crate::agent::random::random;
 use crate::error::ClusterError;
 use crate::frame::{CarriedType, Control, FlowOffer, FlowSide, FlowTaken};
@@ -31,6 +31,8 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) struct Sending {
     flows: BTreeMap<u32, Flow>,
     ending: BTreeMap<u32, Ending>,
+    /// Why there is no flow of a session on a channel, where the host has its share of them.
+    without_place: BTreeMap<(u64, String), String>,
 }
 
 /// A flow that is over, until both of its ends have said so: a publisher that sent by the agent's
@@ -93,7 +95,7 @@ impl Sending {
         &mut self,
         processes: &mut Processes,
         session: &Arc<dyn FlowSession>,
-        alone: &Alone,
+        (alone, places): (&Alone, &mut Places),
         last: &mut u32,
     ) {
         let now = Instant::now();
@@ -111,6 +113,8 @@ impl Sending {
         if session.why_no_flows().is_some() {
             return;
         }
+        let number = session.number();
+        self.without_place.retain(|(of, _), _| *of != number);
         for (process, ask) in processes.asks(now) {
             let is_known = |flow: &Flow| flow.process == process && flow.ask == ask;
             if self.of_session(&**session).count() >= FLOWS_MAX {
@@ -125,6 +129,11 @@ impl Sending {
                 && !alone.has(process, ask)
                 && let Some(publisher) = eligible(processes, &**session, process, ask)
             {
+                if let Err(reason) = places.take() {
+                    let channel = (number, publisher.channel);
+                    self.without_place.insert(channel, reason);
+                    continue;
+                }
                 self.begin(processes, session, (process, ask), &publisher, next(last));
             }
         }
@@ -526,10 +535,18 @@ impl Sending {
             Direction::Sending,
             carrying.map(|flow| &flow.carried),
             || {
-                let waiting = flows.first().map(|flow| flow.reason.clone());
+                let key = (session.number(), channel.to_owned());
+                let waiting = flows.first().map(|flow| &flow.reason);
+                let waiting = waiting.or_else(|| self.without_place.get(&key)).cloned();
                 waiting.unwrap_or_else(|| "no publisher here asks for a flow".to_owned())
             },
         )
+    }
+
+    /// How many there are with such hosts.
+    pub(super) fn count(&self, which: impl Fn(&str) -> bool) -> usize {
+        let flows = self.flows.values();
+        flows.filter(|flow| which(flow.session.host())).count()
     }
 
     /// Flows that carry, and others.
