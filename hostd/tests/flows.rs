@@ -305,13 +305,6 @@ fn flows_begin_anew_whoever_is_killed() {
     subscriber.kill();
     let subscriber = Task::subscriber(b);
     until_it_flows(&hosts, &mut publisher, &subscriber);
-    // An agent, and the other one.
-    for host in &hosts {
-        host.signal(Signal::KILL);
-        start(host);
-        until_connected(&hosts);
-        until_it_flows(&hosts, &mut publisher, &subscriber);
-    }
     // The publisher, in the middle of messages. Another has other numbers.
     publisher.ask_for(300, 1);
     std::thread::sleep(Duration::from_millis(100));
@@ -320,6 +313,48 @@ fn flows_begin_anew_whoever_is_killed() {
     let subscriber = Task::subscriber(b);
     let mut publisher = Task::publisher(a);
     until_it_flows(&hosts, &mut publisher, &subscriber);
+    for host in &hosts {
+        let node = host.join("audit");
+        let seen = node.pool().snapshot();
+        assert!(seen.audit.mismatches.is_empty(), "{:?}", seen.audit);
+    }
+}
+
+/// Neither agent is in the way of a flow, nor does it need one to go on.
+#[test]
+fn flows_go_on_without_an_agent_that_is_killed_and_another_takes_over() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(49);
+    let hosts = trusting(&lan);
+    let [a, b] = &hosts;
+    let subscriber = Task::subscriber(b);
+    let mut publisher = Task::publisher(a);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    for (host, other, name) in [(a, b, "a"), (b, a, "b")] {
+        publisher.ask_for(100, 1);
+        host.signal(Signal::KILL);
+        // The other agent knows that it is gone, and says what goes on.
+        eventually("the session is over", || !other.is_connected_with(name));
+        let reason = other.status_of(name).expect("known").reason;
+        assert!(reason.contains("1 flow goes on without"), "{reason}");
+        publisher.send(100, 1);
+        // All of it, though there is no agent.
+        assert_all(&subscriber, publisher.sent);
+        publisher.ask_for(300, 1);
+        start(host);
+        until_connected(&hosts);
+        until_it_flows(&hosts, &mut publisher, &subscriber);
+        assert_all(&subscriber, publisher.sent);
+    }
+    // One after the other, before the hosts have met again.
+    publisher.ask_for(200, 1);
+    hosts.iter().for_each(|host| host.signal(Signal::KILL));
+    hosts.iter().for_each(start);
+    until_connected(&hosts);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    assert_all(&subscriber, publisher.sent);
     for host in &hosts {
         let node = host.join("audit");
         let seen = node.pool().snapshot();

@@ -32,6 +32,11 @@ pub trait Carrier: Debug + Send + Sync {
     /// The carrier has come to its end.
     fn accept(&self, timeout: Duration) -> Result<Option<Connection>, CarrierError>;
 
+    /// Might that host connect now? One that is put out of the realm might not.
+    fn knows(&self, _host: &HostName) -> bool {
+        true
+    }
+
     /// The interface of this host that has an address; `None`: none has, or it is not known.
     fn interface_of(&self, _address: IpAddr) -> Option<String> {
         None

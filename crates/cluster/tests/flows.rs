@@ -197,3 +197,85 @@ fn a_link_that_one_side_does_not_trust_has_no_flows() {
     let has_file = |host: &TestHost| host.pool.path().join("flows").exists();
     assert_eq!([has_file(a), has_file(b)], [true, false]);
 }
+
+/// As [`exchange_until`], until what is sent goes by a flow.
+fn exchange_until_by_flow(
+    hosts: &[TestHost; 2],
+    (publisher, subscriber): (&mut Publisher, &mut Subscriber),
+    next: &mut u32,
+) {
+    let by_agent = || channel(&hosts[0], "b", Direction::Sending).map(|channel| channel.messages);
+    eventually("messages go by a flow", || {
+        let before = by_agent();
+        for _ in 0..10 {
+            send(publisher, *next);
+            assert_eq!(take(subscriber), *next);
+            *next += 1;
+        }
+        flows(hosts) == [1, 1] && by_agent() == before
+    });
+}
+
+#[test]
+fn a_connection_of_agents_that_breaks_costs_flows_nothing() {
+    let hosts = pair();
+    let [a, b] = &hosts;
+    let mut subscriber = subscriber(&b.join_with_flows("subscriber"));
+    let mut publisher = publisher(&a.join_with_flows("publisher"));
+    assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+    let mut next = 0;
+    exchange_until_by_flow(&hosts, (&mut publisher, &mut subscriber), &mut next);
+    for _ in 0..3 {
+        let before = a.status_of("b").expect("known").sessions;
+        a.carrier.break_but(0);
+        // While the hosts meet again, and behind that.
+        eventually("there is another session", || {
+            send(&mut publisher, next);
+            assert_eq!(take(&mut subscriber), next);
+            next += 1;
+            a.status_of("b").expect("known").sessions > before
+        });
+        exchange_until_by_flow(&hosts, (&mut publisher, &mut subscriber), &mut next);
+    }
+    assert_eq!(subscriber.statistics().dropped, 0);
+    assert_eq!(publisher.statistics().dropped, 0);
+    let unconfirmed = |host: &TestHost, other| {
+        let status = host.status_of(other).expect("known");
+        status.losses.unconfirmed
+    };
+    assert_eq!([unconfirmed(a, "b"), unconfirmed(b, "a")], [0, 0]);
+}
+
+/// A host that may not publish here any more does not go on by a flow that is without agents.
+#[test]
+fn a_flow_without_agents_ends_with_the_right_to_it() {
+    let hosts = pair();
+    let [a, b] = &hosts;
+    let mut subscriber = subscriber(&b.join_with_flows("subscriber"));
+    let mut publisher = publisher(&a.join_with_flows("publisher"));
+    assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+    let mut next = 0;
+    exchange_until_by_flow(&hosts, (&mut publisher, &mut subscriber), &mut next);
+    // Of two hosts the one whose name is less dials.
+    a.carrier.dial_nobody();
+    a.carrier.break_but(0);
+    eventually("the session is over", || {
+        !a.is_connected_to("b") && !b.is_connected_to("a")
+    });
+    send(&mut publisher, next);
+    assert_eq!(take(&mut subscriber), next);
+    let reason = b.status_of("a").expect("known").reason;
+    assert!(reason.contains("1 flow goes on"), "{reason}");
+    let none = hythe_cluster::Rights::parse("* * none\n").expect("rules");
+    b.agent.as_ref().expect("runs").set_rights(none);
+    eventually("it has ended", || {
+        let status = b.status_of("a").expect("known");
+        !status.reason.contains("goes on")
+    });
+    eventually("nobody takes what is sent", || {
+        let lease = publisher.lease(4).expect("a slot");
+        let _ = publisher.publish(lease, 4).expect("published");
+        let taken = subscriber.take(Duration::from_millis(200));
+        taken.expect("sound").is_none()
+    });
+}

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hythe_node::hop::Unconfirmed;
 use hythe_node::{RegionIndex, Sample};
-use hythe_pool::{MemberIndex, PortIndex, PortInfo};
+use hythe_pool::{MemberIndex, PortInfo};
 use hythe_wire::WireStatistics;
 
 use crate::receiving::{Entry, Receiving, Until};
@@ -36,12 +36,20 @@ pub(crate) struct FlowId {
     pub(crate) port: PortInfo,
 }
 
+/// The other host, as the pool of a publisher has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostEnd {
+    /// The agent's port that is not sent to any more, as it was when the flow began.
+    pub(crate) port: PortInfo,
+    /// The participant that stands for the host. A later one has the same name.
+    pub(crate) name: String,
+}
+
 /// The end of a publisher.
 #[derive(Debug)]
 pub(crate) struct SendingFlow {
     pub(crate) id: FlowId,
-    /// The agent's port that is not sent to any more.
-    pub(crate) host_port: PortIndex,
+    pub(crate) host: HostEnd,
     pub(crate) block_ms: u32,
     pub(crate) message_bytes_max: u32,
     /// The region from which messages are best sent; [`NO_CARD`]: there is none.
@@ -74,6 +82,8 @@ struct Outbound {
     over_ns: u64,
     /// It is over, and what its port sends by the agent does not overtake what was sent here.
     may_return: bool,
+    /// Since when no agent looks after it.
+    alone_since_ns: Option<u64>,
     /// Messages that were under way then, for the agent; and what was lost, until the port asks.
     lost: u32,
     unconfirmed: Unconfirmed,
@@ -97,13 +107,13 @@ pub(crate) enum Pushed {
 impl SendingFlow {
     pub(crate) fn new(
         id: FlowId,
-        host_port: PortIndex,
+        host: HostEnd,
         (block_ms, message_bytes_max): (u32, u32),
         half: Sending,
     ) -> io::Result<Self> {
         Ok(Self {
             id,
-            host_port,
+            host,
             block_ms,
             message_bytes_max,
             card: AtomicU8::new(card_number(&half)),
@@ -122,6 +132,7 @@ impl SendingFlow {
                 over: None,
                 over_ns: 0,
                 may_return: false,
+                alone_since_ns: None,
                 lost: 0,
                 unconfirmed: Unconfirmed::default(),
             }),
@@ -225,6 +236,27 @@ impl SendingFlow {
         let mut state = self.lock();
         (state.is_finishing, state.has_left) = (true, true);
         state.turn(now_ns);
+    }
+
+    /// No agent looks after it any more. One of which the first message waits for what went by the
+    /// agent is over: nobody says when that has arrived.
+    pub(crate) fn go_alone(&self, now_ns: u64) {
+        let mut state = self.lock();
+        match state.may_go && state.over.is_none() {
+            true => {
+                state.alone_since_ns.get_or_insert(now_ns);
+            }
+            false => {
+                state.end(now_ns, "the agent of this host is gone");
+                state.may_return = true;
+            }
+        }
+    }
+
+    /// For how long no agent has looked after it, if none does.
+    pub(crate) fn alone_ns(&self, now_ns: u64) -> Option<u64> {
+        let since_ns = self.lock().alone_since_ns;
+        since_ns.map(|since_ns| now_ns.saturating_sub(since_ns))
     }
 
     pub(crate) fn is_finishing(&self) -> bool {
@@ -386,6 +418,8 @@ struct Inbound {
     /// When the socket was last emptied: a port that takes what it has had does not do that.
     turned_ns: u64,
     over: Option<String>,
+    /// As of [`Outbound`].
+    alone_since_ns: Option<u64>,
 }
 
 impl ReceivingFlow {
@@ -398,6 +432,7 @@ impl ReceivingFlow {
                 buffer: Buffer::for_batches(),
                 turned_ns: 0,
                 over: None,
+                alone_since_ns: None,
             }),
         }
     }
@@ -458,6 +493,17 @@ impl ReceivingFlow {
 
     pub(crate) fn end(&self, reason: &str) {
         self.lock().over.get_or_insert_with(|| reason.to_owned());
+    }
+
+    /// As of [`SendingFlow::go_alone`].
+    pub(crate) fn go_alone(&self, now_ns: u64) {
+        self.lock().alone_since_ns.get_or_insert(now_ns);
+    }
+
+    /// As of [`SendingFlow::alone_ns`].
+    pub(crate) fn alone_ns(&self, now_ns: u64) -> Option<u64> {
+        let since_ns = self.lock().alone_since_ns;
+        since_ns.map(|since_ns| now_ns.saturating_sub(since_ns))
     }
 
     pub(crate) fn over(&self) -> Option<String> {

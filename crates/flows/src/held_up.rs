@@ -103,11 +103,10 @@ mod tests {
     use hythe_node::PublisherOptions;
     use hythe_node::hop::HopPool as _;
     use hythe_packets::Settings;
-    use hythe_pool::PortIndex;
 
     use super::*;
     use crate::fixture::{Fixture, ReceivingPeer, settings, sockets};
-    use crate::flow::{FlowId, Flushed, Pushed};
+    use crate::flow::{FlowId, Flushed, HostEnd, Pushed};
     use crate::sending::Sending;
 
     const LONG: Duration = Duration::from_secs(10);
@@ -122,7 +121,8 @@ mod tests {
         let tables = fixture.participant().pool().control().tables();
         let port = tables.ports().next().expect("open");
         let id = FlowId { number: 1, port };
-        let flow = SendingFlow::new(id, PortIndex(1), (0, 1 << 20), half).expect("made");
+        let name = "host other".to_owned();
+        let flow = SendingFlow::new(id, HostEnd { port, name }, (0, 1 << 20), half).expect("made");
         flow.go(0);
         (Arc::new(flow), ReceivingPeer::new(other, settings))
     }

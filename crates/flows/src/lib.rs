@@ -15,6 +15,7 @@
 //! What this crate never does: it encrypts nothing, it talks to no host that its agent has not
 //! named, and it copies no payload but from datagrams to slots.
 
+mod alone;
 #[cfg(test)]
 mod fixture;
 mod flow;

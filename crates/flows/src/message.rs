@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Changes with every change of what is here.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The longest message.
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 
@@ -126,6 +126,12 @@ pub enum FromAgent {
         flow: u32,
         /// Why.
         reason: String,
+    },
+    /// The agents of both hosts have lost each other: the flow goes on without them, for a bounded
+    /// time, until the publisher finds the other host's next port.
+    Alone {
+        /// The flow.
+        flow: u32,
     },
     /// Nothing of a flow that is over is on its way to the subscriber any more: the publisher may
     /// send by the agent's port again.

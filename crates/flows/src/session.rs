@@ -2,9 +2,10 @@
 //! them.
 //!
 //! The thread takes the agent's messages and helps flows whose ports are not there: one that
-//! computes for a second still acknowledges what comes. It ends with the connection, and so do all
-//! flows: the next port that looks for other hosts makes another session. Holds no lock of a flow
-//! and the list's at once.
+//! computes for a second still acknowledges what comes. When the agent is gone, flows that have
+//! begun go on without it ([`crate::alone`]), and the thread ends with the last of them; the next
+//! port that looks for other hosts makes another session. Holds no lock of a flow and the list's at
+//! once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,7 +22,8 @@ use hythe_pool::{ChannelIndex, MemberIndex, PortIndex, PortInfo};
 use hythe_wire::WireStatistics;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
-use crate::flow::{FlowId, ReceivingFlow, SendingFlow};
+use crate::alone::{look_after_receiving, look_after_sending};
+use crate::flow::{FlowId, HostEnd, ReceivingFlow, SendingFlow};
 use crate::held_up::HeldUp;
 use crate::message::{Agreed, Carrier, FromAgent, FromProcess, Role, VERSION};
 use crate::receiving::Receiving;
@@ -45,7 +47,14 @@ pub(crate) struct Session {
     woken: rustix::fd::OwnedFd,
     state: Mutex<State>,
     held_up: HeldUp,
+    /// The agent has said something.
+    has_heard: AtomicBool,
+    /// The agent is gone.
     is_over: AtomicBool,
+    /// The process leaves.
+    is_closing: AtomicBool,
+    /// No flow is left, and none comes any more.
+    is_done: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -86,7 +95,10 @@ impl Session {
             woken: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             state: Mutex::default(),
             held_up: HeldUp::default(),
+            has_heard: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+            is_done: AtomicBool::new(false),
             thread: Mutex::default(),
         });
         let run = Arc::clone(&session);
@@ -105,6 +117,18 @@ impl Session {
 
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn has_heard(&self) -> bool {
+        self.has_heard.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::Acquire)
+    }
+
+    fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
     }
 
     /// Who owns a port, for messages.
@@ -246,13 +270,13 @@ impl Session {
         sending.iter().for_each(|flow| flow.leave(monotonic_ns()));
         self.wake();
         let is_open = |flow: &Arc<SendingFlow>| !flow.is_over();
-        while sending.iter().any(is_open) && start.elapsed() < LINGER && !self.is_over() {
+        while sending.iter().any(is_open) && start.elapsed() < LINGER && !self.is_done() {
             for flow in &sending {
                 flow.help(monotonic_ns());
             }
             std::thread::sleep(LINGER_LOOK);
         }
-        self.is_over.store(true, Ordering::Release);
+        self.is_closing.store(true, Ordering::Release);
         self.connection.close();
         self.wake();
         let thread = self
@@ -268,7 +292,7 @@ impl Session {
     /// The thread.
     fn run(&self) {
         let mut timeout = IDLE;
-        while !self.is_over() {
+        while !self.is_closing() {
             self.sleep(timeout);
             let _ = rustix::io::read(&self.woken, &mut [0; 8]);
             if let Err(error) = self.take_messages() {
@@ -278,30 +302,63 @@ impl Session {
             timeout = self.help();
         }
         self.is_over.store(true, Ordering::Release);
+        self.go_on_alone();
         let (sending, receiving) = {
             let mut state = self.lock();
             let state = std::mem::take(&mut *state);
             (state.sending, state.receiving)
         };
         for flow in sending {
-            flow.end(monotonic_ns(), "the agent of this host is gone");
+            flow.end(monotonic_ns(), "its process leaves");
             flow.let_return();
             self.announce(flow.id);
         }
         for (flow, _) in receiving {
-            flow.end("the agent of this host is gone");
+            flow.end("its process leaves");
             self.announce(flow.id);
         }
+        self.is_done.store(true, Ordering::Release);
+    }
+
+    /// Without the agent, until no flow is left.
+    fn go_on_alone(&self) {
+        let (sending, receiving) = self.flows();
+        let now_ns = monotonic_ns();
+        sending.iter().for_each(|flow| flow.go_alone(now_ns));
+        receiving.iter().for_each(|flow| flow.go_alone(now_ns));
+        let mut is_told = self.is_closing();
+        while !self.is_closing() {
+            let timeout = self.help();
+            let (sending, receiving) = self.flows();
+            let flows = sending.len() + receiving.len();
+            if flows == 0 {
+                return;
+            }
+            if !std::mem::replace(&mut is_told, true) {
+                tracing::warn!(
+                    flows,
+                    "the agent of this host is gone: flows go on without it"
+                );
+            }
+            self.sleep(timeout);
+            let _ = rustix::io::read(&self.woken, &mut [0; 8]);
+        }
+    }
+
+    fn flows(&self) -> (Vec<Arc<SendingFlow>>, Vec<Arc<ReceivingFlow>>) {
+        let state = self.lock();
+        let receiving = state.receiving.iter().map(|(flow, _)| Arc::clone(flow));
+        (state.sending.clone(), receiving.collect())
     }
 
     /// Sleeps until the agent says something, or a flow that is held up may go on.
     fn sleep(&self, timeout: Duration) {
         let flows = self.lock().sending.clone();
         let watched = self.held_up.watched(flows, monotonic_ns(), timeout);
-        let mut files = vec![
-            PollFd::new(&self.connection, PollFlags::IN),
-            PollFd::new(&self.woken, PollFlags::IN),
-        ];
+        let mut files = vec![PollFd::new(&self.woken, PollFlags::IN)];
+        if !self.is_over() {
+            files.push(PollFd::new(&self.connection, PollFlags::IN));
+        }
         files.extend(
             watched
                 .flows
@@ -313,6 +370,7 @@ impl Session {
 
     fn take_messages(&self) -> io::Result<()> {
         while let Some(message) = self.connection.receive::<FromAgent>()? {
+            self.has_heard.store(true, Ordering::Release);
             match message {
                 FromAgent::Open {
                     flow,
@@ -335,6 +393,10 @@ impl Session {
                     self.with_sending(flow, |flow| flow.end(monotonic_ns(), &reason));
                     self.with_receiving(flow, |flow| flow.end(&reason));
                     self.lock().opened.remove(&flow);
+                }
+                FromAgent::Alone { flow } => {
+                    self.with_sending(flow, |flow| flow.go_alone(monotonic_ns()));
+                    self.with_receiving(flow, |flow| flow.go_alone(monotonic_ns()));
                 }
                 FromAgent::Return { flow } => self.with_sending(flow, SendingFlow::let_return),
             }
@@ -404,10 +466,14 @@ impl Session {
         }
         match role {
             Role::Send { host_port, .. } => {
+                let tables = self.participant.pool().control().tables();
+                let host = tables.port(PortIndex(host_port));
+                let host = host.and_then(|port| HostEnd::of(&self.participant, port));
+                let host = host.ok_or("the other host's port has closed")?;
                 let half = Sending::new(socket, settings).map_err(|fault| fault.to_string())?;
                 let limits = (agreed.block_ms, agreed.message_bytes_max);
-                let flow = SendingFlow::new(id, PortIndex(host_port), limits, half)
-                    .map_err(|error| error.to_string())?;
+                let flow =
+                    SendingFlow::new(id, host, limits, half).map_err(|error| error.to_string())?;
                 self.lock().sending.push(Arc::new(flow));
             }
             Role::Receive { host, .. } => {
@@ -504,11 +570,7 @@ impl Session {
 
     /// Helps all flows, and lets go of those that are over. How long it is until the next look.
     fn help(&self) -> Duration {
-        let (sending, receiving) = {
-            let state = self.lock();
-            let receiving = state.receiving.iter().map(|(flow, _)| Arc::clone(flow));
-            (state.sending.clone(), receiving.collect::<Vec<_>>())
-        };
+        let (sending, receiving) = self.flows();
         if sending.is_empty() && receiving.is_empty() {
             return IDLE;
         }
@@ -519,6 +581,7 @@ impl Session {
                 // Its publisher closed without having sent by it.
                 flow.leave(now_ns);
             }
+            look_after_sending(&self.participant, flow, now_ns);
             match flow.help(now_ns) {
                 Some(next_ns) => wake_ns = wake_ns.min(next_ns),
                 None => self.let_go_of_sending(flow, now_ns),
@@ -535,6 +598,7 @@ impl Session {
                 // Its subscriber closed without having found it: nobody would take what comes.
                 flow.end("its subscriber has left");
             }
+            look_after_receiving(flow, now_ns);
             match flow.help(now_ns) {
                 Some(next_ns) => wake_ns = wake_ns.min(next_ns),
                 None => self.let_go_of_receiving(flow),
@@ -563,7 +627,7 @@ impl Session {
         // It may be asked for again.
         state
             .asked
-            .remove(&(flow.id.port.index.0, flow.host_port.0));
+            .remove(&(flow.id.port.index.0, flow.host.port.index.0));
         state.wired.remove(&flow.id.number);
         drop(state);
         self.announce(flow.id);

@@ -144,15 +144,17 @@ impl Target for FlowTarget {
     }
 
     fn name(&self) -> String {
-        self.session.name_of(self.flow.host_port)
+        self.session.name_of(self.flow.host.port.index)
     }
 
     fn preferred_region(&self) -> Option<RegionIndex> {
         self.flow.card()
     }
 
-    fn replaces(&self) -> Option<PortIndex> {
-        Some(self.flow.host_port)
+    /// Also those that a later agent opens: what goes by the flow would come twice.
+    fn replaces(&self) -> Vec<PortIndex> {
+        let ports = self.flow.host.ports(&self.participant);
+        ports.iter().map(|port| port.index).collect()
     }
 
     fn take_unconfirmed(&mut self) -> Unconfirmed {

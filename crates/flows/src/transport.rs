@@ -1,13 +1,14 @@
 //! Flows as a transport of a node: looks where another host has a port on a channel.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hythe_node::hop::{FindSources, FindTargets, HopPool as _, Participant, Transport, Watch};
+use hythe_node::hop::{FindSources, FindTargets, Participant, Transport, Watch};
 use hythe_node::{NodeError, monotonic_ns};
-use hythe_pool::{ChannelIndex, MemberKind, PortIndex, PortKind};
+use hythe_pool::{ChannelIndex, PortInfo, PortKind};
 use hythe_wire::WireStatistics;
 
+use crate::alone::host_ports;
 use crate::flow::ReceivingFlow;
 use crate::session::Session;
 use crate::source::FlowSource;
@@ -21,6 +22,8 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Flows {
     session: Mutex<Option<Arc<Session>>>,
+    /// Those before it, of agents that are gone, of which flows go on.
+    alone: Mutex<Vec<Arc<Session>>>,
     tried: Mutex<Option<Instant>>,
 }
 
@@ -42,7 +45,7 @@ impl Flows {
 
     /// The session that there is.
     fn current(&self) -> Option<Arc<Session>> {
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = lock(&self.session);
         session.clone().filter(|session| !session.is_over())
     }
 
@@ -51,32 +54,38 @@ impl Flows {
         if let Some(session) = self.current() {
             return Some(session);
         }
-        let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
-        if tried.is_some_and(|tried| tried.elapsed() < RETRY) {
+        let mut tried = lock(&self.tried);
+        // Of one that was there the next is not waited for: its ports are found just once.
+        let was_there = lock(&self.session)
+            .as_ref()
+            .is_some_and(|before| before.has_heard());
+        if !was_there && tried.is_some_and(|tried| tried.elapsed() < RETRY) {
             return None;
         }
         *tried = Some(Instant::now());
         let opened = Session::open(participant).ok()?;
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = lock(&self.session);
         let before = session.replace(Arc::clone(&opened));
         drop((session, tried));
-        before.iter().for_each(|before| before.close());
+        if let Some(before) = before {
+            lock(&self.alone).push(before);
+        }
         Some(opened)
+    }
+
+    /// All sessions that have flows.
+    fn all(&self) -> Vec<Arc<Session>> {
+        let mut sessions: Vec<_> = lock(&self.session).iter().cloned().collect();
+        let mut alone = lock(&self.alone);
+        alone.retain(|session| !session.is_done());
+        sessions.extend(alone.iter().cloned());
+        sessions
     }
 }
 
-/// Ports of this kind that stand for other hosts on a channel.
-fn host_ports(
-    participant: &Participant,
-    channel: ChannelIndex,
-    kind: PortKind,
-) -> impl Iterator<Item = PortIndex> {
-    let tables = participant.pool().control().tables();
-    tables
-        .ports()
-        .filter(move |port| port.channel == channel && port.kind == kind)
-        .filter(move |port| tables.member_kind(port.member) == Some(MemberKind::Host))
-        .map(|port| port.index)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Each statement leaves what is in there whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Transport for Flows {
@@ -88,20 +97,29 @@ impl Transport for Flows {
         }
         let (participant, port) = (Arc::clone(seeking.participant()), seeking.port());
         let hosts = host_ports(&participant, seeking.channel().index, PortKind::Subscriber);
-        let hosts: Vec<PortIndex> = hosts.collect();
+        let hosts: Vec<PortInfo> = hosts.collect();
         if hosts.is_empty() {
             return Ok(());
         }
         let Some(session) = self.session(&participant) else {
             return Ok(());
         };
-        let flows = session.sending(port);
+        let sessions = self.all();
+        let flows = sessions.iter().flat_map(|session| {
+            let flows = session.sending(port).into_iter();
+            flows.map(move |flow| (session, flow))
+        });
+        let flows: Vec<_> = flows.collect();
         for host_port in hosts {
-            if !flows.iter().any(|flow| flow.host_port == host_port) {
-                session.ask(port, host_port);
+            // One that goes on without an agent ends first.
+            let has_flow = flows
+                .iter()
+                .any(|(_, flow)| flow.host.has(&participant, &host_port));
+            if !has_flow {
+                session.ask(port, host_port.index);
             }
         }
-        for flow in flows.iter().filter(|flow| !flow.is_over()) {
+        for (session, flow) in flows.iter().filter(|(_, flow)| !flow.is_over()) {
             let is_known = find.known().any(|target| {
                 let target: &dyn std::any::Any = target;
                 target
@@ -109,7 +127,7 @@ impl Transport for Flows {
                     .is_some_and(|target| target.is_of(flow))
             });
             if !is_known {
-                find.add(Box::new(FlowTarget::new(&participant, &session, flow)));
+                find.add(Box::new(FlowTarget::new(&participant, session, flow)));
             }
         }
         Ok(())
@@ -125,17 +143,15 @@ impl Transport for Flows {
         let has_host = host_ports(&participant, channel, PortKind::Publisher)
             .next()
             .is_some();
-        let session = match has_host {
-            true => self.session(&participant),
-            false => self.current(),
-        };
-        let Some(session) = session else {
-            return Ok(());
-        };
-        if has_host {
+        if has_host && let Some(session) = self.session(&participant) {
             session.offer(port);
         }
-        for flow in session.receiving(port) {
+        let sessions = self.all();
+        let flows = sessions.iter().flat_map(|session| {
+            let flows = session.receiving(port).into_iter();
+            flows.map(move |flow| (session, flow))
+        });
+        for (session, flow) in flows {
             let is_known = find.known().any(|source| {
                 let source: &dyn std::any::Any = source;
                 source
@@ -145,7 +161,7 @@ impl Transport for Flows {
             if !is_known {
                 find.add(Box::new(FlowSource::new(
                     &participant,
-                    &session,
+                    session,
                     &flow,
                     depth,
                 )));
@@ -160,31 +176,28 @@ impl Transport for Flows {
         port: PortKind,
         channel: ChannelIndex,
     ) -> Option<Box<dyn Watch>> {
-        let session = self.current()?;
-        let flows = match port {
-            PortKind::Subscriber => session.receiving_on(channel),
-            _ => Vec::new(),
-        };
-        (!flows.is_empty()).then(|| Box::new(FlowWatch { session, flows }) as Box<dyn Watch>)
+        if port != PortKind::Subscriber {
+            return None;
+        }
+        let sessions = self.all();
+        let flows = sessions.iter();
+        let flows: Vec<_> = flows
+            .flat_map(|session| session.receiving_on(channel))
+            .collect();
+        (!flows.is_empty()).then(|| Box::new(FlowWatch { sessions, flows }) as Box<dyn Watch>)
     }
 }
 
 impl Drop for Flows {
     fn drop(&mut self) {
-        let session = self
-            .session
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = session.take() {
-            session.close();
-        }
+        self.all().iter().for_each(|session| session.close());
     }
 }
 
 /// The flows of a channel, as a wait set sees them.
 #[derive(Debug)]
 struct FlowWatch {
-    session: Arc<Session>,
+    sessions: Vec<Arc<Session>>,
     flows: Vec<Arc<ReceivingFlow>>,
 }
 
@@ -193,13 +206,15 @@ impl Watch for FlowWatch {
         let now_ns = monotonic_ns();
         let is_ready = self.flows.iter().any(|flow| flow.is_ready(now_ns));
         if !is_ready {
-            self.session.help_held_up();
+            let sessions = self.sessions.iter();
+            sessions.for_each(|session| session.help_held_up());
         }
         is_ready
     }
 
     fn nap(&self) -> Duration {
-        self.session.leave_held_up();
+        let sessions = self.sessions.iter();
+        sessions.for_each(|session| session.leave_held_up());
         let naps = self.flows.iter().map(|flow| crate::source::nap_of(flow));
         naps.min().unwrap_or(crate::source::NAP)
     }

@@ -5,6 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use hythe_flows::message::{FromAgent, FromProcess};
+use hythe_node::hop;
 use hythe_node::{NodeError, PortPolicy, PublisherOptions, SubscriberOptions};
 use support::relay::{Faults, Relay};
 use support::{BOUND, Flow, Pair, agreed, direct};
@@ -310,18 +311,91 @@ fn what_is_sent_after_a_break_does_not_overtake_what_came_before() {
     assert_eq!(flow.host_subscriber.statistics().dropped, dropped);
 }
 
-#[test]
-fn without_its_agent_a_process_goes_on_by_what_there_is() {
-    let (mut pair, mut flow) = begun(&blocking(), agreed(32));
+/// Messages by a flow that no agent looks after any more, and then by the port of the next one:
+/// each comes once, and in its order.
+fn goes_on_alone(lose: impl FnOnce(&mut Pair), expected: &[&str]) {
+    let (mut pair, flow) = begun(&blocking(), agreed(32));
     let node = pair.a.node.clone();
-    pair.a.process.take().expect("connected").close();
-    let start = Instant::now();
-    // By the agent's port, as soon as the process has seen it.
-    while flow.host_subscriber.try_take().expect("sound").is_none() {
-        flow.publish(&node, &[1]);
-        assert!(start.elapsed() < BOUND, "the port is not sent to");
-        std::thread::sleep(Duration::from_millis(5));
+    let Flow {
+        mut publisher,
+        mut subscriber,
+        host_subscriber,
+        host_publisher,
+        ..
+    } = flow;
+    lose(&mut pair);
+    let mut publish = |number: u32| {
+        let mut lease = node.lease(4).expect("a slot");
+        lease.write(0, &number.to_le_bytes());
+        let published = publisher.publish(lease, 4).expect("published");
+        assert_eq!(published.delivered, 1, "message {number}");
+    };
+    let number_of = |bytes: Vec<u8>| u32::from_le_bytes(*bytes.first_chunk().expect("four"));
+    for number in 1..100 {
+        publish(number);
+        let taken = subscriber.take(BOUND).expect("sound").expect("comes");
+        assert_eq!(number_of(taken.to_vec()), number);
     }
+    drop((host_subscriber, host_publisher));
+    publish(100);
+    let next = hop::join_host(&pair.a.pool, "b", &[]).expect("joins");
+    drop(std::mem::replace(&mut pair.a.host, next));
+    let mut host_subscriber = pair.a.host.subscriber("data1", &blocking()).expect("opens");
+    let (mut next, mut by_flow) = (101, 100);
+    let start = Instant::now();
+    loop {
+        publish(next);
+        next += 1;
+        while let Some(taken) = subscriber.try_take().expect("sound") {
+            assert_eq!(number_of(taken.to_vec()), by_flow);
+            by_flow += 1;
+        }
+        if let Some(taken) = host_subscriber.try_take().expect("sound") {
+            // All before it have been taken from the flow.
+            assert_eq!(number_of(taken.to_vec()), by_flow);
+            break;
+        }
+        assert!(start.elapsed() < BOUND, "the next port is not sent to");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for number in by_flow + 1..next {
+        let taken = host_subscriber.take(BOUND).expect("sound").expect("comes");
+        assert_eq!(number_of(taken.to_vec()), number);
+    }
+    assert!(subscriber.try_take().expect("sound").is_none());
+    assert_eq!(subscriber.statistics().dropped, 0);
+    assert_eq!(host_subscriber.statistics().dropped, 0);
+    // The flow is over, and the next may be asked for.
+    let mut said = Vec::new();
+    while said.len() < expected.len() {
+        said.push(match pair.a.hear() {
+            FromProcess::Hello { .. } => "hello",
+            FromProcess::Ended { unconfirmed: 0, .. } => "ended",
+            FromProcess::Ask { .. } => "ask",
+            other => panic!("{other:?}"),
+        });
+        publisher.subscribers().expect("sound");
+    }
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn a_flow_goes_on_without_its_agents_until_the_next_one_has_a_port() {
+    let lose = |pair: &mut Pair| {
+        for side in [&mut pair.a, &mut pair.b] {
+            side.process.take().expect("connected").close();
+        }
+    };
+    goes_on_alone(lose, &["hello", "ask"]);
+}
+
+#[test]
+fn a_flow_goes_on_while_its_agents_have_lost_each_other() {
+    let lose = |pair: &mut Pair| {
+        pair.a.say(&FromAgent::Alone { flow: 1 });
+        pair.b.say(&FromAgent::Alone { flow: 1 });
+    };
+    goes_on_alone(lose, &["ended", "ask"]);
 }
 
 #[test]

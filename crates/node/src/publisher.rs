@@ -91,7 +91,7 @@ pub struct Publisher {
     unconnected: UnconnectedSubscribers,
     quota: Quota,
     /// Of targets that have closed: where else messages for them go, and how many are missing.
-    missing: Vec<(PortIndex, u32)>,
+    missing: Vec<(Vec<PortIndex>, u32)>,
 }
 
 impl Publisher {
@@ -520,11 +520,12 @@ impl Publisher {
         };
         let mut lost = 0;
         for mut target in self.targets.extract_if(.., closed) {
-            if let Some(port) = target.replaces() {
+            let replaced = target.replaces();
+            if !replaced.is_empty() {
                 let unconfirmed = target.take_unconfirmed();
                 lost += unconfirmed.sent;
                 let missing = unconfirmed.sent.saturating_add(unconfirmed.dropped);
-                self.missing.push((port, missing));
+                self.missing.push((replaced, missing));
                 // The next message finds the port again.
                 self.epoch = None;
             }
@@ -552,9 +553,10 @@ impl Publisher {
 
     /// Tells those that are sent to in the place of others what did not reach these.
     fn tell_missing(&mut self) {
-        for (port, messages) in std::mem::take(&mut self.missing) {
+        for (ports, messages) in std::mem::take(&mut self.missing) {
             let mut successors = self.targets.iter_mut();
-            let successor = successors.find(|target| leads_to(target, port));
+            let successor =
+                successors.find(|target| ports.iter().any(|&port| leads_to(target, port)));
             if let Some(target) = successor.filter(|_| messages > 0) {
                 target.note_missed(messages);
             }

@@ -247,6 +247,10 @@ impl Carrier for TlsCarrier {
         Ok(self.acceptor.accept(timeout))
     }
 
+    fn knows(&self, host: &HostName) -> bool {
+        self.inner.realm.identity().document().host(host).is_some()
+    }
+
     fn interface_of(&self, address: IpAddr) -> Option<String> {
         let mut interfaces = pnet_datalink::interfaces().into_iter();
         let found =

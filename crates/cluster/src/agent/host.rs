@@ -271,7 +271,7 @@ impl Host {
     /// Nothing of the old session may arrive in the new one: waits until it is cleaned up.
     fn end_earlier(&self) {
         if let Some(earlier) = self.session() {
-            earlier.end("the other host began a new session");
+            earlier.end_for_next();
         }
         let current = lock(&self.current);
         let waited = self
@@ -326,6 +326,15 @@ impl Host {
             let current = lock(&self.current);
             (current.session.clone(), current.reason.clone())
         };
+        let mut reason = reason;
+        let alone = self.context.flows.alone_with(self.record.name.as_str());
+        if session.is_none() && alone > 0 {
+            let flows = match alone {
+                1 => "1 flow goes on".to_owned(),
+                more => format!("{more} flows go on"),
+            };
+            reason = format!("{reason}; {flows} without the agents");
+        }
         let is_seen = self.is_seen();
         let state = match (&session, is_seen) {
             (Some(_), _) => HostState::Connected,

@@ -18,6 +18,7 @@ mod link;
 mod local;
 mod lock;
 mod options;
+mod parts;
 mod probe;
 mod random;
 mod session;

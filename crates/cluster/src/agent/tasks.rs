@@ -47,6 +47,7 @@ pub(super) fn run(context: &Context, listener: &Listener) {
             context.note_all_changed();
         }
     }
+    flows.end_alone();
 }
 
 /// Takes what one process says. An error: it is gone, or says what makes no sense.

@@ -49,6 +49,9 @@ fn follow(context: &Context, hosts: &Hosts) -> Result<(), hythe_node::NodeError>
             }
             is_early |= session.has_early_streams();
         }
+        if is_for_all {
+            context.flows.look_after_alone();
+        }
         // A publisher that has just opened goes on when its first message can go on, too. It waits
         // for a bounded time: no host that does not answer holds it up for longer.
         if !is_early {

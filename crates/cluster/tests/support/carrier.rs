@@ -27,6 +27,8 @@ pub(crate) struct TcpCarrier {
     pub(crate) sent_bytes: Arc<AtomicU64>,
     /// Nothing arrives and nothing is sent any more, and nobody is told: a cable is cut.
     is_cut: Arc<AtomicBool>,
+    /// It makes no new connection.
+    dials_nobody: AtomicBool,
     steps: Arc<Steps>,
     /// All connections, dialled and accepted.
     connections: Mutex<Vec<Arc<TcpStream>>>,
@@ -41,6 +43,7 @@ impl TcpCarrier {
             listener,
             sent_bytes: Arc::default(),
             is_cut: Arc::default(),
+            dials_nobody: AtomicBool::new(false),
             steps: Arc::default(),
             connections: Mutex::default(),
         })
@@ -58,6 +61,11 @@ impl TcpCarrier {
 
     pub(crate) fn cut(&self, is_cut: bool) {
         self.is_cut.store(is_cut, Ordering::SeqCst);
+    }
+
+    /// It makes no new connection; what there is stays.
+    pub(crate) fn dial_nobody(&self) {
+        self.dials_nobody.store(true, Ordering::SeqCst);
     }
 
     /// Breaks all connections but the first `but`, as a network does: without a word.
@@ -151,7 +159,9 @@ impl Carrier for TcpCarrier {
             source,
         };
         let address = addresses.first();
-        let address = address.filter(|_| !self.is_cut.load(Ordering::SeqCst));
+        let address = address.filter(|_| {
+            !self.is_cut.load(Ordering::SeqCst) && !self.dials_nobody.load(Ordering::SeqCst)
+        });
         let Some(address) = address else {
             return Err(unreachable(io::ErrorKind::AddrNotAvailable.into()));
         };

@@ -86,6 +86,14 @@ impl TestHost {
         self.agent = Some(agent.expect("started"));
     }
 
+    /// As [`small`](Self::small), and it trusts its links.
+    pub(crate) fn small_trusting(name: &str) -> Self {
+        let mut host = Self::without_agent_in(name, PoolOptions::small);
+        host.trusted = vec![LOOPBACK.to_owned()];
+        host.start(ALL, LEASE);
+        host
+    }
+
     /// One that trusts its links.
     pub(crate) fn trusting(name: &str) -> Self {
         let mut host = Self::without_agent(name);

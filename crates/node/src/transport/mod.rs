@@ -261,10 +261,10 @@ pub trait Target: Any + Debug + Send + Sync {
         0
     }
 
-    /// The port of another host that need not be sent to, since this target leads to the same
-    /// receivers: it is left as soon as this one is there.
-    fn replaces(&self) -> Option<PortIndex> {
-        None
+    /// The ports of another host that need not be sent to, since this target leads to the same
+    /// receivers: they are left as soon as this one is there.
+    fn replaces(&self) -> Vec<PortIndex> {
+        Vec::new()
     }
 
     /// Where it is about to close, and another is to be sent to in its place: waits for that, at
@@ -516,9 +516,9 @@ impl<'a> FindTargets<'a> {
         self.known.iter().copied()
     }
 
-    /// Does another target of the port lead to where this port does?
-    pub(crate) fn is_replaced(&self, port: PortIndex) -> bool {
-        self.known().any(|target| target.replaces() == Some(port))
+    /// Ports that other targets of the port are in the place of.
+    pub(crate) fn replaced(&self) -> Vec<PortIndex> {
+        self.known().flat_map(|target| target.replaces()).collect()
     }
 
     /// One more.

@@ -36,12 +36,13 @@ impl Transport for ProcessQueues {
         let (shared, channel) = (find.seeking.shared, find.seeking.channel.index);
         let control = shared.pool().control();
         let known: Vec<PortIndex> = find.known().filter_map(port_of).collect();
+        let replaced = find.replaced();
         let receivers: Vec<PortInfo> = control
             .tables()
             .ports()
             .filter(|other| other.kind == find.wanted && other.channel == channel)
             .filter(|other| !known.contains(&other.index) && find.seeking.may_meet(other))
-            .filter(|other| !is_superseded(control, other) && !find.is_replaced(other.index))
+            .filter(|other| !is_superseded(control, other) && !replaced.contains(&other.index))
             .collect();
         if !receivers.is_empty() {
             // Whom this node may spin for now: before the watcher looks, which may take as long as
@@ -163,7 +164,7 @@ pub(crate) fn take_superseded(
     if hosts.is_empty() || targets.len() < 2 {
         return Vec::new();
     }
-    let replaced: Vec<PortIndex> = targets.iter().filter_map(|it| it.replaces()).collect();
+    let replaced: Vec<PortIndex> = targets.iter().flat_map(|it| it.replaces()).collect();
     let superseded = |target: &mut StoredTarget| {
         receiver_of(&**target).is_some_and(|port| {
             replaced.contains(&port.index) || hosts.iter().any(|other| supersedes(other, port))

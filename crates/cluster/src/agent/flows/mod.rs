@@ -9,14 +9,17 @@
 //! One lock for all, which nobody holds over a wait. Behind it only those of a session's streams,
 //! outbox and participant are taken. What neither host says again is bounded by a deadline.
 
+mod alone;
 mod carried;
 mod link;
 mod pause;
+mod places;
 mod processes;
 mod receiving;
 mod sending;
 mod session;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,9 +27,11 @@ use hythe_flows::Connection;
 use hythe_flows::message::FromProcess;
 use hythe_node::{MemberIndex, Pool};
 
+use self::alone::Alone;
 use self::carried::Carried;
 pub(crate) use self::link::Link;
 pub(crate) use self::pause::Pause;
+use self::places::Places;
 use self::processes::{Ask, ProcessId, Processes};
 use self::receiving::Receiving;
 use self::sending::Sending;
@@ -51,6 +56,7 @@ struct State {
     processes: Processes,
     sending: Sending,
     receiving: Receiving,
+    alone: Alone,
     /// Number of the last flow, of either direction: a process may have both.
     last: u32,
 }
@@ -140,10 +146,18 @@ impl Flows {
             processes,
             sending,
             receiving,
+            alone,
             last,
         } = &mut *state;
-        sending.update(processes, session, last);
-        receiving.update(processes, &**session, local, last);
+        let host = session.host();
+        let (all, own) = (|_: &str| true, |other: &str| other == host);
+        let taken = |which: &dyn Fn(&str) -> bool| {
+            sending.count(which) + receiving.count(which) + alone.count(which)
+        };
+        let mut places = Places::of(session.pool(), taken(&own), taken(&all));
+        let places = &mut places;
+        sending.update(processes, session, (alone, places), last);
+        receiving.update(processes, &**session, local, (places, last));
     }
 
     /// Everything that the publisher of a flow sent by its stream has arrived.
@@ -155,6 +169,10 @@ impl Flows {
 
     /// The stream of a channel is over, and with it the port that flows were in the place of.
     pub(crate) fn stream_ended(&self, session: &dyn FlowSession, channel: &str) {
+        if session.is_over() {
+            // That comes first: they may go on.
+            return;
+        }
         let mut state = lock(&self.0);
         let state = &mut *state;
         state
@@ -169,14 +187,57 @@ impl Flows {
         lock(&self.0).sending.are_on(session, channel)
     }
 
-    pub(crate) fn session_over(&self, session: &dyn FlowSession) {
+    /// A session is over. Where nobody meant that (`is_broken`) flows go on that have begun: those
+    /// of subscribers here are on these channels.
+    pub(crate) fn session_over(
+        &self,
+        session: &dyn FlowSession,
+        is_broken: bool,
+    ) -> BTreeSet<String> {
         let mut state = lock(&self.0);
         let state = &mut *state;
+        let mut channels = BTreeSet::new();
+        if is_broken {
+            let State {
+                processes,
+                sending,
+                receiving,
+                alone,
+                ..
+            } = state;
+            for (who, flow) in sending.take_going(session, alone.free_places()) {
+                alone.add(processes, who, flow);
+            }
+            for (who, flow) in receiving.take_begun(session, alone.free_places()) {
+                channels.insert(flow.channel.clone());
+                alone.add(processes, who, flow);
+            }
+        }
         let reason = "the session of the hosts is over";
         state
             .sending
             .session_over(&mut state.processes, session, reason);
         state.receiving.end_all(&state.processes, session, reason);
+        channels
+    }
+
+    /// Ends flows that go on without a session, and may not any more.
+    pub(crate) fn look_after_alone(&self) {
+        let mut state = lock(&self.0);
+        let state = &mut *state;
+        state.alone.update(&state.processes);
+    }
+
+    /// The agent stops: nothing goes on.
+    pub(crate) fn end_alone(&self) {
+        let mut state = lock(&self.0);
+        let state = &mut *state;
+        state.alone.end_all(&state.processes);
+    }
+
+    /// How many flows with a host go on without a session.
+    pub(crate) fn alone_with(&self, host: &str) -> usize {
+        lock(&self.0).alone.count(|other| other == host)
     }
 
     pub(crate) fn status(
@@ -272,6 +333,9 @@ impl State {
                 reason,
                 unconfirmed,
             } => {
+                if self.alone.ended_here(processes, (id, flow), unconfirmed) {
+                    return Ok(());
+                }
                 let what = (reason.as_str(), unconfirmed);
                 self.sending.ended_here(processes, (id, flow), what);
                 self.receiving.ended_here((id, flow), &reason);
@@ -282,6 +346,7 @@ impl State {
 
     fn process_gone(&mut self, id: ProcessId) {
         self.processes.remove(id);
+        self.alone.process_gone(id);
         self.sending.process_gone(id);
         self.receiving.process_gone(id);
     }

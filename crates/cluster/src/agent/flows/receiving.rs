@@ -17,7 +17,7 @@ use hythe_pool::PortInfo;
 use super::carried::{Carriage, Carried};
 use super::link::mtu_of;
 use super::processes::{ProcessId, Processes};
-use super::{FLOWS_MAX, FlowSession, SETTLING, next};
+use super::{FLOWS_MAX, FlowSession, Places, SETTLING, alone, next};
 use crate::agent::local::{ChannelKey, LocalEnds};
 use crate::error::ClusterError;
 use crate::frame::{Control, EndKind, FlowOffer, FlowSide, FlowTaken};
@@ -130,7 +130,7 @@ impl Receiving {
         processes: &Processes,
         session: &dyn FlowSession,
         local: &LocalEnds,
-        last: &mut u32,
+        (places, last): (&mut Places, &mut u32),
     ) {
         let now = Instant::now();
         self.tell_ended(|_, ending| {
@@ -146,7 +146,7 @@ impl Receiving {
             let looked = match found {
                 Err(NoReceiver::Refused(reason)) => Err(reason),
                 Err(NoReceiver::Yet(reason)) => flow.without(processes, reason, now),
-                Ok((process, port)) => flow.with(processes, (process, port), now, last),
+                Ok(receiver) => flow.with(processes, receiver, now, (&mut *places, &mut *last)),
             };
             if let Err(reason) = looked {
                 over.push((*key, reason));
@@ -248,6 +248,27 @@ impl Receiving {
         }
     }
 
+    /// As of [`Sending`](super::sending::Sending::take_going).
+    pub(super) fn take_begun(
+        &mut self,
+        session: &dyn FlowSession,
+        most: usize,
+    ) -> Vec<((ProcessId, u32), alone::Flow)> {
+        let number = session.number();
+        let its = (number, 0)..=(number, u32::MAX);
+        let begun = self.flows.extract_if(its, |_, flow| flow.has_begun());
+        let begun = begun.take(most).filter_map(|(_, flow)| {
+            let taken = flow.taken?;
+            let one = alone::Flow {
+                session: flow.session,
+                channel: flow.offer.channel,
+                ask: None,
+            };
+            Some(((taken.process, taken.number), one))
+        });
+        begun.collect()
+    }
+
     /// All of a session that is over.
     pub(super) fn end_all(
         &mut self,
@@ -295,6 +316,12 @@ impl Receiving {
                 waiting.unwrap_or_else(|| "no publisher there asks for a flow".to_owned())
             },
         )
+    }
+
+    /// How many there are with such hosts, but for those that wait.
+    pub(super) fn count(&self, which: impl Fn(&str) -> bool) -> usize {
+        let flows = self.flows.values().filter(|flow| flow.taken.is_some());
+        flows.filter(|flow| which(flow.session.host())).count()
     }
 
     /// Flows that carry, and others.
@@ -352,7 +379,7 @@ impl Flow {
         processes: &Processes,
         (process, port): (ProcessId, PortInfo),
         now: Instant,
-        last: &mut u32,
+        (places, last): (&mut Places, &mut u32),
     ) -> Result<(), String> {
         match &self.taken {
             Some(taken) if taken.process == process && taken.port.index == port.index => {
@@ -365,6 +392,10 @@ impl Flow {
             None if self.retry.is_some_and(|retry| now < retry) => Ok(()),
             None => {
                 let path = self.session.link().path()?;
+                if let Err(reason) = places.take() {
+                    self.wait(reason);
+                    return Ok(());
+                }
                 let number = next(last);
                 self.taken = Some(Taken {
                     number,

@@ -13,10 +13,11 @@ use hythe_node::hop::HopPool as _;
 use hythe_node::{PortIndex, PortKind};
 use hythe_pool::PortInfo;
 
+use super::alone::{self, Alone};
 use super::carried::{Carriage, Carried};
 use super::link::mtu_of;
 use super::processes::{Ask, ProcessId, Processes};
-use super::{FLOWS_MAX, FlowSession, Pause, SETTLING, next};
+use super::{FLOWS_MAX, FlowSession, Pause, Places, SETTLING, next};
 use crate::agent::random::random;
 use crate::error::ClusterError;
 use crate::frame::{CarriedType, Control, FlowOffer, FlowSide, FlowTaken};
@@ -30,6 +31,8 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(super) struct Sending {
     flows: BTreeMap<u32, Flow>,
     ending: BTreeMap<u32, Ending>,
+    /// Why there is no flow of a session on a channel, where the host has its share of them.
+    without_place: BTreeMap<(u64, String), String>,
 }
 
 /// A flow that is over, until both of its ends have said so: a publisher that sent by the agent's
@@ -92,6 +95,7 @@ impl Sending {
         &mut self,
         processes: &mut Processes,
         session: &Arc<dyn FlowSession>,
+        (alone, places): (&Alone, &mut Places),
         last: &mut u32,
     ) {
         let now = Instant::now();
@@ -109,6 +113,8 @@ impl Sending {
         if session.why_no_flows().is_some() {
             return;
         }
+        let number = session.number();
+        self.without_place.retain(|(of, _), _| *of != number);
         for (process, ask) in processes.asks(now) {
             let is_known = |flow: &Flow| flow.process == process && flow.ask == ask;
             if self.of_session(&**session).count() >= FLOWS_MAX {
@@ -120,8 +126,14 @@ impl Sending {
             };
             if !self.flows.values().any(is_known)
                 && !self.ending.values().any(is_waiting)
+                && !alone.has(process, ask)
                 && let Some(publisher) = eligible(processes, &**session, process, ask)
             {
+                if let Err(reason) = places.take() {
+                    let channel = (number, publisher.channel);
+                    self.without_place.insert(channel, reason);
+                    continue;
+                }
                 self.begin(processes, session, (process, ask), &publisher, next(last));
             }
         }
@@ -372,6 +384,25 @@ impl Sending {
         }
     }
 
+    /// Flows of a session that is over that may go on without it, so many at most.
+    pub(super) fn take_going(
+        &mut self,
+        session: &dyn FlowSession,
+        most: usize,
+    ) -> Vec<((ProcessId, u32), alone::Flow)> {
+        let goes_on = |flow: &Flow| flow.is_of(session) && flow.step == Step::Going;
+        let going = self.flows.extract_if(.., |_, flow| goes_on(flow));
+        let going = going.take(most).map(|(number, flow)| {
+            let taken = alone::Flow {
+                session: flow.session,
+                channel: flow.channel,
+                ask: Some(flow.ask),
+            };
+            ((flow.process, number), taken)
+        });
+        going.collect()
+    }
+
     /// The session is over, and with it all that was on its way.
     pub(super) fn session_over(
         &mut self,
@@ -504,10 +535,18 @@ impl Sending {
             Direction::Sending,
             carrying.map(|flow| &flow.carried),
             || {
-                let waiting = flows.first().map(|flow| flow.reason.clone());
+                let key = (session.number(), channel.to_owned());
+                let waiting = flows.first().map(|flow| &flow.reason);
+                let waiting = waiting.or_else(|| self.without_place.get(&key)).cloned();
                 waiting.unwrap_or_else(|| "no publisher here asks for a flow".to_owned())
             },
         )
+    }
+
+    /// How many there are with such hosts.
+    pub(super) fn count(&self, which: impl Fn(&str) -> bool) -> usize {
+        let flows = self.flows.values();
+        flows.filter(|flow| which(flow.session.host())).count()
     }
 
     /// Flows that carry, and others.

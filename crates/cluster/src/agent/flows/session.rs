@@ -12,6 +12,9 @@ pub(crate) trait FlowSession: Debug + Send + Sync {
     /// Chosen here.
     fn number(&self) -> u64;
 
+    /// The other host's name.
+    fn host(&self) -> &str;
+
     /// The participant that stands for the host.
     fn member(&self) -> MemberIndex;
 
@@ -42,11 +45,11 @@ pub(crate) trait FlowSession: Debug + Send + Sync {
     fn note_unconfirmed(&self, messages: u32, told_on: Option<&str>);
 
     /// # Errors
-    /// The other host may not have what is published here.
+    /// The other host may not have what is published here, or is not of the realm any more.
     fn may_send(&self, channel: &str) -> Result<(), String>;
 
     /// # Errors
-    /// The other host may not publish here.
+    /// The other host may not publish here, or is not of the realm any more.
     fn may_receive(&self, channel: &str) -> Result<(), String>;
 
     /// Is there a stream that carries what is published on the channel?

@@ -301,11 +301,15 @@ impl Channels {
         }
     }
 
-    /// Channels of messages that came to the end of the session, and no end of the stream.
-    pub(super) fn interrupted(&self) -> Vec<String> {
+    /// Channels of messages that came to the end of the session, and no end of the stream. Where
+    /// all publishers have left the stream for flows that go on (`by_flows`), nothing is missing.
+    pub(super) fn interrupted(&self, by_flows: &BTreeSet<String>) -> Vec<String> {
         let streams = self.receiving.iter();
         let messages = streams.filter(|(key, _)| key.kind == EndKind::Publish);
-        let interrupted = messages.filter(|(_, stream)| !stream.is_complete());
+        let interrupted = messages.filter(|(key, stream)| {
+            let is_quiet = by_flows.contains(&key.channel) && stream.is_quiet();
+            !stream.is_complete() && !is_quiet
+        });
         interrupted.map(|(key, _)| key.channel.clone()).collect()
     }
 

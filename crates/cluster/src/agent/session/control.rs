@@ -21,7 +21,7 @@ pub(super) fn run(session: &Arc<Session>, connection: Connection) -> ClusterErro
     let sender = connection.sender;
     let written = hythe_sys::wait::spawn("hythe-host-control", move || {
         let error = write(&writing, sender);
-        writing.end(&error.to_string());
+        writing.end_by(&error);
         drop(member);
     });
     match written {

@@ -22,6 +22,10 @@ impl FlowSession for Session {
         self.number
     }
 
+    fn host(&self) -> &str {
+        self.record.name.as_str()
+    }
+
     fn member(&self) -> MemberIndex {
         self.member
     }
@@ -73,10 +77,12 @@ impl FlowSession for Session {
     }
 
     fn may_send(&self, channel: &str) -> Result<(), String> {
+        self.check_realm()?;
         may_send(self, &published(channel)).map_err(|refusal| refusal.to_string())
     }
 
     fn may_receive(&self, channel: &str) -> Result<(), String> {
+        self.check_realm()?;
         may_receive(self, &published(channel)).map_err(|refusal| refusal.to_string())
     }
 
@@ -114,6 +120,15 @@ impl FlowSession for Session {
         match self.round_trip_ns.load(Ordering::Relaxed) {
             NONE => ROUND_TRIP_NS,
             measured => measured.clamp(1, ROUND_TRIP_MAX_NS),
+        }
+    }
+}
+
+impl Session {
+    fn check_realm(&self) -> Result<(), String> {
+        match self.context.carrier.knows(&self.record.name) {
+            true => Ok(()),
+            false => Err("the host is not of the realm any more".to_owned()),
         }
     }
 }

@@ -63,6 +63,8 @@ pub(crate) struct Session {
     /// `None` once the session is over.
     node: Mutex<Option<Node>>,
     is_over: AtomicBool,
+    /// It ended because its connection did, and nobody here meant it to.
+    is_broken: AtomicBool,
     /// What it wants or carries has changed since the pool was last looked at.
     is_changed: AtomicBool,
     reason: Mutex<String>,
@@ -112,6 +114,7 @@ impl Session {
             began: Instant::now(),
             node: Mutex::new(Some(node)),
             is_over: AtomicBool::new(false),
+            is_broken: AtomicBool::new(false),
             is_changed: AtomicBool::new(false),
             reason: Mutex::default(),
             outbox: Outbox::default(),
@@ -132,10 +135,11 @@ impl Session {
         }
         self.note_change();
         let error = control::run(self, connection);
-        self.end(&error.to_string());
-        self.context.flows.session_over(&**self);
+        self.end_by(&error);
+        let is_broken = self.is_broken.load(Ordering::Acquire);
+        let by_flows = self.context.flows.session_over(&**self, is_broken);
         self.threads.wait_until_empty();
-        let interrupted = lock(&self.channels).interrupted();
+        let interrupted = lock(&self.channels).interrupted(&by_flows);
         self.record.note_interrupted(interrupted, self.their_number);
         drop(lock(&self.node).take());
         lock(&self.reason).clone()
@@ -149,10 +153,30 @@ impl Session {
 
     /// Ends it, from whatever thread. The first reason counts.
     pub(crate) fn end(&self, reason: &str) {
-        if self.is_over.swap(true, Ordering::AcqRel) {
+        self.end_with(reason, false);
+    }
+
+    /// Its control connection has ended with that.
+    fn end_by(&self, error: &ClusterError) {
+        let is_broken = matches!(error, ClusterError::Closed | ClusterError::Broken(_));
+        self.end_with(&error.to_string(), is_broken);
+    }
+
+    /// The other host has begun another.
+    pub(crate) fn end_for_next(&self) {
+        self.end_with("the other host began a new session", true);
+    }
+
+    fn end_with(&self, reason: &str, is_broken: bool) {
+        let mut own = lock(&self.reason);
+        if self.is_over() {
             return;
         }
-        *lock(&self.reason) = reason.to_owned();
+        reason.clone_into(&mut own);
+        self.is_broken.store(is_broken, Ordering::Release);
+        // Last: who sees it asks for the others.
+        self.is_over.store(true, Ordering::Release);
+        drop(own);
         self.outbox.close();
         lock(&self.channels).close_all();
         self.wake();

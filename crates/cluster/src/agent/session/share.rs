@@ -11,12 +11,9 @@ use hythe_node::hop::HopPool as _;
 use hythe_node::{MemberIndex, MemberKind, Node};
 
 use crate::agent::local::queue_depth;
+use crate::agent::parts::{HOST_PART, HOSTS_PART};
 use crate::error::ClusterError;
 
-/// One host has at most this part of a table.
-const HOST_PART: u32 = 4;
-/// All together have at most this part.
-const HOSTS_PART: u32 = 2;
 /// Descriptors of the memory that each connection has.
 const SHALLOW: u32 = QUEUE_SEGMENT_DESCRIPTORS as u32;
 

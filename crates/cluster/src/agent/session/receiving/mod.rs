@@ -39,6 +39,8 @@ pub(super) struct ReceivingStream {
     /// The one on this channel before it, if its reader has to finish first.
     earlier: Mutex<Option<Arc<ReceivingStream>>>,
     has_ended: AtomicBool,
+    /// It ended when no publisher was left.
+    ended_quietly: AtomicBool,
     /// Its last frame has come.
     is_complete: AtomicBool,
     /// Of a stream before it, of an agent that has ended, nobody knows what is missing: to be told
@@ -73,6 +75,7 @@ impl ReceivingStream {
             closer: Mutex::default(),
             earlier: Mutex::new(earlier),
             has_ended: AtomicBool::new(false),
+            ended_quietly: AtomicBool::new(false),
             is_complete: AtomicBool::new(false),
             follows_interrupted: AtomicBool::new(follows_interrupted),
             is_barred: AtomicBool::new(false),
@@ -133,8 +136,22 @@ impl ReceivingStream {
         }
     }
 
+    /// Has each publisher of it closed?
+    pub(super) fn is_quiet(&self) -> bool {
+        match self.has_ended() {
+            true => self.ended_quietly.load(Ordering::Acquire),
+            false => lock(&self.publishers).are_none(),
+        }
+    }
+
     fn end(&self) {
-        lock(&self.publishers).close_all();
+        let mut publishers = lock(&self.publishers);
+        if !self.has_ended() {
+            let were_none = publishers.are_none();
+            self.ended_quietly.store(were_none, Ordering::Release);
+        }
+        publishers.close_all();
+        drop(publishers);
         drop(lock(&self.client).take());
         self.has_ended.store(true, Ordering::Release);
     }

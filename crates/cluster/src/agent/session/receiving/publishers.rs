@@ -123,6 +123,11 @@ impl Publishers {
         self.by_number.remove(&number);
     }
 
+    /// Is none open?
+    pub(super) fn are_none(&self) -> bool {
+        self.by_number.is_empty()
+    }
+
     pub(super) fn close_all(&mut self) {
         self.by_number.clear();
         self.node = None;
