@@ -1,7 +1,7 @@
 //! What a process and the service say to each other: one packet each, with descriptors.
 //!
-//! The process: version, and its UDP socket. The service: version and flow, then the control file,
-//! the bell, and for each queue its region and a socket; or the version and why not.
+//! The process: version, and its UDP socket. The service: version, flow and whether the program
+//! was on the interface before (a byte), then the control file, the bell, and for each queue its region and a socket; or the version and why not.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -15,7 +15,7 @@ use rustix::net::{
 use crate::layout::QUEUES_MAX;
 
 /// Changes with every change of what is here or in `layout`.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The longest packet.
 const PACKET_BYTES_MAX: usize = 256;
 /// Control file and bell, and two for each queue.
@@ -25,6 +25,8 @@ const FILES_MAX: usize = 2 + 2 * QUEUES_MAX as usize;
 #[derive(Debug)]
 pub(crate) struct Grant {
     pub(crate) flow: u32,
+    /// The program was on the interface before: for somebody else.
+    pub(crate) was_on: bool,
     pub(crate) control: OwnedFd,
     pub(crate) bell: OwnedFd,
     /// Region and socket of each queue.
@@ -49,12 +51,13 @@ pub(crate) fn asked(connection: impl AsFd) -> io::Result<Option<OwnedFd>> {
 /// Grants it.
 pub(crate) fn grant(
     connection: impl AsFd,
-    flow: u32,
+    (flow, was_on): (u32, bool),
     (control, bell): (BorrowedFd<'_>, BorrowedFd<'_>),
     queues: &[(BorrowedFd<'_>, BorrowedFd<'_>)],
 ) -> io::Result<()> {
     let mut packet = VERSION.to_le_bytes().to_vec();
     packet.extend_from_slice(&flow.to_le_bytes());
+    packet.push(was_on.into());
     let mut files = vec![control, bell];
     files.extend(
         queues
@@ -88,13 +91,16 @@ pub(crate) fn answered(connection: impl AsFd) -> io::Result<Option<Grant>> {
         let reason: String = String::from_utf8_lossy(rest).chars().take(200).collect();
         return Err(io::Error::other(reason));
     };
-    let flow = rest.first_chunk::<4>().ok_or(io::ErrorKind::InvalidData)?;
+    let Some((flow, [was_on])) = rest.split_first_chunk::<4>() else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
     let mut queues = Vec::with_capacity(QUEUES_MAX as usize);
     while let (Some(region), Some(socket)) = (files.next(), files.next()) {
         queues.push((region, socket));
     }
     Ok(Some(Grant {
         flow: u32::from_le_bytes(*flow),
+        was_on: *was_on != 0,
         control,
         bell,
         queues,
@@ -158,9 +164,10 @@ mod tests {
         let files: Vec<OwnedFd> = (0..6).map(|_| file()).collect();
         let of = |index: usize| files[index].as_fd();
         let queues = [(of(2), of(3)), (of(4), of(5))];
-        grant(&service, 7, (of(0), of(1)), &queues).expect("sent");
+        grant(&service, (7, true), (of(0), of(1)), &queues).expect("sent");
         let granted = answered(&process).expect("sound").expect("came");
-        assert_eq!((granted.flow, granted.queues.len()), (7, 2));
+        assert_eq!((granted.flow, granted.was_on), (7, true));
+        assert_eq!(granted.queues.len(), 2);
         refuse(&service, &"no ".repeat(1000));
         let error = answered(&process).expect_err("refused");
         assert!(error.to_string().starts_with("no no"), "{error}");
