@@ -87,14 +87,19 @@ impl HeldUp {
         }
         let wakes = flows.iter().filter_map(|flow| flow.next_wake());
         let until_ns = wakes.min().map(|wake_ns| wake_ns.saturating_sub(now_ns));
-        let until = until_ns.map_or(GRACE, Duration::from_nanos);
-        // What comes by a wire wakes nobody here.
-        let longest = match flows.iter().any(|flow| flow.has_wire()) {
-            true => GRACE,
-            false => timeout,
-        };
-        let timeout = timeout.min(longest).min(until.max(LOOK_MIN));
+        let has_wire = flows.iter().any(|flow| flow.has_wire());
+        let timeout = timeout.min(until_turn(until_ns, has_wire));
         Watched { flows, timeout }
+    }
+}
+
+/// How long the thread sleeps at most, where the first timer is due in so long.
+fn until_turn(until_ns: Option<u64>, has_wire: bool) -> Duration {
+    let until = until_ns.map_or(GRACE, Duration::from_nanos).max(LOOK_MIN);
+    match has_wire {
+        // What comes by a wire wakes nobody here.
+        true => until.min(GRACE),
+        false => until,
     }
 }
 
@@ -204,5 +209,17 @@ mod tests {
         held_up.end(true);
         assert_eq!(watched(2 * MOMENT_NS).flows.len(), 0);
         assert!(held_up.leave());
+    }
+
+    #[test]
+    fn acknowledgements_that_come_by_a_wire_are_looked_for_without_a_timer() {
+        let (late, soon, past) = (Some(50_000_000), Some(90_000), Some(0));
+        let sleeps = |has_wire| [late, soon, past, None].map(|ns| until_turn(ns, has_wire));
+        let [timer, near] = [50_000, 90].map(Duration::from_micros);
+        // Its UDP socket wakes the thread, or the timer does.
+        assert_eq!(sleeps(false), [timer, near, LOOK_MIN, GRACE]);
+        // Nothing else would in all that time.
+        assert_eq!(sleeps(true), [GRACE, near, LOOK_MIN, GRACE]);
+        assert!(GRACE <= Duration::from_micros(200));
     }
 }

@@ -341,4 +341,23 @@ mod tests {
         // `mov r0, 2; exit`.
         load_xdp("test", &[0xb7 | 2 << 32, 0x95]).expect("loaded");
     }
+
+    #[test]
+    fn a_program_that_another_tool_takes_away_is_missed() {
+        if permitted(Map::create(MapKind::Hash, (4, 4), 1)).is_none() {
+            return;
+        }
+        let Some(_network) = permitted(crate::namespaces::Network::unshare()) else {
+            return;
+        };
+        // Its first interface is always the loopback.
+        let program = load_xdp("test", &[0xb7 | 2 << 32, 0x95]).expect("loaded");
+        let link = Link::attach(&program, 1, Attachment::Generic).expect("attached");
+        assert_eq!(link.interface(), Some(1));
+        let mut taken = number(link.0.as_fd());
+        // SAFETY: the command takes one number, of a link (`BPF_LINK_DETACH`).
+        unsafe { call(34, &mut taken) }.expect("taken away");
+        assert_eq!(link.interface(), None);
+        Link::attach(&program, 1, Attachment::Generic).expect("the place is free");
+    }
 }

@@ -62,6 +62,7 @@ pub struct Wire {
     unrung: u32,
     unkicked: bool,
     is_over: bool,
+    was_on: bool,
     statistics: WireStatistics,
 }
 
@@ -171,8 +172,15 @@ impl Wire {
             unrung: 0,
             unkicked: false,
             is_over: false,
+            was_on: grant.was_on,
             statistics: WireStatistics::default(),
         })
+    }
+
+    /// Was the program on the interface already when this began, for somebody else?
+    #[must_use]
+    pub const fn was_on(&self) -> bool {
+        self.was_on
     }
 
     /// Descriptors that become readable when something comes.

@@ -1,8 +1,9 @@
 //! What a process and the service say to each other: one packet each, with descriptors.
 //!
 //! The process: version, how many bytes of a file it would send from (0: none), its UDP socket, and
-//! that file. The service: version, flow and whether frames may be sent from that file, then the
-//! control file, the bell, and for each queue its region and a socket; or the version and why not.
+//! that file. The service: version, flow, whether frames may be sent from that file, and whether the
+//! program was on the interface before (a byte each), then the control file, the bell, and for each
+//! queue its region and a socket; or the version and why not.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -28,6 +29,8 @@ pub(crate) struct Grant {
     pub(crate) flow: u32,
     /// Frames may be sent from the file that it has passed.
     pub(crate) sends_from_slots: bool,
+    /// The program was on the interface before: for somebody else.
+    pub(crate) was_on: bool,
     pub(crate) control: OwnedFd,
     pub(crate) bell: OwnedFd,
     /// Region and socket of each queue.
@@ -79,13 +82,13 @@ pub(crate) fn asked(connection: impl AsFd) -> io::Result<Option<Asked>> {
 /// Grants it.
 pub(crate) fn grant(
     connection: impl AsFd,
-    (flow, sends_from_slots): (u32, bool),
+    (flow, [sends_from_slots, was_on]): (u32, [bool; 2]),
     (control, bell): (BorrowedFd<'_>, BorrowedFd<'_>),
     queues: &[(BorrowedFd<'_>, BorrowedFd<'_>)],
 ) -> io::Result<()> {
     let mut packet = VERSION.to_le_bytes().to_vec();
     packet.extend_from_slice(&flow.to_le_bytes());
-    packet.push(u8::from(sends_from_slots));
+    packet.extend([sends_from_slots, was_on].map(u8::from));
     let mut files = vec![control, bell];
     files.extend(
         queues
@@ -119,16 +122,17 @@ pub(crate) fn answered(connection: impl AsFd) -> io::Result<Option<Grant>> {
         let reason: String = String::from_utf8_lossy(rest).chars().take(200).collect();
         return Err(io::Error::other(reason));
     };
-    let (flow, sends_from_slots) = rest
-        .split_first_chunk::<4>()
-        .ok_or(io::ErrorKind::InvalidData)?;
+    let Some((flow, [sends_from_slots, was_on])) = rest.split_first_chunk::<4>() else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
     let mut queues = Vec::with_capacity(QUEUES_MAX as usize);
     while let (Some(region), Some(socket)) = (files.next(), files.next()) {
         queues.push((region, socket));
     }
     Ok(Some(Grant {
         flow: u32::from_le_bytes(*flow),
-        sends_from_slots: sends_from_slots == [1],
+        sends_from_slots: *sends_from_slots != 0,
+        was_on: *was_on != 0,
         control,
         bell,
         queues,
@@ -197,10 +201,10 @@ mod tests {
         let files: Vec<OwnedFd> = (0..6).map(|_| file()).collect();
         let of = |index: usize| files[index].as_fd();
         let queues = [(of(2), of(3)), (of(4), of(5))];
-        grant(&service, (7, true), (of(0), of(1)), &queues).expect("sent");
+        grant(&service, (7, [true, false]), (of(0), of(1)), &queues).expect("sent");
         let granted = answered(&process).expect("sound").expect("came");
         assert_eq!((granted.flow, granted.queues.len()), (7, 2));
-        assert!(granted.sends_from_slots);
+        assert_eq!([granted.sends_from_slots, granted.was_on], [true, false]);
         refuse(&service, &"no ".repeat(1000));
         let error = answered(&process).expect_err("refused");
         assert!(error.to_string().starts_with("no no"), "{error}");

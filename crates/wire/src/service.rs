@@ -35,6 +35,8 @@ const LOOK: Duration = Duration::from_millis(5);
 const IDLE: Duration = Duration::from_secs(1);
 /// A process that has connected asks within this.
 const ASKING: Duration = Duration::from_secs(5);
+/// Behind the last flow the program stays on the interface for so long.
+const LEAVING: Duration = Duration::from_millis(500);
 /// Behind the end of a flow: no packet is on the way to its socket any more.
 const SETTLING: Duration = Duration::from_millis(100);
 const BACKLOG: i32 = 16;
@@ -58,6 +60,10 @@ pub struct Options {
 pub struct Service {
     // First: nothing comes any more when the sockets go.
     program: Program,
+    /// The program is on the interface, where it costs other traffic, for flows only.
+    is_on: bool,
+    /// When there was a flow last.
+    used: Instant,
     queues: Vec<ServedQueue>,
     /// What is registered besides, to send from.
     card: Option<Card>,
@@ -107,8 +113,10 @@ impl Service {
                 _ => named("its queues", &error),
             })?;
         let sizes = (FLOWS_MAX, queues.len() as u32);
-        let program = Program::attach(interface, sizes, &options.attachments)
+        // To find out how, and whether it may.
+        let mut program = Program::attach(interface, sizes, &options.attachments)
             .map_err(|error| named("a program on it", &error))?;
+        program.detach();
         let path = match &options.path {
             Some(path) => path.clone(),
             None => path_of(&options.interface),
@@ -118,6 +126,8 @@ impl Service {
         let probe = socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None)?;
         Ok(Self {
             program,
+            is_on: false,
+            used: Instant::now(),
             queues,
             card: None,
             refused_card: None,
@@ -171,9 +181,10 @@ impl Service {
 
     /// Waits for something to do, for a bounded time, and does it. True: it is to stop.
     fn turn(&mut self, stop: BorrowedFd<'_>) -> io::Result<bool> {
-        let timeout = match self.flows.is_empty() {
-            true => IDLE,
-            false => LOOK,
+        let timeout = match (self.flows.is_empty(), self.is_on) {
+            (true, false) => IDLE,
+            (true, true) => LEAVING,
+            (false, _) => LOOK,
         };
         let mut files = vec![
             PollFd::new(&stop, PollFlags::IN),
@@ -192,13 +203,32 @@ impl Service {
         if self.queues.is_empty() {
             self.retake();
         }
-        match self.program.is_attached() {
+        match self.program_stays() {
             true => Ok(is_to_stop),
             false => Err(io::Error::other(format!(
                 "{} is gone, or its program was taken away",
                 self.options.interface
             ))),
         }
+    }
+
+    /// Takes the program from the interface when nobody uses it. False: somebody else did, or the
+    /// interface is gone.
+    fn program_stays(&mut self) -> bool {
+        if !self.is_on {
+            let now = interface_index(&self.options.interface);
+            return now.is_ok_and(|index| index == self.program.interface());
+        }
+        if !self.program.is_attached() {
+            return false;
+        }
+        if !self.flows.is_empty() {
+            self.used = Instant::now();
+        } else if self.used.elapsed() >= LEAVING {
+            self.program.detach();
+            self.is_on = false;
+        }
+        true
     }
 
     /// Fills and completes.
@@ -299,12 +329,18 @@ impl Service {
         let control = hythe_xdp::sealed("hythe-xdp-control", CONTROL_BYTES)?;
         let mapped = Mapped::file(&control, 0, CONTROL_BYTES, Access::Write)?;
         let files: Vec<BorrowedFd<'_>> = sockets.iter().map(|(socket, _)| socket.as_fd()).collect();
+        let was_on = self.is_on;
+        self.program
+            .attach_again()
+            .map_err(|error| named("a program on it", &error))?;
+        (self.is_on, self.used) = (true, Instant::now());
         let added = self.program.add(ends, FlowIndex(number), &files);
         let passed = added.and_then(|()| {
             let regions = self.queues.iter().map(ServedQueue::region);
             let queues: Vec<_> = regions.zip(files.iter().copied()).collect();
             let files = (control.as_fd(), self.bell.as_fd());
-            grant(connection, (number, sends_from_slots), files, &queues)
+            let says = [sends_from_slots, was_on];
+            grant(connection, (number, says), files, &queues)
         });
         if let Err(error) = passed {
             self.program.remove(ends, FlowIndex(number));

@@ -6,9 +6,11 @@ mod served;
 
 use std::io::IoSlice;
 use std::net::UdpSocket;
+use std::process::Command;
 use std::time::Instant;
 
 use hythe_wire::{Sent, Wire};
+use hythe_xdp::{Attachment, Program, interface_index};
 use links::{BOUND, FAR, Network, udp};
 use served::{Served, connected, send, take, until, wire};
 use tempfile::TempDir;
@@ -160,4 +162,56 @@ fn an_interface_that_goes_ends_its_service() {
     let error = thread.join().expect("no panic").expect_err("gone");
     assert!(error.to_string().contains("far is gone"), "{error}");
     until(|| wire.look_for_end());
+}
+
+/// What the kernel shows of an interface.
+fn shown(interface: &str) -> String {
+    let output = Command::new("ip")
+        .args(["-details", "link", "show", "dev", interface])
+        .output()
+        .expect("iproute2");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_program_is_on_the_interface_for_flows_only_and_beside_no_other() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let mut there = network.at_far(|| Served::start(folder.path(), "far"));
+    let is_on = || network.at_far(|| shown("far").contains("xdpgeneric"));
+    assert!(!is_on(), "nobody uses it");
+    let (near, far) = connected(&network);
+    let one = wire(&there, &far);
+    assert!(is_on() && !one.was_on());
+    // With a tool that knows nothing of it.
+    network.at_far(|| {
+        let off = ["link", "set", "dev", "far", "xdpgeneric", "off"];
+        let status = Command::new("ip").args(off).status().expect("iproute2");
+        assert!(!status.success(), "the kernel keeps it");
+    });
+    let (_other_near, other_far) = connected(&network);
+    let other = wire(&there, &other_far);
+    assert!(other.was_on());
+    drop((one, other));
+    until(|| !is_on());
+    // Somebody else's program has taken the place.
+    let foreign = network.at_far(|| {
+        let interface = interface_index("far").expect("there");
+        Program::attach(interface, (1, 1), &[Attachment::Generic]).expect("attached")
+    });
+    let error = Wire::connect(&there.path, &far, None, BOUND).expect_err("refused");
+    assert!(error.to_string().contains("a program on it"), "{error}");
+    drop(foreign);
+    // Served still, and by the kernel meanwhile.
+    let mut again = wire(&there, &far);
+    near.send(b"again").expect("sent");
+    assert_eq!(take(&mut again), b"again");
+    drop(again);
+    until(|| !is_on());
+    network.at_far(|| links::ip("link delete far"));
+    let thread = there.thread.take().expect("runs");
+    let error = thread.join().expect("no panic").expect_err("gone");
+    assert!(error.to_string().contains("far is gone"), "{error}");
 }

@@ -6,7 +6,7 @@
 //! socket at its queue.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use hythe_sys::bpf::{Attachment, Link, Map, MapKind, load_xdp};
 
@@ -21,13 +21,15 @@ const PASS: i32 = 2;
 const LOOK_UP: i32 = 1;
 const REDIRECT: i32 = 51;
 
-/// A program on an interface, with its maps. Dropped, it is on it no more.
+/// A program for an interface, with its maps. Dropped, it is on it no more.
 #[derive(Debug)]
 pub struct Program {
     flows: Map,
     sockets: Map,
     queues: u32,
-    link: Link,
+    code: OwnedFd,
+    interface: u32,
+    link: Option<Link>,
     how: Attachment,
 }
 
@@ -52,31 +54,28 @@ impl Program {
         let flows = Map::create(MapKind::Hash, (KEY_BYTES, 4), flows_max)?;
         let sockets = Map::create(MapKind::Sockets, (4, 4), flows_max * queues)?;
         let code = assemble(flows.as_fd(), sockets.as_fd(), queues);
-        let program = load_xdp("hythe", &code)?;
-        let attached = ways.iter().map(|&how| {
-            let link = Link::attach(&program, interface, how)?;
-            Ok((link, how))
-        });
+        let code = load_xdp("hythe", &code)?;
         let mut last = None;
-        for result in attached {
-            match result {
-                Ok((link, how)) => {
+        for &how in ways {
+            match Link::attach(&code, interface, how) {
+                Ok(link) => {
                     return Ok(Self {
                         flows,
                         sockets,
                         queues,
-                        link,
+                        code,
+                        interface,
+                        link: Some(link),
                         how,
                     });
                 }
                 Err(error) => last = Some(error),
             }
         }
-        let why: Option<io::Error> = last;
-        Err(why.unwrap_or_else(|| panic!("no way to attach a program")))
+        Err(last.unwrap_or_else(|| panic!("no way to attach a program")))
     }
 
-    /// How it is attached.
+    /// How it is attached, or was.
     #[must_use]
     pub fn attachment(&self) -> Attachment {
         self.how
@@ -85,7 +84,31 @@ impl Program {
     /// Is it on an interface still?
     #[must_use]
     pub fn is_attached(&self) -> bool {
-        self.link.interface().is_some()
+        let link = self.link.as_ref();
+        link.is_some_and(|link| link.interface().is_some())
+    }
+
+    /// The index of the interface that it is for.
+    #[must_use]
+    pub fn interface(&self) -> u32 {
+        self.interface
+    }
+
+    /// Takes it from its interface, which it costs nothing from now on.
+    pub fn detach(&mut self) {
+        self.link = None;
+    }
+
+    /// Puts it on its interface again, as it was, unless it is there.
+    ///
+    /// # Errors
+    /// Another program is there; the interface is gone.
+    pub fn attach_again(&mut self) -> io::Result<()> {
+        if !self.is_attached() {
+            self.link = None;
+            self.link = Some(Link::attach(&self.code, self.interface, self.how)?);
+        }
+        Ok(())
     }
 
     /// From now on datagrams with these ends go to these sockets, one for each queue.
