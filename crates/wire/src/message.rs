@@ -1,9 +1,9 @@
 //! What a process and the service say to each other: one packet each, with descriptors.
 //!
 //! The process: version, how many bytes of a file it would send from (0: none), its UDP socket, and
-//! that file. The service: version, flow, whether frames may be sent from that file, and whether the
-//! program was on the interface before (a byte each), then the control file, the bell, and for each
-//! queue its region and a socket; or the version and why not.
+//! that file. The service: version, flow, whether frames may be sent from that file, and whether
+//! the program was on the interface before (a byte each), then the control file, the bell, and for
+//! each queue its region and a socket; or the version and why not.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
