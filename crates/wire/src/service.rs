@@ -368,9 +368,12 @@ impl Service {
         if self.card.as_ref().map(Card::identity) == Some(identity) {
             return true;
         }
-        if !self.flows.is_empty() || self.refused_card == Some(identity) {
+        let has_flows = self.flows.values().any(|flow| flow.ended.is_none());
+        if has_flows || self.refused_card == Some(identity) {
             return false;
         }
+        // With the queues go all chunks: none is on its way to flows that have just ended.
+        self.flows.clear();
         self.queues.clear();
         match take_queues_again(self.interface, &card) {
             Ok(queues) => {
