@@ -133,9 +133,12 @@ fn messages_leave_from_their_slots_by_the_interface() {
         .sum();
     eprintln!("{all} packets, {from_slots} from slots, {udp} by UDP");
     assert!(udp < all as u64 - 500, "{udp} of {all} packets by UDP");
-    assert_eq!(after.sent - before.sent, from_slots, "none was copied");
-    let copied = after.copied_bytes - before.copied_bytes;
-    assert_eq!(copied, from_slots * HEADER_BYTES, "headers only");
+    // Headers only; and probes, and short pieces of what was lost, whole.
+    let short = after.sent - before.sent - from_slots;
+    let copied = after.copied_bytes - before.copied_bytes - from_slots * HEADER_BYTES;
+    eprintln!("{short} frames copied, {copied} bytes");
+    assert!(copied <= short * (HEADER_BYTES + 256));
+    assert!(short < from_slots, "most of it was copied");
     assert_eq!(flow.subscriber.statistics().dropped, 0);
     until_free(&pair);
     // A buffer of the usual region is copied, and so is what is short.

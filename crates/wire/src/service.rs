@@ -39,6 +39,8 @@ const ASKING: Duration = Duration::from_secs(5);
 const LEAVING: Duration = Duration::from_millis(500);
 /// Behind the end of a flow: no packet is on the way to its socket any more.
 const SETTLING: Duration = Duration::from_millis(100);
+/// On a busy machine the kernel needs some time until it lets go of queues that were given up.
+const LETTING_GO: Duration = Duration::from_secs(1);
 const BACKLOG: i32 = 16;
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
@@ -366,11 +368,14 @@ impl Service {
         if self.card.as_ref().map(Card::identity) == Some(identity) {
             return true;
         }
-        if !self.flows.is_empty() || self.refused_card == Some(identity) {
+        let has_flows = self.flows.values().any(|flow| flow.ended.is_none());
+        if has_flows || self.refused_card == Some(identity) {
             return false;
         }
+        // With the queues go all chunks: none is on its way to flows that have just ended.
+        self.flows.clear();
         self.queues.clear();
-        match take_queues(self.interface, Some(&card)) {
+        match take_queues_again(self.interface, &card) {
             Ok(queues) => {
                 (self.queues, self.card) = (queues, Some(card));
                 true
@@ -425,6 +430,19 @@ impl Flow {
     fn end(&mut self, program: &Program, number: u32, now: Instant) {
         program.remove(self.ends, FlowIndex(number));
         self.ended.get_or_insert(now);
+    }
+}
+
+/// As [`take_queues`], when they were just given up.
+fn take_queues_again(interface: u32, card: &Card) -> io::Result<Vec<ServedQueue>> {
+    let start = Instant::now();
+    loop {
+        let taken = take_queues(interface, Some(card));
+        let is_busy = |error: &io::Error| Errno::from_io_error(error) == Some(Errno::BUSY);
+        // Each try waits for a while.
+        if !taken.as_ref().is_err_and(is_busy) || start.elapsed() >= LETTING_GO {
+            return taken;
+        }
     }
 }
 

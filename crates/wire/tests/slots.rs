@@ -9,7 +9,6 @@ use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use hythe_memory::{Access, Mapped};
 use hythe_sys::spawn::die_with_parent;
@@ -139,7 +138,7 @@ fn one_file_is_sent_from_while_there_are_flows_and_then_another() {
     let folder = TempDir::new().expect("made");
     let there = network.at_far(|| Served::start(folder.path(), "far"));
     let (first, second) = (Slots::new(), Slots::new());
-    let [one, two, three] = [(); 3].map(|()| connected(&network));
+    let [one, two, three, four] = [(); 4].map(|()| connected(&network));
     let wire = first.wire(&there.path, &one.1);
     if !sends_from_slots(&wire) {
         return;
@@ -149,9 +148,10 @@ fn one_file_is_sent_from_while_there_are_flows_and_then_another() {
     let other = second.wire(&there.path, &three.1);
     assert!(!other.sends_from_slots());
     drop((wire, same, other));
-    // Behind the end of the flows; and it receives as ever.
-    let mut wire = granted_behind_the_last(|| second.try_wire(&there.path, &one.1), |can| can);
-    one.0.send(b"comes").expect("sent");
+    // At once behind the end of the flows; and it receives as ever.
+    let mut wire = second.wire(&there.path, &four.1);
+    assert!(wire.sends_from_slots());
+    four.0.send(b"comes").expect("sent");
     assert_eq!(take(&mut wire), b"comes");
     drop(wire);
     // A file that cannot be mapped to be written is none.
@@ -161,25 +161,10 @@ fn one_file_is_sent_from_while_there_are_flows_and_then_another() {
         let slots = Some((read_only.as_fd(), SLOTS_BYTES as u64));
         Wire::connect(&there.path, &two.1, slots, BOUND)
     };
-    let mut wire = granted_behind_the_last(connect, |can| !can);
+    let mut wire = connect().expect("granted");
+    assert!(!wire.sends_from_slots());
     two.0.send(b"comes").expect("sent");
     assert_eq!(take(&mut wire), b"comes");
-}
-
-/// A wire for which it is so whether it sends from slots; each try ends before the next.
-fn granted_behind_the_last(
-    connect: impl Fn() -> std::io::Result<Wire>,
-    is_so: impl Fn(bool) -> bool,
-) -> Wire {
-    let mut granted = None;
-    until(|| {
-        granted = connect().ok().filter(|wire| is_so(wire.sends_from_slots()));
-        if granted.is_none() {
-            std::thread::sleep(Duration::from_millis(300));
-        }
-        granted.is_some()
-    });
-    granted.expect("it was")
 }
 
 /// Not a test of its own: the process that the next test kills.
