@@ -356,7 +356,8 @@ fn goes_on_alone(lose: impl FnOnce(&mut Pair), expected: &[&str]) {
             break;
         }
         assert!(start.elapsed() < BOUND, "the next port is not sent to");
-        std::thread::sleep(Duration::from_millis(1));
+        // A moment without anything under way, which this thread does not find while it publishes.
+        std::thread::sleep(Duration::from_millis(30));
     }
     for number in by_flow + 1..next {
         let taken = host_subscriber.take(BOUND).expect("sound").expect("comes");
@@ -366,16 +367,24 @@ fn goes_on_alone(lose: impl FnOnce(&mut Pair), expected: &[&str]) {
     assert_eq!(subscriber.statistics().dropped, 0);
     assert_eq!(host_subscriber.statistics().dropped, 0);
     // The flow is over, and the next may be asked for.
-    let mut said = Vec::new();
-    while said.len() < expected.len() {
-        said.push(match pair.a.hear() {
-            FromProcess::Hello { .. } => "hello",
-            FromProcess::Ended { unconfirmed: 0, .. } => "ended",
-            FromProcess::Ask { .. } => "ask",
-            other => panic!("{other:?}"),
+    let agent = &mut pair.a;
+    let said = std::thread::scope(|scope| {
+        let hearing = scope.spawn(move || {
+            let word = |_: &&str| match agent.hear() {
+                FromProcess::Hello { .. } => "hello",
+                FromProcess::Ended { unconfirmed: 0, .. } => "ended",
+                FromProcess::Ask { .. } => "ask",
+                other => panic!("{other:?}"),
+            };
+            expected.iter().map(word).collect::<Vec<_>>()
         });
-        publisher.subscribers().expect("sound");
-    }
+        // It looks when it is there.
+        while !hearing.is_finished() {
+            publisher.subscribers().expect("sound");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        hearing.join().expect("heard")
+    });
     assert_eq!(said, expected);
 }
 
