@@ -1988,7 +1988,8 @@ int hythe_spawn_options_init(struct hythe_spawn_options *options, size_t size);
  * Spawns tasks of this job, all or none. Their numbers go to `tasks`, which has places for `count`
  * of the options; NULL: they are not wanted. Returns how many. Their failure does not end the job.
  * HYTHE_ERUNNER says what the runner of the job says, for instance that there is no such program;
- * HYTHE_ENOTASK: there is no such host or architecture. Waits for the runner for at most 5 s.
+ * HYTHE_ENOTASK: there is no such host or architecture. Waits for the runner, and other hosts, for
+ * at most 30 s.
  *
  * Requires:
  * `options` are initialised; the lists in it end with NULL.

@@ -100,15 +100,8 @@ pub unsafe extern "C" fn hythe_task_join(
     options: *const hythe_task_options,
     task: Option<&mut MaybeUninit<*mut hythe_task>>,
 ) -> c_int {
-    cross(|| {
-        let place = empty_place(task)?;
-        // SAFETY: the caller's word.
-        let (options, trusts) = unsafe { read(options) }?;
-        let task = Task::join_with(&options)?;
-        let origin = Origin::new(trusts);
-        place.write(Box::into_raw(Box::new(hythe_task { origin, task })));
-        Ok(0)
-    })
+    // SAFETY: the caller's word.
+    unsafe { begin(options, task, |options| Ok(Task::join_with(options)?)) }
 }
 
 /// Makes this process, which nobody started as a task, one of the job `hythe run --stay` of a pool;
@@ -124,18 +117,14 @@ pub unsafe extern "C" fn hythe_task_enrol(
     options: *const hythe_task_options,
     task: Option<&mut MaybeUninit<*mut hythe_task>>,
 ) -> c_int {
-    cross(|| {
-        let place = empty_place(task)?;
-        // SAFETY: the caller's word.
-        let (options, trusts) = unsafe { read(options) }?;
+    let enrol = |options: &TaskOptions| {
         // SAFETY: the caller's word.
         let pool = unsafe { optional_name(pool, "name of the pool") }?;
         let pool = PoolOptions::new(pool.unwrap_or("default"));
-        let task = Task::enrol(&pool, &options)?;
-        let origin = Origin::new(trusts);
-        place.write(Box::into_raw(Box::new(hythe_task { origin, task })));
-        Ok(0)
-    })
+        Ok(Task::enrol(&pool, options)?)
+    };
+    // SAFETY: the caller's word.
+    unsafe { begin(options, task, enrol) }
 }
 
 /// Leaves the job: this task has ended for all others, and the process goes on. Waits as
@@ -377,12 +366,37 @@ fn wanted(from: u32, tag: i64) -> Result<Wanted, Refusal> {
 }
 
 fn number_of(task: Option<&hythe_task>, which: impl FnOnce(&Task) -> Option<TaskId>) -> u32 {
+    number(|| Ok(which(&open(task)?.task)))
+}
+
+/// What C gets of a task that there may be; 0: there is none, or an error.
+pub(crate) fn number(which: impl FnOnce() -> Result<Option<TaskId>, Refusal>) -> u32 {
     let mut number = 0;
     cross(|| {
-        number = which(&open(task)?.task).map_or(0, TaskId::number);
+        number = which()?.map_or(0, TaskId::number);
         Ok(0)
     });
     number
+}
+
+/// Gives the caller the task that `start` makes of its options.
+///
+/// # Safety
+/// As [`read`].
+unsafe fn begin(
+    options: *const hythe_task_options,
+    task: Option<&mut MaybeUninit<*mut hythe_task>>,
+    start: impl FnOnce(&TaskOptions) -> Result<Task, Refusal>,
+) -> c_int {
+    cross(|| {
+        let place = empty_place(task)?;
+        // SAFETY: the caller's word.
+        let (options, trusts) = unsafe { read(options) }?;
+        let task = start(&options)?;
+        let origin = Origin::new(trusts);
+        place.write(Box::into_raw(Box::new(hythe_task { origin, task })));
+        Ok(0)
+    })
 }
 
 /// The caller's options, and whether it trusts its peers; NULL is all defaults.

@@ -5,7 +5,7 @@ use core::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use hythe::tasks::{Group, ReducedValue, TaskId};
+use hythe::tasks::{Group, ReducedValue, Task};
 
 use crate::bytes::{readable, writable};
 use crate::code;
@@ -13,7 +13,7 @@ use crate::ffi_guard::{
     Handle, Process, Refusal, count, cross, empty_place, end, name, open, open_mut,
 };
 use crate::origin::Origin;
-use crate::task::{hythe_task, id};
+use crate::task::{hythe_task, id, number};
 
 /// Values of hythe_task_group_reduce(): int32_t.
 pub const HYTHE_INT32: u32 = 1;
@@ -146,13 +146,7 @@ pub extern "C" fn hythe_task_group_instance(group: Option<&hythe_task_group>, ta
 /// The task with this number in the group; 0: there is none. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_task_group_task(group: Option<&hythe_task_group>, instance: u32) -> u32 {
-    let mut number = 0;
-    cross(|| {
-        let task = open(group)?.group.task(instance);
-        number = task.map_or(0, TaskId::number);
-        Ok(0)
-    });
-    number
+    number(|| Ok(open(group)?.group.task(instance)))
 }
 
 /// Waits until all members have come to this call. HYTHE_EENDED: one has ended, which
@@ -163,9 +157,8 @@ pub extern "C" fn hythe_task_group_barrier(
     task: Option<&mut hythe_task>,
     timeout_ns: u64,
 ) -> c_int {
-    cross(|| {
-        let (group, task) = (&open(group)?.group, open_mut(task)?);
-        group.barrier(&mut task.task, Duration::from_nanos(timeout_ns))?;
+    step(group, task, timeout_ns, |group, task, timeout| {
+        group.barrier(task, timeout)?;
         Ok(0)
     })
 }
@@ -185,12 +178,10 @@ pub unsafe extern "C" fn hythe_task_group_broadcast(
     count: usize,
     timeout_ns: u64,
 ) -> c_int {
-    cross(|| {
-        let (group, task) = (&open(group)?.group, open_mut(task)?);
+    step(group, task, timeout_ns, |group, task, timeout| {
         // SAFETY: the caller's word.
         let bytes = unsafe { writable(bytes, count) }?;
-        let timeout = Duration::from_nanos(timeout_ns);
-        let given = group.broadcast(&mut task.task, root, bytes, timeout)?;
+        let given = group.broadcast(task, root, bytes, timeout)?;
         copy(&given, bytes)
     })
 }
@@ -211,9 +202,8 @@ pub unsafe extern "C" fn hythe_task_group_scatter(
     count: usize,
     timeout_ns: u64,
 ) -> c_int {
-    cross(|| {
-        let (group, task) = (&open(group)?.group, open_mut(task)?);
-        let is_root = group.task(root) == Some(task.task.id());
+    step(group, task, timeout_ns, |group, task, timeout| {
+        let is_root = group.task(root) == Some(task.id());
         let all = if is_root { total(group, count)? } else { 0 };
         // SAFETY: the caller's word.
         let from = unsafe { readable(from, all) }?;
@@ -221,8 +211,7 @@ pub unsafe extern "C" fn hythe_task_group_scatter(
             0 => vec![&[]; group.size()],
             _ => from.chunks_exact(count).collect(),
         };
-        let timeout = Duration::from_nanos(timeout_ns);
-        let given = group.scatter(&mut task.task, root, &parts, timeout)?;
+        let given = group.scatter(task, root, &parts, timeout)?;
         // SAFETY: the caller's word. It is borrowed when `from` is not used any more.
         let into = unsafe { writable(into, count) }?;
         copy(&given, into)
@@ -246,12 +235,10 @@ pub unsafe extern "C" fn hythe_task_group_gather(
     count: usize,
     timeout_ns: u64,
 ) -> c_int {
-    cross(|| {
-        let (group, task) = (&open(group)?.group, open_mut(task)?);
+    step(group, task, timeout_ns, |group, task, timeout| {
         // SAFETY: the caller's word.
         let from = unsafe { readable(from, count) }?;
-        let timeout = Duration::from_nanos(timeout_ns);
-        let gathered = group.gather(&mut task.task, root, from, timeout)?;
+        let gathered = group.gather(task, root, from, timeout)?;
         let all = if gathered.is_empty() {
             0
         } else {
@@ -285,16 +272,15 @@ pub unsafe extern "C" fn hythe_task_group_reduce(
     into: *mut c_void,
     timeout_ns: u64,
 ) -> c_int {
-    cross(|| {
-        let (group, task) = (&open(group)?.group, open_mut(task)?);
+    step(group, task, timeout_ns, |group, task, timeout| {
         let bytes = bytes_of(&reduction)?;
         // SAFETY: the caller's word.
         let from = unsafe { readable(from, bytes) }?;
-        let step = Step {
+        let step = Reduction {
             group,
             task,
             root,
-            timeout: Duration::from_nanos(timeout_ns),
+            timeout,
         };
         let reduced = step.reduce(&reduction, from)?;
         let is_root = !reduced.is_empty();
@@ -316,9 +302,9 @@ pub struct hythe_task_reduction {
     pub count: usize,
 }
 
-struct Step<'a> {
+struct Reduction<'a> {
     group: &'a Group,
-    task: &'a mut hythe_task,
+    task: &'a mut Task,
     root: u32,
     timeout: Duration,
 }
@@ -350,7 +336,7 @@ macro_rules! combined {
     };
 }
 
-impl Step<'_> {
+impl Reduction<'_> {
     fn reduce(self, wanted: &hythe_task_reduction, from: &[u8]) -> Result<Vec<u8>, Refusal> {
         let operation = wanted.operation;
         match wanted.value_type {
@@ -370,10 +356,13 @@ impl Step<'_> {
     ) -> Result<Vec<u8>, Refusal> {
         // Of this machine, which is little endian as all that Hythe runs on.
         let values = T::from_all(from);
-        let task = &mut self.task.task;
-        let reduced = self
-            .group
-            .reduce(task, self.root, &values, combine, self.timeout)?;
+        let Self {
+            group,
+            task,
+            root,
+            timeout,
+        } = self;
+        let reduced = group.reduce(task, root, &values, combine, timeout)?;
         Ok(reduced.into_iter().flat_map(T::to_bytes).collect())
     }
 }
@@ -390,6 +379,19 @@ fn bytes_of(wanted: &hythe_task_reduction) -> Result<usize, Refusal> {
     };
     let bytes = wanted.count.checked_mul(each);
     bytes.ok_or_else(|| Refusal::argument(format!("{} values are too many", wanted.count)))
+}
+
+/// What all members do together.
+fn step(
+    group: Option<&hythe_task_group>,
+    task: Option<&mut hythe_task>,
+    timeout_ns: u64,
+    body: impl FnOnce(&Group, &mut Task, Duration) -> Result<c_int, Refusal>,
+) -> c_int {
+    cross(|| {
+        let (group, task) = (&open(group)?.group, open_mut(task)?);
+        body(group, &mut task.task, Duration::from_nanos(timeout_ns))
+    })
 }
 
 fn total(group: &Group, count: usize) -> Result<usize, Refusal> {

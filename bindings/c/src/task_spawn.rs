@@ -59,7 +59,8 @@ pub unsafe extern "C" fn hythe_spawn_options_init(
 /// Spawns tasks of this job, all or none. Their numbers go to `tasks`, which has places for `count`
 /// of the options; NULL: they are not wanted. Returns how many. Their failure does not end the job.
 /// HYTHE_ERUNNER says what the runner of the job says, for instance that there is no such program;
-/// HYTHE_ENOTASK: there is no such host or architecture. Waits for the runner for at most 5 s.
+/// HYTHE_ENOTASK: there is no such host or architecture. Waits for the runner, and other hosts, for
+/// at most 30 s.
 ///
 /// # Safety
 /// `options` are initialised; the lists in it end with NULL.

@@ -582,7 +582,8 @@ impl Ending {
     fn note_unconfirmed(&self, processes: &Processes, messages: u32) {
         let pool = self.session.pool();
         let publisher = processes.publisher(self.process, self.ask.port, pool);
-        let told = publisher.map(|_| self.channel.as_str());
+        let told = publisher.as_ref();
+        let told = told.map(|publisher| (self.channel.as_str(), publisher));
         self.session.note_unconfirmed(messages, told);
     }
 }

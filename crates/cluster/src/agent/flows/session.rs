@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use hythe_node::{MemberIndex, Pool, PortIndex};
+use hythe_pool::PortInfo;
 
 use super::{Link, Pause};
 use crate::frame::Control;
@@ -41,8 +42,8 @@ pub(crate) trait FlowSession: Debug + Send + Sync {
     fn note_end_of_flow(&self, note: &dyn Fn(&mut Pause));
 
     /// So many messages may or may not have arrived; those will be missing again in the stream of
-    /// this channel, if one is named.
-    fn note_unconfirmed(&self, messages: u32, told_on: Option<&str>);
+    /// this channel, where this publisher tells them, if one is named.
+    fn note_unconfirmed(&self, messages: u32, told: Option<(&str, &PortInfo)>);
 
     /// # Errors
     /// The other host may not have what is published here, or is not of the realm any more.

@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use hythe_node::{MemberIndex, Pool, PortIndex};
+use hythe_pool::PortInfo;
 
 use super::channels::{may_receive, may_send};
-use super::sending::Leaving;
+use super::sending::{FlowPublisher, Leaving};
 use super::window::window_of;
 use super::{NONE, Session, lock};
 use crate::agent::flows::{FlowSession, Link, Pause};
@@ -67,12 +68,15 @@ impl FlowSession for Session {
         note(&mut lock(&self.pause));
     }
 
-    fn note_unconfirmed(&self, messages: u32, told_on: Option<&str>) {
+    fn note_unconfirmed(&self, messages: u32, told: Option<(&str, &PortInfo)>) {
         self.record.losses.unconfirmed.add(messages.into());
-        let stream =
-            told_on.and_then(|channel| lock(&self.channels).sending_stream(&published(channel)));
-        if let Some(stream) = stream {
-            stream.expect_missing(messages);
+        let told = told.filter(|_| messages > 0);
+        let stream = told.and_then(|(channel, publisher)| {
+            let stream = lock(&self.channels).sending_stream(&published(channel))?;
+            Some((stream, FlowPublisher::of(publisher)))
+        });
+        if let Some((stream, publisher)) = stream {
+            stream.expect_missing(publisher, messages);
         }
     }
 

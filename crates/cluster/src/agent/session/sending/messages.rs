@@ -124,6 +124,21 @@ impl Messages {
         Ok(())
     }
 
+    /// Publishers that are gone, and of which all was taken here, tell nothing more.
+    fn note_gone(&self, stream: &SendingStream) {
+        let remains = |publisher| {
+            let mut ports = self.ports.iter();
+            ports.any(|port| {
+                let waiting = port.waiting.iter().map(|(_, origin)| *origin);
+                let mut origins = waiting.chain(hop::origins(&port.subscriber));
+                origins.any(|origin| origin.port == Some(publisher))
+            })
+        };
+        stream
+            .counted
+            .note_gone(&stream.context.options.pool, remains);
+    }
+
     fn has_publishers(&mut self) -> Result<bool, NodeError> {
         for port in &mut self.ports {
             if port.subscriber.publishers()? > 0 {
@@ -167,6 +182,7 @@ impl Source for Messages {
         if stream.leaving.is_some() {
             self.note_left(stream)?;
         }
+        self.note_gone(stream);
         let stop = stream.stopping();
         if stop >= Stop::Reopen {
             return Ok(Some(Step::End));

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use hythe_node::Sample;
 
-pub(crate) use self::leaving::Leaving;
 use self::leaving::{CountedByFlows, LeavingPublishers};
+pub(crate) use self::leaving::{FlowPublisher, Leaving};
 use self::messages::Messages;
 use self::publishers::PublisherNumbers;
 use super::{Session, lock, share};
@@ -194,8 +194,8 @@ impl SendingStream {
     }
 
     /// A publisher that goes back to its port tells so many messages that are counted already.
-    pub(super) fn expect_missing(&self, messages: u32) {
-        self.counted.add(messages);
+    pub(super) fn expect_missing(&self, publisher: FlowPublisher, messages: u32) {
+        self.counted.add(publisher, messages);
     }
 
     /// Has the flows begin for which everything has arrived.
