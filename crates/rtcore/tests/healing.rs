@@ -243,6 +243,37 @@ fn a_full_queue_no_slot_and_a_lost_link_are_different_errors_and_counted() {
     world.assert_clean();
 }
 
+/// A stream of another host waits with it, and cannot end meanwhile.
+#[test]
+fn a_core_holds_up_a_host_for_a_second_at_most() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let core = start(&world, &board);
+    let host = hythe_rtcore::join_host(&world.pool, "far").expect("joins");
+    let options = PublisherOptions::default().send_timeout(Duration::from_millis(10));
+    let mut ping = host.publisher("ping", &options).expect("publishes");
+    signal(core.status().pid, Signal::STOP);
+    let full = loop {
+        let lease = ping.lease(100).expect("a free slot");
+        if let Err(error) = ping.publish(lease, 100) {
+            break error;
+        }
+    };
+    let is_as_promised = matches!(
+        full,
+        NodeError::CoreFull {
+            waited_ms: 1000,
+            ..
+        }
+    );
+    assert!(is_as_promised, "{full}");
+    kill(core.status().pid);
+    assert!(core.wait(LONG));
+    drop((ping, host));
+    assert!(core.stop().is_err());
+    world.assert_clean();
+}
+
 #[test]
 fn a_lost_session_is_counted_over_the_lives_of_a_core() {
     let Some(board) = board("hosted") else { return };
