@@ -6,6 +6,7 @@ mod support;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use support::console::Console;
 use support::{BOUND, Fixture, Pvm, finish, has_pvm, text};
 
 /// What is left of output before it is compared.
@@ -343,4 +344,97 @@ fn handlers_that_another_program_adds_print_the_same() {
         "mhf_server",
         &[case(&["mhf_tickle"], TICKLE)],
     );
+}
+
+/// Says that it runs, with an entry in a mailbox, and waits for a signal.
+const WAITER: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+#include <pvm3.h>
+int main(void)
+{
+    pvm_mytid();
+    pvm_initsend(PvmDataDefault);
+    pvm_putinfo("waiter", pvm_getsbuf(), PvmMboxMultiInstance);
+    printf("waits\n");
+    fflush(stdout);
+    for (;;)
+        pause();
+}
+"#;
+
+/// A session with each word of the console that says the same on both.
+fn talk(command: Command, waiter: &str, host: &str) -> (Vec<String>, Option<i32>) {
+    let mut console = Console::start(command);
+    for (line, answer) in [
+        ("version", "3.4.6"),
+        ("conf", "LINUX"),
+        ("id", "\nt4"),
+        ("mstat nohost", "No such host"),
+        ("mstat", "wrong #args"),
+        ("setopt", "wrong #args"),
+        ("setopt nothing 1", "Unknown"),
+        ("delete nohost", "No such host"),
+        (format!("mstat {host}").as_str(), " ok"),
+        (format!("delete {host}").as_str(), "Bad parameter"),
+    ] {
+        console.ask(line, answer);
+    }
+    let killed = console.spawn(1, 2, waiter);
+    console.ask("ps", &format!("{}     6/c,f", &killed[1][1..]));
+    console.ask("names waiter", "index=1");
+    console.ask("jobs", " 1:");
+    console.ask(&format!("kill {}", killed[0]), "] EOF");
+    console.ask(&format!("sig 15 {}", killed[1]), "[1] finished");
+    console.spawn(2, 1, waiter);
+    console.ask("reset", "[2] finished");
+    console.ask("ps", "COMMAND");
+    console.ask("spawn -4 -> spmd", "[3] finished");
+    console.say("quit");
+    let said = std::mem::take(&mut console.said);
+    let (printed, code) = console.end();
+    // Output comes behind a prompt, or a prompt behind output; what is said is not always repeated.
+    let lines = printed.lines().map(|line| line.trim_start_matches("pvm> "));
+    let lines = lines.filter(|line| !said.iter().any(|one| one == line));
+    // What PVM's own daemon makes the console say.
+    let lines = lines.filter(|line| !line.contains("exit handler"));
+    (sorted(lines.map(|one| line(one, Compare::Lines))), code)
+}
+
+#[test]
+fn the_console_says_the_same() {
+    if !has_pvm() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let waiter = fixture.compile(WAITER, "waiter");
+    let waiter = waiter.to_str().expect("a plain path");
+    let place = tempfile::tempdir().expect("a folder");
+    let pvm = Pvm::start(place.path());
+    let host = text(
+        &finish(
+            {
+                let mut command = Command::new("uname");
+                command.arg("-n");
+                command
+            },
+            b"",
+        )
+        .stdout,
+    );
+    // Else what it prints comes at its end.
+    let words = ["stdbuf", "-o0", "pvm"];
+    let ours = talk(fixture.command(&words), waiter, host.trim());
+    let theirs = talk(pvm.command(&words), waiter, host.trim());
+    assert!(ours.0.len() > 30, "{ours:#?}");
+    assert_eq!(ours.0, theirs.0);
+    assert_eq!(ours.1, theirs.1);
+    // What PVM says of its own host depends on the host's name; `halt` ends the console, too.
+    drop(pvm);
+    let mut console = Console::start(fixture.command(&words));
+    console.ask(&format!("add {}", host.trim()), "Duplicate host");
+    console.spawn(1, 1, waiter);
+    console.say("halt");
+    assert_eq!(console.end().1, Some(143), "as killed by SIGTERM");
+    assert!(!fixture.is_served());
 }
