@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -227,6 +228,7 @@ fn groups_print_the_same() {
         case(&["tjf"], ""),
         case(&["tjl"], ""),
         case(&["tst"], ""),
+        case(&["frsg"], "4\n5\n"),
     ]);
 }
 
@@ -254,6 +256,69 @@ fn what_is_spawned_from_a_program_that_catches_output_prints_the_same() {
         shape(&["SPAWN", "2", "pbwtest"]),
         shape(&["SPAWN", "2", "rbwtest"]),
     ]);
+}
+
+/// Debian's sources, as the packages' archives have them, and the names of its own programs.
+const FORTRAN: [(&str, &str); 7] = [
+    ("examples/master1.f", "fmaster1"),
+    ("examples/slave1.f", "fslave1"),
+    ("examples/spmd.f", "fspmd"),
+    ("examples/hitc.f", "hitc"),
+    ("examples/hitc_slave.f", "hitc_slave"),
+    ("examples/gexample.f", "fgexample"),
+    ("gexamples/frsg.f", "frsg"),
+];
+
+#[test]
+fn fortran_is_linked_to_our_library_and_prints_the_same() {
+    let archive = Path::new("/usr/lib/x86_64-linux-gnu/libfpvm3.a");
+    if !has_pvm() || !archive.exists() || Command::new("gfortran").output().is_err() {
+        eprintln!("SKIPPED: apt-get install gfortran pvm-dev pvm-examples installs what is linked");
+        return;
+    }
+    let fixture = Fixture::new();
+    let folder = fixture.folder.path();
+    let run = |command: &mut Command| {
+        let output = command.current_dir(folder).output().expect("it runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    };
+    for name in ["examples", "gexamples"] {
+        let archive = format!("/usr/share/doc/pvm-examples/{name}.tar.gz");
+        run(Command::new("tar").args(["xzf", &archive]));
+    }
+    for (source, name) in FORTRAN {
+        let mut compiler = Command::new("gfortran");
+        compiler.args(["-std=legacy", "-w", "-I/usr/include", "-o", name, source]);
+        // All of PVM's glue, so that each of its functions finds ours.
+        compiler.args(["-Wl,--whole-archive", "-lfpvm3", "-Wl,--no-whole-archive"]);
+        compiler.args(["libraries/libgpvm3.so.3", "libraries/libpvm3.so.3"]);
+        run(&mut compiler);
+    }
+    for (words, input) in [
+        (vec!["fmaster1"], ""),
+        (vec!["-n", "4", "fspmd"], ""),
+        (vec!["hitc"], ""),
+        (vec!["fgexample"], "50 3\n"),
+        (vec!["frsg"], "4\n5\n"),
+    ] {
+        let (name, before) = words.split_last().expect("a program");
+        let run = |program: &str, path: &Path| {
+            let mut command = fixture.hythe();
+            command
+                .args(["run", "--pvm"])
+                .args(before)
+                .args(["--", program]);
+            command.env("PVM_PATH", path);
+            finish(command, input.as_bytes())
+        };
+        let own = folder.join(name);
+        let ours = run(own.to_str().expect("a plain path"), folder);
+        let theirs = run(name, Path::new("/usr/bin"));
+        let wanted = printed(&theirs, Compare::Lines);
+        assert!(!wanted.is_empty(), "{name}");
+        assert_eq!(printed(&ours, Compare::Lines), wanted, "{name}");
+        assert_eq!(ours.status.code(), theirs.status.code(), "{name}");
+    }
 }
 
 /// A program that serves, until the last of those tells it to end that run one after the other
