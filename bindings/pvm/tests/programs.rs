@@ -3,9 +3,11 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use support::console::Console;
 use support::{BOUND, Fixture, Pvm, finish, has_pvm, text};
 
 /// What is left of output before it is compared.
@@ -226,6 +228,7 @@ fn groups_print_the_same() {
         case(&["tjf"], ""),
         case(&["tjl"], ""),
         case(&["tst"], ""),
+        case(&["frsg"], "4\n5\n"),
     ]);
 }
 
@@ -253,6 +256,69 @@ fn what_is_spawned_from_a_program_that_catches_output_prints_the_same() {
         shape(&["SPAWN", "2", "pbwtest"]),
         shape(&["SPAWN", "2", "rbwtest"]),
     ]);
+}
+
+/// Debian's sources, as the packages' archives have them, and the names of its own programs.
+const FORTRAN: [(&str, &str); 7] = [
+    ("examples/master1.f", "fmaster1"),
+    ("examples/slave1.f", "fslave1"),
+    ("examples/spmd.f", "fspmd"),
+    ("examples/hitc.f", "hitc"),
+    ("examples/hitc_slave.f", "hitc_slave"),
+    ("examples/gexample.f", "fgexample"),
+    ("gexamples/frsg.f", "frsg"),
+];
+
+#[test]
+fn fortran_is_linked_to_our_library_and_prints_the_same() {
+    let archive = Path::new("/usr/lib/x86_64-linux-gnu/libfpvm3.a");
+    if !has_pvm() || !archive.exists() || Command::new("gfortran").output().is_err() {
+        eprintln!("SKIPPED: apt-get install gfortran pvm-dev pvm-examples installs what is linked");
+        return;
+    }
+    let fixture = Fixture::new();
+    let folder = fixture.folder.path();
+    let run = |command: &mut Command| {
+        let output = command.current_dir(folder).output().expect("it runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    };
+    for name in ["examples", "gexamples"] {
+        let archive = format!("/usr/share/doc/pvm-examples/{name}.tar.gz");
+        run(Command::new("tar").args(["xzf", &archive]));
+    }
+    for (source, name) in FORTRAN {
+        let mut compiler = Command::new("gfortran");
+        compiler.args(["-std=legacy", "-w", "-I/usr/include", "-o", name, source]);
+        // All of PVM's glue, so that each of its functions finds ours.
+        compiler.args(["-Wl,--whole-archive", "-lfpvm3", "-Wl,--no-whole-archive"]);
+        compiler.args(["libraries/libgpvm3.so.3", "libraries/libpvm3.so.3"]);
+        run(&mut compiler);
+    }
+    for (words, input) in [
+        (vec!["fmaster1"], ""),
+        (vec!["-n", "4", "fspmd"], ""),
+        (vec!["hitc"], ""),
+        (vec!["fgexample"], "50 3\n"),
+        (vec!["frsg"], "4\n5\n"),
+    ] {
+        let (name, before) = words.split_last().expect("a program");
+        let run = |program: &str, path: &Path| {
+            let mut command = fixture.hythe();
+            command
+                .args(["run", "--pvm"])
+                .args(before)
+                .args(["--", program]);
+            command.env("PVM_PATH", path);
+            finish(command, input.as_bytes())
+        };
+        let own = folder.join(name);
+        let ours = run(own.to_str().expect("a plain path"), folder);
+        let theirs = run(name, Path::new("/usr/bin"));
+        let wanted = printed(&theirs, Compare::Lines);
+        assert!(!wanted.is_empty(), "{name}");
+        assert_eq!(printed(&ours, Compare::Lines), wanted, "{name}");
+        assert_eq!(ours.status.code(), theirs.status.code(), "{name}");
+    }
 }
 
 /// A program that serves, until the last of those tells it to end that run one after the other
@@ -343,4 +409,97 @@ fn handlers_that_another_program_adds_print_the_same() {
         "mhf_server",
         &[case(&["mhf_tickle"], TICKLE)],
     );
+}
+
+/// Says that it runs, with an entry in a mailbox, and waits for a signal.
+const WAITER: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+#include <pvm3.h>
+int main(void)
+{
+    pvm_mytid();
+    pvm_initsend(PvmDataDefault);
+    pvm_putinfo("waiter", pvm_getsbuf(), PvmMboxMultiInstance);
+    printf("waits\n");
+    fflush(stdout);
+    for (;;)
+        pause();
+}
+"#;
+
+/// A session with each word of the console that says the same on both.
+fn talk(command: Command, waiter: &str, host: &str) -> (Vec<String>, Option<i32>) {
+    let mut console = Console::start(command);
+    for (line, answer) in [
+        ("version", "3.4.6"),
+        ("conf", "LINUX"),
+        ("id", "\nt4"),
+        ("mstat nohost", "No such host"),
+        ("mstat", "wrong #args"),
+        ("setopt", "wrong #args"),
+        ("setopt nothing 1", "Unknown"),
+        ("delete nohost", "No such host"),
+        (format!("mstat {host}").as_str(), " ok"),
+        (format!("delete {host}").as_str(), "Bad parameter"),
+    ] {
+        console.ask(line, answer);
+    }
+    let killed = console.spawn(1, 2, waiter);
+    console.ask("ps", &format!("{}     6/c,f", &killed[1][1..]));
+    console.ask("names waiter", "index=1");
+    console.ask("jobs", " 1:");
+    console.ask(&format!("kill {}", killed[0]), "] EOF");
+    console.ask(&format!("sig 15 {}", killed[1]), "[1] finished");
+    console.spawn(2, 1, waiter);
+    console.ask("reset", "[2] finished");
+    console.ask("ps", "COMMAND");
+    console.ask("spawn -4 -> spmd", "[3] finished");
+    console.say("quit");
+    let said = std::mem::take(&mut console.said);
+    let (printed, code) = console.end();
+    // Output comes behind a prompt, or a prompt behind output; what is said is not always repeated.
+    let lines = printed.lines().map(|line| line.trim_start_matches("pvm> "));
+    let lines = lines.filter(|line| !said.iter().any(|one| one == line));
+    // What PVM's own daemon makes the console say.
+    let lines = lines.filter(|line| !line.contains("exit handler"));
+    (sorted(lines.map(|one| line(one, Compare::Lines))), code)
+}
+
+#[test]
+fn the_console_says_the_same() {
+    if !has_pvm() {
+        return;
+    }
+    let fixture = Fixture::new();
+    let waiter = fixture.compile(WAITER, "waiter");
+    let waiter = waiter.to_str().expect("a plain path");
+    let place = tempfile::tempdir().expect("a folder");
+    let pvm = Pvm::start(place.path());
+    let host = text(
+        &finish(
+            {
+                let mut command = Command::new("uname");
+                command.arg("-n");
+                command
+            },
+            b"",
+        )
+        .stdout,
+    );
+    // Else what it prints comes at its end.
+    let words = ["stdbuf", "-o0", "pvm"];
+    let ours = talk(fixture.command(&words), waiter, host.trim());
+    let theirs = talk(pvm.command(&words), waiter, host.trim());
+    assert!(ours.0.len() > 30, "{ours:#?}");
+    assert_eq!(ours.0, theirs.0);
+    assert_eq!(ours.1, theirs.1);
+    // What PVM says of its own host depends on the host's name; `halt` ends the console, too.
+    drop(pvm);
+    let mut console = Console::start(fixture.command(&words));
+    console.ask(&format!("add {}", host.trim()), "Duplicate host");
+    console.spawn(1, 1, waiter);
+    console.say("halt");
+    assert_eq!(console.end().1, Some(143), "as killed by SIGTERM");
+    assert!(!fixture.is_served());
 }
