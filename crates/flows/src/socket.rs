@@ -35,7 +35,7 @@ const END_LOOK_NS: u64 = 10_000_000;
 const SWITCH_NS: u64 = 100_000_000;
 /// The answer of the program that serves the interface is waited for so long: it may have to wait
 /// for the kernel to let go of a queue.
-const WIRE_BOUND: Duration = Duration::from_millis(1_500);
+const WIRE_BOUND: Duration = Duration::from_secs(1);
 /// A shorter payload is copied beside its header: a further piece of a frame costs the kernel more
 /// than that where it copies (0.7 µs were measured).
 const SLOT_PIECE_MIN: usize = 257;

@@ -40,7 +40,8 @@ const LEAVING: Duration = Duration::from_millis(500);
 /// Behind the end of a flow: no packet is on the way to its socket any more.
 const SETTLING: Duration = Duration::from_millis(100);
 /// On a busy machine the kernel needs some time until it lets go of queues that were given up.
-const LETTING_GO: Duration = Duration::from_secs(1);
+/// Processes wait a second for an answer.
+const LETTING_GO: Duration = Duration::from_millis(600);
 const BACKLOG: i32 = 16;
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
