@@ -11,7 +11,7 @@ mod network;
 use std::time::{Duration, Instant};
 
 use hythe_node::{Pool, PoolOptions};
-use network::agent::{Host, LONG, programs};
+use network::agent::{Host, LONG};
 use network::{Lan, is_skipped};
 
 /// Joins and deaths of the last host.
@@ -89,8 +89,7 @@ fn realm(lan: &Lan, count: u8) -> Vec<Host> {
                 host.said(&["start"]);
             }
             Some(first) => {
-                let added = first.add(&host, &name, &programs());
-                assert!(added.status.success(), "{added:?}");
+                first.take_in(&host, &name);
             }
         }
         hosts.push(host);

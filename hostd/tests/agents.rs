@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use hythe_node::{PublisherOptions, SubscriberOptions};
-use network::agent::{Host, LONG, eventually, first, pair, programs};
+use network::agent::{Host, LONG, are_connected, eventually, first, pair, programs};
 use network::{Lan, is_skipped};
 
 #[test]
@@ -110,15 +110,8 @@ fn a_host_whose_agent_does_not_start_is_in_the_realm_and_that_is_said() {
     let lan = Lan::new(3);
     let (a, b) = (first(&lan), Host::on(&lan, 2));
     // An agent of somebody else has its ports.
-    let other = b.path("other");
-    let somebody = |words: &[&str]| {
-        let mut command = b.command();
-        command.env("HYTHE_HOSTS_DIR", &other).args(words);
-        let output = command.output().expect("run");
-        assert!(output.status.success(), "{words:?}: {output:?}");
-    };
-    somebody(&["init", "--name", "z"]);
-    somebody(&["start"]);
+    b.somebody_said(&["init", "--name", "z"]);
+    b.somebody_said(&["start"]);
     let added = a.add(&b, "b", &programs());
     let said = String::from_utf8_lossy(&added.stderr);
     assert_eq!(added.status.code(), Some(1), "{added:?}");
@@ -131,10 +124,7 @@ fn a_host_whose_agent_does_not_start_is_in_the_realm_and_that_is_said() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    let socket = other.join(hythe_cluster::command::SOCKET_NAME);
-    let stopped = hythe_cluster::command::ask(&socket, &hythe_cluster::command::Request::Stop);
-    stopped.expect("asked");
-    eventually("its ports are free", || !socket.exists());
+    b.stop_somebody();
     b.said(&["start"]);
     eventually("they are connected", || a.is_connected_with("b"));
     // What cannot be taken in at all.
@@ -170,6 +160,23 @@ fn who_started_it_is_told_when_it_can_be_reached() {
     assert!(host.status().is_some(), "it answers");
     host.stop();
     assert!(agent.wait().expect("its end").success());
+}
+
+/// Where there is no socket, there is no agent any more.
+#[test]
+fn an_agent_starts_as_soon_as_the_one_before_has_stopped() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(7);
+    let [a, b] = pair(&lan);
+    for _ in 0..5 {
+        for host in [&a, &b] {
+            host.stop();
+            host.said(&["start"]);
+        }
+    }
+    eventually("they are connected", || are_connected(&a, &b));
 }
 
 /// It has connections for each channel with each host.

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hythe_node::{Node, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
-use network::agent::{Host, LONG, eventually, first, programs};
+use network::agent::{Host, LONG, are_connected, eventually, first};
 use network::{Lan, is_skipped};
 use rustix::process::Signal;
 
@@ -113,10 +113,9 @@ fn hosts_work_together_whatever_their_clocks_say() {
     b.set(100);
     assert_eq!(b.year(), "1970");
     let a = first(&lan);
-    let added = a.add(&b.host, "b", &programs());
-    assert!(added.status.success(), "{added:?}");
-    let are_connected = || a.is_connected_with("b") && b.host.is_connected_with("a");
-    eventually("a and b are connected", are_connected);
+    a.take_in(&b.host, "b");
+    let both = || are_connected(&a, &b.host);
+    eventually("a and b are connected", both);
     let (here, there) = (a.join("here"), b.host.join("there"));
     let mut channels = [
         Crossing::open(&here, &there, "from a"),
@@ -140,6 +139,6 @@ fn hosts_work_together_whatever_their_clocks_say() {
     eventually("a knows that b has gone", || !a.is_connected_with("b"));
     b.set(0);
     b.host.said(&["start"]);
-    eventually("a and b are connected again", are_connected);
+    eventually("a and b are connected again", both);
     channels.iter_mut().for_each(Crossing::assert_crosses);
 }

@@ -6,8 +6,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
-use hythe_node::{ClientOptions, Node, NodeError, Pool, PoolOptions, ServerOptions};
-use network::agent::{LONG, eventually, pair};
+use hythe_node::{ClientOptions, Node, Pool, PoolOptions, ServerOptions};
+use network::agent::{LONG, assert_b_lost, eventually, pair};
 use network::{Lan, is_skipped};
 
 const ROOT: &str = "HYTHE_TEST_ROOT";
@@ -55,12 +55,7 @@ fn a_server_that_is_killed_on_another_host_ends_the_wait_for_its_reply() {
         assert!(lines.any(is_taken), "the server has it");
         server.kill().expect("it lives");
         server.wait().expect("its end");
-        match client.wait(pending, LONG) {
-            Err(NodeError::ServerLost { server, .. }) => {
-                assert!(server.starts_with("host b (pid "), "{server}");
-            }
-            other => panic!("{other:?}"),
-        }
+        assert_b_lost(client.wait(pending, LONG));
         eventually("no server is left", || {
             client.servers().is_ok_and(|servers| servers == 0)
         });

@@ -3,8 +3,7 @@
 
 mod network;
 
-use hythe_cluster::command::{Request, SOCKET_NAME, ask};
-use network::agent::{Host, eventually, first, programs};
+use network::agent::{Host, are_connected, eventually, first};
 use network::{Lan, is_skipped};
 
 /// Nobody is found by multicast, and nobody can reach the discovery.
@@ -14,8 +13,7 @@ const HIDDEN: [&str; 4] = ["start", "--no-scouting", "--discovery", "127.0.0.1:7
 fn hidden(lan: &Lan) -> [Host; 2] {
     let a = first(lan);
     let b = Host::on(lan, 2);
-    let added = a.add(&b, "b", &programs());
-    assert!(added.status.success(), "{added:?}");
+    a.take_in(&b, "b");
     for host in [&a, &b] {
         host.stop();
         host.said(&HIDDEN);
@@ -37,10 +35,6 @@ fn says(host: &Host, of: &str, parts: &[&str]) {
         }
         parts.iter().all(|part| now.contains(part))
     });
-}
-
-fn are_connected(a: &Host, b: &Host) -> bool {
-    a.is_connected_with("b") && b.is_connected_with("a")
 }
 
 #[test]
@@ -98,17 +92,10 @@ fn a_host_that_cannot_be_reached_says_why() {
     eventually("they are connected", || are_connected(&a, &b));
     // Somebody of another realm is there.
     b.stop();
-    let other = b.path("other");
-    let somebody = |words: &[&str]| {
-        let mut command = b.command();
-        command.env("HYTHE_HOSTS_DIR", &other).args(words);
-        let output = command.output().expect("run");
-        assert!(output.status.success(), "{words:?}: {output:?}");
-    };
-    somebody(&["init", "--name", "b"]);
-    somebody(&HIDDEN);
+    b.somebody_said(&["init", "--name", "b"]);
+    b.somebody_said(&HIDDEN);
     says(&a, "b", &["host b", &at_b, "of realm", "`hythe host add`"]);
-    ask(&other.join(SOCKET_NAME), &Request::Stop).expect("asked");
+    b.stop_somebody();
 }
 
 /// Its address is that of another host of the realm.
@@ -122,15 +109,13 @@ fn a_host_at_whose_address_another_answers_says_so() {
     eventually("they are connected", || are_connected(&a, &b));
     // Host c is said to be where b is; and its own agent does not run.
     let c = Host::on(&lan, 3);
-    let added = a.add_at(&c, "c", &b.plug.address(), &programs());
-    assert!(added.status.success(), "{added:?}");
+    a.take_in_at(&c, "c", &b.plug.address());
     c.stop();
     let another = ["host c", &b.plug.address(), "says that it is b"];
     says(&a, "c", &another);
     // Its place cannot be found.
     let d = Host::on(&lan, 4);
-    let added = a.add_at(&d, "d", "nowhere.invalid", &programs());
-    assert!(added.status.success(), "{added:?}");
+    a.take_in_at(&d, "d", "nowhere.invalid");
     d.stop();
     says(&a, "d", &["host d", "nowhere.invalid", "/etc/hosts"]);
     assert!(are_connected(&a, &b), "the others go on");

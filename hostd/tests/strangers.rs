@@ -10,7 +10,7 @@ use std::time::Duration;
 use network::agent::eventually;
 use network::peer::{PORT, Peer};
 use network::realm::Realm;
-use network::{Lan, Namespace, is_skipped};
+use network::{Lan, Namespace, enter, is_skipped};
 use tls_listener::HANDSHAKES_MAX;
 
 /// Addresses that strangers have, and connections that each of them keeps.
@@ -86,7 +86,7 @@ impl Drop for Ends<'_> {
 
 /// Connects again and again, and leaves each connection only when it has many.
 fn flood(space: &Namespace, port: SocketAddr, made: &AtomicUsize, is_over: &AtomicBool) {
-    space.enter();
+    enter(space.id());
     let mut kept = std::collections::VecDeque::with_capacity(KEPT);
     for words in WORDS.iter().cycle() {
         if is_over.load(Ordering::Relaxed) {

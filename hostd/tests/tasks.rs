@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use hythe_cluster::command::{Reply, Request};
-use network::agent::{Host, eventually, first, programs, send};
+use network::agent::{Host, are_connected, eventually, first, programs, send};
 use network::{Lan, is_skipped};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -38,11 +38,8 @@ impl Hosts {
         let folders = [folder, programs(), "/usr/bin".into(), "/bin".into()];
         let path = std::env::join_paths(folders).expect("no colon in it");
         b.environment = vec![("PATH", path.into())];
-        let added = a.add(&b, "b", &programs());
-        assert!(added.status.success(), "{added:?}");
-        eventually("a and b are connected", || {
-            a.is_connected_with("b") && b.is_connected_with("a")
-        });
+        a.take_in(&b, "b");
+        eventually("a and b are connected", || are_connected(&a, &b));
         Some(Self { hythe, a, b, lan })
     }
 

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hythe_node::{ClientOptions, Node, NodeError, Request, Server, ServerOptions};
-use network::agent::{Host, LONG, three};
-use network::{Lan, Plug, is_skipped, set_speaking};
+use hythe_node::{ClientOptions, Node, Request, Server, ServerOptions};
+use network::agent::{FAILURES, Host, LONG, are_together, assert_b_lost, three};
+use network::{Lan, is_skipped};
 use rustix::process::Signal;
 
 /// What was promised.
@@ -135,10 +135,6 @@ impl Three {
         }
     }
 
-    fn plugs(&self) -> [Plug; 3] {
-        self.hosts.each_ref().map(|host| host.plug)
-    }
-
     fn b(&self) -> &Host {
         &self.hosts[1]
     }
@@ -151,13 +147,6 @@ impl Three {
             std::thread::sleep(Duration::from_millis(5));
         }
         self.machine.now()
-    }
-
-    fn are_together(&self) -> bool {
-        let [a, b, c] = &self.hosts;
-        [(a, "b"), (b, "a"), (c, "b"), (b, "c"), (a, "c"), (c, "a")]
-            .iter()
-            .all(|(host, other)| host.is_connected_with(other))
     }
 
     /// A wait for host b at host a, and one at c: when each ends, in its error.
@@ -173,12 +162,9 @@ impl Three {
             let request = self.server.take(LONG).expect("sound");
             taken.push(request.expect("it arrives"));
             let clock = self.machine.clock();
-            std::thread::spawn(move || match client.wait(asked, LONG) {
-                Err(NodeError::ServerLost { server, .. }) => {
-                    assert!(server.starts_with("host b (pid "), "{server}");
-                    clock.now()
-                }
-                other => panic!("{other:?}"),
+            std::thread::spawn(move || {
+                assert_b_lost(client.wait(asked, LONG));
+                clock.now()
             })
         });
         (waits, taken)
@@ -189,7 +175,7 @@ impl Three {
     fn endure(&mut self, way: &str, cut: impl Fn(&Self), mend: impl Fn(&Self)) {
         let mut tried = Vec::new();
         for _ in 0..ATTEMPTS {
-            self.until("all are connected", || self.are_together());
+            self.until("all are connected", || are_together(&self.hosts));
             let (waits, taken) = self.wait_for_b();
             let before = self.machine.now();
             cut(self);
@@ -205,7 +191,7 @@ impl Three {
             drop(taken);
             let before = self.machine.now();
             mend(self);
-            let back = self.until("b is back", || self.are_together());
+            let back = self.until("b is back", || are_together(&self.hosts));
             took.push(("back", before.until(back)));
             eprintln!("{way}: {took:?}");
             if took.iter().all(|(_, took)| took.is_kept()) {
@@ -223,30 +209,16 @@ fn a_host_that_goes_is_known_in_three_seconds_and_back_in_three() {
         return;
     }
     let mut three = Three::new(27);
-    let [a, b, c] = three.plugs();
     three.endure(
         "killed",
         |three| three.b().signal(Signal::KILL),
         |three| drop(three.b().said(&["start"])),
     );
-    three.endure(
-        "cut both ways",
-        |three| three.lan.set_passing(b, false),
-        |three| three.lan.set_passing(b, true),
-    );
-    three.endure(
-        "cut from b",
-        |three| set_speaking(&three.b().space, b, &[a, c], false),
-        |three| set_speaking(&three.b().space, b, &[a, c], true),
-    );
-    let to_b = |three: &Three, is_speaking| {
-        let [at_a, _, at_c] = &three.hosts;
-        set_speaking(&at_a.space, a, &[b], is_speaking);
-        set_speaking(&at_c.space, c, &[b], is_speaking);
-    };
-    three.endure(
-        "cut to b",
-        |three| to_b(three, false),
-        |three| to_b(three, true),
-    );
+    for (way, fail) in FAILURES {
+        three.endure(
+            way,
+            |three| fail(&three.lan, &three.hosts, false),
+            |three| fail(&three.lan, &three.hosts, true),
+        );
+    }
 }

@@ -6,11 +6,11 @@ mod network;
 use std::time::{Duration, Instant};
 
 use hythe_node::{
-    Client, ClientOptions, Node, NodeError, PendingReply, Publisher, PublisherOptions, Server,
-    ServerOptions, Subscriber, SubscriberOptions,
+    Client, ClientOptions, Node, PendingReply, Publisher, PublisherOptions, Server, ServerOptions,
+    Subscriber, SubscriberOptions,
 };
-use network::agent::{Host, LONG, eventually, send, three};
-use network::{Lan, Plug, is_skipped, set_speaking};
+use network::agent::{FAILURES, Host, LONG, are_together, assert_b_lost, eventually, send, three};
+use network::{Lan, Plug, is_skipped};
 use rustix::process::Signal;
 
 /// A channel from a to b and c, and requests of a that b has.
@@ -116,12 +116,7 @@ impl Three {
         });
         let known = since.elapsed();
         // What waits for it ends, and says for whom it waited.
-        match self.client.wait(asked, LONG) {
-            Err(NodeError::ServerLost { server, .. }) => {
-                assert!(server.starts_with("host b (pid "), "{server}");
-            }
-            other => panic!("{other:?}"),
-        }
+        assert_b_lost(self.client.wait(asked, LONG));
         drop(request);
         let [a, _, c] = &self.nodes;
         for pool in [a.pool(), c.pool()] {
@@ -136,19 +131,10 @@ impl Three {
         self.step_until("numbers reach c", |three| three.last[1] >= first);
         let since = Instant::now();
         mend(self);
-        self.step_until("b is back", |three| {
-            let [a, b, c] = &three.hosts;
-            [(a, "b"), (b, "a"), (c, "b"), (b, "c")]
-                .iter()
-                .all(|(host, other)| host.is_connected_with(other))
-        });
+        self.step_until("b is back", |three| are_together(&three.hosts));
         let back = since.elapsed();
         self.reach_all();
         eprintln!("{what}: known after {known:?}, back after {back:?}");
-    }
-
-    fn plugs(&self) -> [Plug; 3] {
-        self.hosts.each_ref().map(|host| host.plug)
     }
 
     fn b(&self) -> &Host {
@@ -168,18 +154,12 @@ fn an_agent_that_is_killed_is_gone_at_once() {
         host.stop();
         host.said(&["start", "--lease", "120"]);
     }
-    three.step_until("all are connected", |three| {
-        let [a, b, c] = &three.hosts;
-        a.is_connected_with("b") && c.is_connected_with("b") && b.is_connected_with("a")
-    });
+    three.step_until("all are connected", |three| are_together(&three.hosts));
     three.reach_all();
     let session = |three: &Three| {
         let status = three.hosts[0].status_of("c").expect("known");
         status.session.expect("connected").number
     };
-    eventually("a and c are connected", || {
-        three.hosts[0].is_connected_with("c")
-    });
     let before = session(&three);
     let lost = three.at_c.statistics().dropped;
     three.endure(
@@ -197,34 +177,19 @@ fn a_network_that_fails_in_any_way_is_known_and_so_is_its_return() {
         return;
     }
     let mut three = Three::new(22);
-    let [a, b, c] = three.plugs();
+    let b = three.b().plug;
     three.endure(
         "cable pulled",
         |three| three.lan.set_link(b, false),
         |three| three.lan.set_link(b, true),
     );
-    three.endure(
-        "cut both ways",
-        |three| three.lan.set_passing(b, false),
-        |three| three.lan.set_passing(b, true),
-    );
-    three.endure(
-        "cut from b",
-        |three| set_speaking(&three.b().space, b, &[a, c], false),
-        |three| set_speaking(&three.b().space, b, &[a, c], true),
-    );
-    let to_b = |three: &Three, is_speaking| {
-        let [at_a, _, at_c] = &three.hosts;
-        set_speaking(&at_a.space, a, &[b], is_speaking);
-        set_speaking(&at_c.space, c, &[b], is_speaking);
-    };
-    three.endure(
-        "cut to b",
-        |three| to_b(three, false),
-        |three| {
-            to_b(three, true);
-        },
-    );
+    for (way, fail) in FAILURES {
+        three.endure(
+            way,
+            |three| fail(&three.lan, &three.hosts, false),
+            |three| fail(&three.lan, &three.hosts, true),
+        );
+    }
 }
 
 #[test]
@@ -299,7 +264,7 @@ fn packets_that_become_shorter_lose_nobody_for_good() {
         return;
     }
     let mut three = Three::new(26);
-    let [a, b, c] = three.plugs();
+    let [a, b, c] = three.hosts.each_ref().map(|host| host.plug);
     let set = |three: &Three, plug: Plug, at: usize, bytes| {
         three.lan.set_mtu(&three.hosts[at].space, plug, bytes);
     };

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hythe_cluster::Status;
 use hythe_node::{Node, Published, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
-use network::agent::{Host, LONG, eventually, programs};
+use network::agent::{Host, LONG, eventually};
 use network::wire::Wire;
 use network::{Lan, Plug, is_skipped};
 
@@ -58,8 +58,7 @@ impl Site {
         site.set_direct(false);
         site.start_router(&site.r, 1);
         for (host, name) in [(&site.s, "s"), (&site.a, "a"), (&site.b, "b")] {
-            let added = site.r.add(host, name, &programs());
-            assert!(added.status.success(), "{added:?}");
+            site.r.take_in(host, name);
         }
         // A host that is wrongly taken for gone, on a machine under load, would lose messages.
         for host in [&site.r, &site.s, &site.a, &site.b] {

@@ -43,6 +43,8 @@ const LEASE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(50);
 /// Hosts that are dialled at once for something else than their channels.
 const AT_ONCE: usize = 16;
+/// Between the end of an agent's socket and that of its process.
+const STOPPING: Duration = Duration::from_secs(1);
 /// Between two readings of the hosts directory.
 const RELOAD: Duration = Duration::from_secs(1);
 
@@ -135,6 +137,8 @@ pub fn run(
     drop(open);
     drop(agent);
     drop(carrier);
+    // Zenoh takes its time to close.
+    drop(hosts);
     realm.directory().remove(SOCKET_NAME)?;
     tracing::info!("the agent has stopped");
     told
@@ -323,13 +327,22 @@ fn on_signals() -> Result<Arc<AtomicBool>, HostdError> {
     Ok(stop)
 }
 
+/// Held by the one agent of a directory. One that has just stopped may have it for a moment still.
 fn lock(directory: &HostsDirectory) -> Result<DirectoryLock, HostdError> {
-    directory.try_lock(LOCK)?.ok_or_else(|| {
-        HostdError::Agent(format!(
-            "an agent of {} runs already: `hythe host status` shows it, `hythe host stop` ends it",
-            hythe_terminal::escaped(directory.path())
-        ))
-    })
+    let since = Instant::now();
+    loop {
+        if let Some(lock) = directory.try_lock(LOCK)? {
+            return Ok(lock);
+        }
+        if since.elapsed() >= STOPPING {
+            break;
+        }
+        std::thread::sleep(STOPPING / 50);
+    }
+    Err(HostdError::Agent(format!(
+        "an agent of {} runs already: `hythe host status` shows it, `hythe host stop` ends it",
+        hythe_terminal::escaped(directory.path())
+    )))
 }
 
 /// By which this host finds the others, those of the realm's list where they are said to be and

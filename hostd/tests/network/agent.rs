@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use super::{Lan, Namespace, Plug};
+use super::{Lan, Namespace, Plug, set_speaking};
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, ask};
 use hythe_cluster::{HostState, HostStatus, Status};
-use hythe_node::{Node, Pool, PoolOptions};
+use hythe_node::{Node, NodeError, Pool, PoolOptions};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -89,6 +89,31 @@ impl Host {
 
     pub(crate) fn add(&self, other: &Self, name: &str, programs: &Path) -> Output {
         self.add_at(other, name, &other.plug.address(), programs)
+    }
+
+    /// Takes another host into the realm; its agent runs then.
+    pub(crate) fn take_in(&self, other: &Self, name: &str) {
+        self.take_in_at(other, name, &other.plug.address());
+    }
+
+    pub(crate) fn take_in_at(&self, other: &Self, name: &str, address: &str) {
+        let added = self.add_at(other, name, address, &programs());
+        assert!(added.status.success(), "{added:?}");
+    }
+
+    /// `hythe-hostd` of somebody of another realm, on this host.
+    pub(crate) fn somebody_said(&self, words: &[&str]) {
+        let mut command = self.command();
+        command.env("HYTHE_HOSTS_DIR", self.path("somebody"));
+        let output = command.args(words).output().expect("run");
+        assert!(output.status.success(), "{words:?}: {output:?}");
+    }
+
+    /// Stops the agent of somebody of another realm.
+    pub(crate) fn stop_somebody(&self) {
+        let socket = self.path("somebody").join(SOCKET_NAME);
+        ask(&socket, &Request::Stop).expect("asked");
+        eventually("its ports are free", || !socket.exists());
     }
 
     /// The realm's list has that address of it.
@@ -198,11 +223,8 @@ pub(crate) fn first(lan: &Lan) -> Host {
 /// Two hosts of a realm, whose agents are connected.
 pub(crate) fn pair(lan: &Lan) -> [Host; 2] {
     let (a, b) = (first(lan), Host::on(lan, 2));
-    let added = a.add(&b, "b", &programs());
-    assert!(added.status.success(), "{added:?}");
-    eventually("a and b are connected", || {
-        a.is_connected_with("b") && b.is_connected_with("a")
-    });
+    a.take_in(&b, "b");
+    eventually("a and b are connected", || are_connected(&a, &b));
     [a, b]
 }
 
@@ -210,10 +232,51 @@ pub(crate) fn pair(lan: &Lan) -> [Host; 2] {
 pub(crate) fn three(lan: &Lan) -> [Host; 3] {
     let [a, b] = pair(lan);
     let c = Host::on(lan, 3);
-    let added = a.add(&c, "c", &programs());
-    assert!(added.status.success(), "{added:?}");
-    eventually("all are connected", || {
-        a.is_connected_with("c") && c.is_connected_with("a") && c.is_connected_with("b")
-    });
-    [a, b, c]
+    a.take_in(&c, "c");
+    let hosts = [a, b, c];
+    eventually("all are connected", || are_together(&hosts));
+    hosts
+}
+
+/// Hosts `a` and `b`.
+pub(crate) fn are_connected(a: &Host, b: &Host) -> bool {
+    a.is_connected_with("b") && b.is_connected_with("a")
+}
+
+/// Each of the three with each.
+pub(crate) fn are_together(hosts: &[Host; 3]) -> bool {
+    let names = ["a", "b", "c"];
+    let mut pairs = hosts.iter().zip(names);
+    pairs.all(|(host, own)| {
+        let mut others = names.iter().filter(|name| **name != own);
+        others.all(|other| host.is_connected_with(other))
+    })
+}
+
+/// A network fails between host b and the others, or is mended.
+type Fail = fn(&Lan, &[Host; 3], bool);
+
+/// In which ways: what comes from b, what goes to it, both.
+pub(crate) const FAILURES: [(&str, Fail); 3] = [
+    ("cut both ways", |lan, hosts, is_whole| {
+        lan.set_passing(hosts[1].plug, is_whole);
+    }),
+    ("cut from b", |_, [a, b, c], is_whole| {
+        set_speaking(&b.space, b.plug, &[a.plug, c.plug], is_whole);
+    }),
+    ("cut to b", |_, [a, b, c], is_whole| {
+        for other in [a, c] {
+            set_speaking(&other.space, other.plug, &[b.plug], is_whole);
+        }
+    }),
+];
+
+/// A wait for a reply of host b has ended as it does when that host is gone.
+pub(crate) fn assert_b_lost<T: std::fmt::Debug>(waited: Result<T, NodeError>) {
+    match waited {
+        Err(NodeError::ServerLost { server, .. }) => {
+            assert!(server.starts_with("host b (pid "), "{server}");
+        }
+        other => panic!("{other:?}"),
+    }
 }

@@ -76,13 +76,6 @@ impl Namespace {
         command
     }
 
-    /// The calling thread goes into it, alone and for good: what it opens is there.
-    pub(crate) fn enter(&self) {
-        let network = File::open(format!("/proc/{}/ns/net", self.id())).expect("a network");
-        let kind = Some(LinkNameSpaceType::Network);
-        move_into_link_name_space(network.as_fd(), kind).expect("root may");
-    }
-
     pub(crate) fn run(&self, line: &str) {
         let mut words = line.split_whitespace();
         let program = words.next().expect("a program");
@@ -96,6 +89,14 @@ impl Drop for Namespace {
         let _ = self.holder.kill();
         let _ = self.holder.wait();
     }
+}
+
+/// The calling thread goes, alone and for good, into the network of a process: what it opens is
+/// there.
+pub(crate) fn enter(process: u32) {
+    let network = File::open(format!("/proc/{process}/ns/net")).expect("a network");
+    let kind = Some(LinkNameSpaceType::Network);
+    move_into_link_name_space(network.as_fd(), kind).expect("root may");
 }
 
 impl Lan {

@@ -1,7 +1,6 @@
 //! What goes over the links of a host, searched for bytes that must not be there.
 
-use std::fs::File;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -10,9 +9,8 @@ use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_recv_buffer_size_force, set_socket_timeout};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketType, recv, socket};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::Namespace;
+use super::{Namespace, enter};
 
 /// All protocols: `ETH_P_ALL`, in the order of the network.
 const ALL: u32 = 0x0003_u16.to_be() as u32;
@@ -38,12 +36,13 @@ impl Wire {
     /// Counts packets with `marker`. It may be cut by the end of a packet: repeat it in what is
     /// sent.
     pub(crate) fn watch(space: &Namespace, marker: &'static [u8]) -> Self {
-        let network = File::open(format!("/proc/{}/ns/net", space.id())).expect("a network");
+        let process = space.id();
         let is_over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&is_over);
         let (is_open, opened) = sync_channel(1);
         let thread = std::thread::spawn(move || {
-            let wire = open(&network);
+            enter(process);
+            let wire = open();
             is_open.send(()).expect("awaited");
             let (mut seen, mut packet) = (Seen::default(), vec![0; 1 << 17]);
             loop {
@@ -69,10 +68,8 @@ impl Wire {
     }
 }
 
-/// A socket that gets all packets of a network namespace, opened by a thread that has entered it,
-/// alone, and ends with it.
-fn open(network: &File) -> OwnedFd {
-    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).expect("root may");
+/// A socket that gets all packets of the network namespace that the calling thread is in.
+fn open() -> OwnedFd {
     let all = ALL.try_into().map(Protocol::from_raw).expect("not 0");
     let wire = socket(AddressFamily::PACKET, SocketType::RAW, Some(all)).expect("root may");
     set_socket_timeout(&wire, Timeout::Recv, Some(LOOK)).expect("set");

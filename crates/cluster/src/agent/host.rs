@@ -23,6 +23,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// How long a call may take that asks nothing.
 const PROBING: Duration = Duration::from_secs(1);
+/// For how long one attempt to connect may last, however long the lease is: who is called may have
+/// been started anew and not know of it, and an agent that stops waits for the end of an attempt.
+const DIALLING: Duration = Duration::from_secs(10);
 
 /// Another host.
 #[derive(Debug)]
@@ -223,7 +226,7 @@ impl Host {
     }
 
     fn dial_once(&self) -> Result<(Connection, Numbers), ClusterError> {
-        let timeout = self.context.options.lease;
+        let timeout = self.context.options.lease.min(DIALLING);
         let addresses = lock(&self.record.addresses).next_attempt();
         let carrier = &self.context.carrier;
         let mut connection = carrier.connect(&self.record.name, &addresses, timeout)?;
