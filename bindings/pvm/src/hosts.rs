@@ -1,4 +1,4 @@
-//! Hosts: `pvm_config`, `pvm_mstat` and their kind. A machine has one so far.
+//! Hosts: `pvm_config`, `pvm_mstat` and their kind.
 
 use std::ffi::{c_char, c_int};
 
@@ -16,7 +16,7 @@ extern "C" fn pvm_config(
     hosts: *mut *mut HostInfo,
 ) -> c_int {
     call("pvm_config", |session| {
-        let found = session.hosts();
+        let found = session.hosts()?;
         let mut formats: Vec<c_int> = found.iter().map(|host| host.format).collect();
         formats.sort_unstable();
         formats.dedup();
@@ -37,7 +37,7 @@ extern "C" fn pvm_mstat(name: *const c_char) -> c_int {
     call("pvm_mstat", |session| {
         // SAFETY: the caller passes NULL or text that ends with a zero.
         let name = unsafe { text(name) }.ok_or(Code::BAD_PARAMETER)?;
-        match session.hosts().iter().any(|host| host.name == name) {
+        match session.hosts()?.iter().any(|host| host.name == name) {
             true => Ok(0),
             // PVM prints nothing of it.
             false => Ok(Code::NO_HOST.number()),
@@ -50,7 +50,7 @@ extern "C" fn pvm_archcode(name: *const c_char) -> c_int {
     call("pvm_archcode", |session| {
         // SAFETY: the caller passes NULL or text that ends with a zero.
         let name = unsafe { text(name) }.ok_or(Code::BAD_PARAMETER)?;
-        let hosts = session.hosts();
+        let hosts = session.hosts()?;
         let found = hosts.iter().find(|host| host.architecture == name);
         found.map(|host| host.format).ok_or(Code::NOT_FOUND)
     })
@@ -69,8 +69,11 @@ extern "C" fn pvm_hostsync(
 ) -> c_int {
     call("pvm_hostsync", |session| {
         let host = Tid::from_number(host).host();
-        if session.hosts().iter().all(|known| known.host != host) {
+        if session.hosts()?.iter().all(|known| known.host != host) {
             return Err(Code::NO_HOST);
+        }
+        if host != session.task().host() {
+            return Err(Code::NOT_IMPLEMENTED);
         }
         // SAFETY: the caller passes NULL or a place for a result.
         unsafe { put(clock, now()) };
@@ -85,41 +88,27 @@ extern "C" fn pvm_hostsync(
     })
 }
 
-/// One host cannot be more: each name gets the reason, and none is added.
+/// Hosts of the realm, by their names there. Returns how many were added.
 #[unsafe(no_mangle)]
 extern "C" fn pvm_addhosts(names: *const *const c_char, count: c_int, codes: *mut c_int) -> c_int {
     call("pvm_addhosts", |session| {
         // SAFETY: the caller passes so many names.
         let names = unsafe { texts(names, count) }?;
-        for (index, name) in names.iter().enumerate() {
-            let is_here = session.hosts().iter().any(|host| host.name == *name);
-            let code = match is_here {
-                true => Code::DUPLICATE_HOST,
-                false => Code::NO_HOST,
-            };
-            // SAFETY: the caller passes NULL or a place for as many codes as names.
-            unsafe { put_at(codes, index, code.number()) };
-        }
-        Ok(0)
+        let numbers = session.add_hosts(names)?;
+        // SAFETY: the caller passes NULL or a place for as many codes as names.
+        Ok(unsafe { put_all(codes, count, &numbers) })
     })
 }
 
-/// The last host does not go, and others are not there.
+/// All but the first can go. Returns how many did.
 #[unsafe(no_mangle)]
 extern "C" fn pvm_delhosts(names: *const *const c_char, count: c_int, codes: *mut c_int) -> c_int {
     call("pvm_delhosts", |session| {
         // SAFETY: the caller passes so many names.
         let names = unsafe { texts(names, count) }?;
-        for (index, name) in names.iter().enumerate() {
-            let is_here = session.hosts().iter().any(|host| host.name == *name);
-            let code = match is_here {
-                true => Code::BAD_PARAMETER,
-                false => Code::NO_HOST,
-            };
-            // SAFETY: the caller passes NULL or a place for as many codes as names.
-            unsafe { put_at(codes, index, code.number()) };
-        }
-        Ok(0)
+        let numbers = session.delete_hosts(names)?;
+        // SAFETY: the caller passes NULL or a place for as many codes as names.
+        Ok(unsafe { put_all(codes, count, &numbers) })
     })
 }
 
@@ -145,13 +134,21 @@ extern "C" fn pvm_halt() -> c_int {
     })
 }
 
+/// Returns how many are no errors.
+///
 /// # Safety
-/// `places` is NULL or has a place with this index.
-unsafe fn put_at(places: *mut c_int, index: usize, value: c_int) {
-    if !places.is_null() {
-        // SAFETY: there is such a place.
-        unsafe { put(places.wrapping_add(index), value) };
+/// `places` is NULL or has so many places.
+unsafe fn put_all(places: *mut c_int, count: c_int, numbers: &[i32]) -> c_int {
+    let mut done = 0;
+    // No more than there are places for, whatever the machine says.
+    for (index, number) in (0..count).zip(numbers) {
+        done += c_int::from(*number >= 0);
+        if !places.is_null() {
+            // SAFETY: there is such a place; the index is not negative.
+            unsafe { put(places.wrapping_add(index as usize), *number) };
+        }
     }
+    done
 }
 
 /// # Safety

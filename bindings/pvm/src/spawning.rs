@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use hythe_pvm::code::Code;
 use hythe_pvm::session::SpawnPlace;
 
-use crate::guard::{call, put, text};
+use crate::guard::{call, put, say, text};
 
 /// The most arguments: an array without an end is not followed for ever.
 const ARGUMENTS_MAX: usize = 1 << 16;
@@ -19,7 +19,8 @@ extern "C" fn pvm_spawn(
     count: c_int,
     tasks: *mut c_int,
 ) -> c_int {
-    call("pvm_spawn", |session| {
+    let mut refusal = None;
+    let spawned = call("pvm_spawn", |session| {
         // SAFETY: the caller passes NULL or text that ends with a zero.
         let program = unsafe { text(program) }.ok_or(Code::BAD_PARAMETER)?;
         // SAFETY: the caller passes NULL or an array that ends with NULL.
@@ -29,6 +30,7 @@ extern "C" fn pvm_spawn(
         let variable = |name: &str| std::env::var(name).ok();
         let place = SpawnPlace { flags, name: &name };
         let outcomes = session.spawn(&program, arguments, place, count, variable)?;
+        refusal = session.take_refusal();
         let mut started = 0;
         // No more than the caller has places for, whatever the runner says.
         let places = usize::try_from(count).unwrap_or(0);
@@ -46,7 +48,12 @@ extern "C" fn pvm_spawn(
             }
         }
         Ok(started)
-    })
+    });
+    // PVM's daemon writes it into its log.
+    if let Some(reason) = refusal {
+        say(&format!("pvm_spawn(): {reason}"));
+    }
+    spawned
 }
 
 /// # Safety

@@ -115,6 +115,8 @@ extern "C" fn pvm_notify(what: c_int, tag: c_int, count: c_int, of: *const c_int
         let of = match what & 0xff {
             // SAFETY: the caller says that so many numbers lie there.
             1 | 2 => unsafe { integers(of, count) }?,
+            // So many times.
+            3 => &[count],
             _ => &[],
         };
         session.notify(what, tag, of)

@@ -4,8 +4,8 @@
 //! 0 to 17 the task's number on it, 0 for none.
 
 /// Bits of a task's number on its host.
-const LOCAL_BITS: u32 = 18;
-const LOCAL_MASK: u32 = (1 << LOCAL_BITS) - 1;
+pub(crate) const LOCAL_BITS: u32 = 18;
+pub(crate) const LOCAL_MASK: u32 = (1 << LOCAL_BITS) - 1;
 const HOST_MASK: u32 = 0x3ffc_0000;
 const DAEMON: u32 = 1 << 31;
 const MULTICAST: u32 = 1 << 30;
@@ -18,7 +18,7 @@ pub struct Tid(i32);
 
 /// What messages of the machine itself come from.
 pub const MACHINE: Tid = Tid(DAEMON as i32);
-/// The host of a machine that has one.
+/// The first host of a machine: that of its jobs, and the only one of many.
 pub const FIRST_HOST: Tid = Tid(1 << LOCAL_BITS);
 
 impl Tid {
@@ -29,6 +29,21 @@ impl Tid {
             true => Some(Self(host.0 | local as i32)),
             false => None,
         }
+    }
+
+    /// The host with this number, from 1 on. `None`: out of range.
+    #[must_use]
+    pub const fn numbered_host(number: u32) -> Option<Self> {
+        match number > 0 && number <= HOST_MASK >> LOCAL_BITS {
+            true => Some(Self((number << LOCAL_BITS) as i32)),
+            false => None,
+        }
+    }
+
+    /// Its number, from 1 on; 0: it has none.
+    #[must_use]
+    pub const fn host_number(self) -> u32 {
+        (self.0 as u32 & HOST_MASK) >> LOCAL_BITS
     }
 
     /// As it stands in messages and arguments, whatever it may name.
@@ -107,6 +122,13 @@ mod tests {
         assert_eq!(Tid::task(FIRST_HOST, 0), None);
         assert_eq!(Tid::task(FIRST_HOST, 1 << 18), None);
         assert_eq!(Tid::task(Tid::from_number(3), 1), None);
+        assert_eq!(Tid::numbered_host(1), Some(FIRST_HOST));
+        let last = Tid::numbered_host(4095).expect("in range");
+        assert!(last.is_host() && last.host_number() == 4095);
+        assert_eq!(
+            (Tid::numbered_host(0), Tid::numbered_host(4096)),
+            (None, None)
+        );
         for number in [0, -1, 5, 1 << 30, i32::MIN | 1 << 18 | 1] {
             assert!(!Tid::from_number(number).is_task(), "{number:x}");
         }

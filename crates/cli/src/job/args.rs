@@ -14,7 +14,7 @@ use crate::error::CliError;
 /// What to run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunArgs {
-    /// How many tasks; default: 1, or as many as all hosts together have slots
+    /// How many tasks; default: 1, or as many as all hosts together have slots, but for `--pvm`
     #[arg(short = 'n', long, value_name = "COUNT")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=512))]
     pub(crate) count: Option<u32>,
@@ -40,8 +40,8 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) stay: bool,
     /// The program is one for PVM: it finds libpvm3.so.3 on Hythe's tasks, and its machine is the
-    /// pool's, on this host
-    #[arg(long, conflicts_with_all = ["hosts", "hostfile"])]
+    /// pool's, with the hosts that are named
+    #[arg(long)]
     pub(crate) pvm: bool,
     /// The program, and its arguments; with `--stay` it may be left out
     #[arg(
@@ -115,8 +115,13 @@ impl RunArgs {
         if self.program.is_empty() {
             return Ok(0);
         }
-        let slots = self.hosts()?.iter().map(|host| host.slots).sum();
-        Ok(self.count.unwrap_or_else(|| 1.max(slots)))
+        let slots: u32 = self.hosts()?.iter().map(|host| host.slots).sum();
+        let all = match self.pvm {
+            // Others are spawned.
+            true => 1,
+            false => 1.max(slots),
+        };
+        Ok(self.count.unwrap_or(all))
     }
 
     /// The variables to set, with their values.

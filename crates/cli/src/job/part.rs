@@ -6,7 +6,7 @@ use std::process::Command;
 
 use hythe_cluster::tasks::{Part, PartOptions, Supervised};
 
-use super::{PartArgs, PartRunnerArgs};
+use super::{PartArgs, PartRunnerArgs, pvm};
 use crate::args::Globals;
 use crate::error::CliError;
 
@@ -38,6 +38,7 @@ pub(crate) fn run_runner(args: &PartRunnerArgs, globals: &Globals) -> Result<(),
         host: args.part.host.clone(),
         pool_name: globals.pool_name().to_owned(),
         front: args.front,
+        adapt: pvm::adapt,
     };
     match Part::new(&globals.open()?, options, runner)?.run() {
         0 => Ok(()),

@@ -4,25 +4,88 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use hythe::Pool;
-use hythe_pvm::server::Server;
+use hythe_cluster::tasks::{self, JobHost};
+use hythe_pvm::machine::Host;
+use hythe_pvm::native::{places_text, take_in_hosts};
+use hythe_pvm::server::{FirstHost, Server};
+use hythe_pvm::session::variables;
 
 use super::RunArgs;
 use crate::error::CliError;
 
 /// Where programs look for libraries first.
-pub(super) const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 /// The folder of the libraries, if they are in none of the usual ones.
 const FOLDER: &str = "HYTHE_PVM_LIBRARIES";
 /// What has to be in it.
 const LIBRARIES: [&str; 2] = ["libpvm3.so.3", "libgpvm3.so.3"];
 
-/// Serves the machine of a pool while the job runs, unless another job does.
-pub(super) fn serve(args: &RunArgs, pool: &Pool) -> Result<Option<Server>, CliError> {
-    if !args.pvm {
-        return Ok(None);
+/// Variables of an environment, with their values.
+type Variables = Vec<(OsString, OsString)>;
+
+/// Serves the machine of a pool while the job runs, unless another job does, and takes the hosts of
+/// this one in. Returns what its tasks find in their environment, too.
+pub(super) fn serve(args: &RunArgs, pool: &Pool) -> Result<(Option<Server>, Variables), CliError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        CliError::Failed(format!("cannot serve a machine for PVM: {error}"))
+    };
+    let hosts = args.hosts()?;
+    let here = tasks::here(pool)?.filter(|here| here.number > 0);
+    let first = match &here {
+        Some(here) => FirstHost {
+            name: here.name.to_string(),
+            realm_number: here.number,
+        },
+        None => FirstHost {
+            name: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
+            realm_number: 0,
+        },
+    };
+    let server = Server::start(pool, &first).map_err(|error| failed(&error))?;
+    let mut environment = vec![(LIBRARY_PATH.into(), library_path()?)];
+    // Without an agent the job has no hosts, and the runner says so.
+    if here.is_some() && !hosts.is_empty() {
+        let names: Vec<String> = hosts.iter().map(|host| host.name.to_string()).collect();
+        let known = take_in_hosts(pool, names).map_err(|error| failed(&error))?;
+        let places = places(&hosts, &known, args.tasks()?)?;
+        environment.push((variables::PLACES.into(), places.into()));
     }
-    let started = Server::start(pool);
-    started.map_err(|error| CliError::Failed(format!("cannot serve a machine for PVM: {error}")))
+    Ok((server, environment))
+}
+
+/// The number of the host of each task that the job begins with, by ranks: as the runner starts
+/// them, in turn.
+fn places(hosts: &[JobHost], known: &[Host], count: u32) -> Result<String, CliError> {
+    let mut slots = Vec::new();
+    for host in hosts {
+        let found = known.iter().find(|known| known.name == host.name.as_str());
+        let found = found.ok_or_else(|| {
+            CliError::Failed(format!(
+                "host {} is not connected; `hythe host status` says why",
+                host.name
+            ))
+        })?;
+        slots.extend(std::iter::repeat_n(found.host, host.slots as usize));
+    }
+    Ok(places_text(
+        slots.iter().copied().cycle().take(count as usize),
+    ))
+}
+
+/// On another host than that of the job: tasks of a machine find the libraries of this one.
+pub(super) fn adapt(environment: &mut Variables) {
+    let is_of_machine = environment
+        .iter()
+        .any(|(name, _)| name == variables::PLACES);
+    let own = is_of_machine.then(library_path);
+    // Without them the host's own libraries are found, if there are any, and say what they miss.
+    if let Some(Ok(own)) = own {
+        environment.retain(|(name, _)| name != LIBRARY_PATH);
+        environment.push((LIBRARY_PATH.into(), own));
+    }
 }
 
 /// The value of [`LIBRARY_PATH`] for the tasks: our folder before those that there are.

@@ -14,9 +14,15 @@ use crate::error::CliError;
 pub(crate) fn run(args: &RunnerArgs, globals: &Globals) -> Result<(), CliError> {
     let signals = passed_on()?;
     let pool = globals.open()?;
+    let mut options = options(&args.job, globals)?;
     // Served until the job has ended.
-    let _machine = pvm::serve(&args.job, &pool)?;
-    let runner = Runner::new(&pool, options(&args.job, globals)?, Some(args.front))?;
+    let mut _machine = None;
+    if args.job.pvm {
+        let environment;
+        (_machine, environment) = pvm::serve(&args.job, &pool)?;
+        options.environment.extend(environment);
+    }
+    let runner = Runner::new(&pool, options, Some(args.front))?;
     let printer = Arc::new(Printer::begin(&args.job, globals, runner.job())?);
     let printing = Arc::clone(&printer);
     match runner.run(signals, move |output: &Output| printing.print(output)) {
@@ -40,9 +46,6 @@ fn options(args: &RunArgs, globals: &Globals) -> Result<JobOptions, CliError> {
     let (program, arguments) = args.program();
     let mut environment = args.environment()?;
     environment.push(("HYTHE_POOL".into(), globals.pool_name().into()));
-    if args.pvm {
-        environment.push((pvm::LIBRARY_PATH.into(), pvm::library_path()?));
-    }
     let count = args.tasks()?;
     let host = rustix::system::uname();
     Ok(JobOptions {
@@ -54,8 +57,6 @@ fn options(args: &RunArgs, globals: &Globals) -> Result<JobOptions, CliError> {
         whole_lines: count > 1 || args.stay || args.label || globals.json,
         stays: args.stay,
         host: host.nodename().to_string_lossy().into_owned(),
-        // PVM's numbers of tasks have their own host in front.
-        is_local: args.pvm,
         hosts: args.hosts()?,
     })
 }

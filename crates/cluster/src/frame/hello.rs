@@ -96,6 +96,11 @@ pub enum TasksWish {
         /// Of which job.
         job: u32,
     },
+    /// What serves the tasks of such a job besides the runner.
+    Service {
+        /// Of which job.
+        job: u32,
+    },
 }
 
 /// What a data connection carries, told by its sender.

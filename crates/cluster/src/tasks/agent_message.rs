@@ -12,6 +12,9 @@ use crate::HostName;
 
 /// The socket's name.
 pub(crate) const AGENT_SOCKET: &str = "tasks.agent";
+/// Where what serves jobs besides their runners takes connections of tasks on other hosts. The
+/// agent writes the name of that host first, and a line break.
+pub(crate) const SERVICE_SOCKET: &str = "service.hosts";
 /// The longest line.
 pub(crate) const AGENT_LINE_BYTES_MAX: usize = 64 << 10;
 
@@ -25,6 +28,18 @@ pub(crate) enum AgentRequest {
     Runner {
         /// Of which job: its number has that of the host in front.
         job: JobId,
+    },
+    /// To be connected with what serves the job on its host besides the runner: the socket
+    /// [`SERVICE_SOCKET`] in the directory of its pool.
+    Service {
+        /// Of which job.
+        job: JobId,
+    },
+    /// To be told the end of the session with a host: [`AgentReply::Connected`], and then the end
+    /// of this connection.
+    Watch {
+        /// Which.
+        host: HostName,
     },
     /// To start a part of a job of this host on another one.
     Part {

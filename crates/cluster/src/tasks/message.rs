@@ -120,6 +120,8 @@ pub(super) enum Place {
     Host(String),
     /// On one of this architecture.
     Architecture(String),
+    /// Each on its own: as many names as tasks. Hosts that are not the job's yet become it.
+    Each(Vec<String>),
 }
 
 /// What it answers.

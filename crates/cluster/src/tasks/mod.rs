@@ -20,6 +20,7 @@ mod link;
 mod message;
 mod place;
 mod runner;
+mod service;
 mod task;
 
 pub use client::{kill, list};
@@ -28,10 +29,11 @@ pub use id::HOST_MAX as HOST_NUMBER_MAX;
 pub use id::{BadTaskId, TaskId};
 pub(crate) use id::{JobId, stays_on_its_host};
 pub use message::{TaskEnd, TaskInfo};
-pub(crate) use place::connect_to_runner;
+pub(crate) use place::{connect_to_runner, lead_to_service};
 pub use runner::{
     JobEnd, JobHost, JobOptions, Output, Part, PartOptions, Runner, Stream, Supervised,
 };
+pub use service::{Here, connect_to_service, here, service_socket, watch_host};
 pub use task::{
     Ends, Group, Message, MessageLease, ReducedValue, SpawnOptions, SpawnPlace, Task, TaskOptions,
     Wanted,

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
+use super::agent_message::SERVICE_SOCKET;
 use super::error::TaskError;
 use super::id::{JOB_MAX, JobId};
 use super::message::Request;
@@ -81,6 +82,14 @@ pub(super) fn connect_within(path: &Path, timeout: Duration) -> io::Result<UnixS
     }
     set_socket_timeout(&socket, Timeout::Send, None)?;
     Ok(socket.into())
+}
+
+/// Connects a task on another host to what serves the jobs of this one besides their runners.
+pub(crate) fn lead_to_service(directory: &Path, from: &HostName) -> io::Result<UnixStream> {
+    let mut stream = UnixStream::connect(directory.join(SERVICE_SOCKET))?;
+    stream.set_write_timeout(Some(TELLING))?;
+    stream.write_all(format!("{from}\n").as_bytes())?;
+    Ok(stream)
 }
 
 pub(super) fn socket_path(directory: &Path, job: JobId) -> PathBuf {

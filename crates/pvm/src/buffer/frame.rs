@@ -26,6 +26,13 @@ pub fn set_sender(frame: &mut [u8], sender: Tid) {
     }
 }
 
+/// From whom a frame came, as it says. `None`: it has no header.
+#[must_use]
+pub fn claimed_sender(frame: &[u8]) -> Option<Tid> {
+    let (number, _) = frame.get(SENDER)?.split_first_chunk()?;
+    Some(Tid::from_number(i32::from_le_bytes(*number)))
+}
+
 impl Buffer {
     /// The message as it is sent: what it says about itself, and its body. That of an in-place
     /// buffer is not among it.
@@ -111,10 +118,12 @@ mod tests {
         sent.info.source = crate::tid::MACHINE.number();
         let mut frame = sent.frame().to_vec();
         set_sender(&mut frame, own);
+        assert_eq!(claimed_sender(&frame), Some(own));
         let received = Buffer::from_frame(frame).expect("sound");
         assert_eq!(received.info.source, own.number());
         let mut none = vec![0; SENDER.end - 1];
         set_sender(&mut none, own);
+        assert_eq!(claimed_sender(&none), None);
         assert!(none.iter().all(|byte| *byte == 0));
     }
 }

@@ -8,7 +8,7 @@ mod item;
 mod nested;
 mod table;
 
-pub use frame::{HEADER_BYTES, set_sender};
+pub use frame::{HEADER_BYTES, claimed_sender, set_sender};
 pub use item::Kind;
 pub use table::Buffers;
 

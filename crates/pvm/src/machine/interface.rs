@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::hosts::Host;
 use super::protocol::{Reply, Request};
 use crate::code::Code;
 use crate::tid::Tid;
@@ -30,6 +31,8 @@ pub struct Spawn {
     pub variables: Vec<(String, String)>,
     /// Under the debugger that PVM is set up with.
     pub is_debugged: bool,
+    /// On which host each is started.
+    pub places: Vec<Host>,
 }
 
 /// A task that runs, or one that is about to enroll.
@@ -45,19 +48,6 @@ pub struct Process {
     pub program: String,
     /// It has enrolled.
     pub is_enrolled: bool,
-}
-
-/// A host of the machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
-    /// Its number.
-    pub host: Tid,
-    /// Its name.
-    pub name: String,
-    /// Its architecture, as PVM names it.
-    pub architecture: String,
-    /// Its data format.
-    pub format: i32,
 }
 
 /// A machine as one of its tasks reaches it. Dropping it leaves the machine.
@@ -105,8 +95,10 @@ pub trait Machine: Send + std::fmt::Debug {
     /// [`Code::SYSTEM`].
     fn has_ended(&mut self, task: Tid) -> Result<bool, Code>;
 
-    /// All hosts.
-    fn hosts(&self) -> Vec<Host>;
+    /// Why tasks could not be spawned last, for people; once.
+    fn take_refusal(&mut self) -> Option<String> {
+        None
+    }
 
     /// File descriptors that become readable when something may have come: until all was received.
     ///

@@ -5,11 +5,13 @@
 
 mod barriers;
 mod groups;
+mod hosts;
 mod interface;
 mod mailboxes;
 mod protocol;
 mod state;
 
-pub use interface::{Host, Identity, Machine, Process, Spawn};
+pub use hosts::{Host, architecture};
+pub use interface::{Identity, Machine, Process, Spawn};
 pub use protocol::{MailboxClass, Outgoing, Reply, Request, TaskRow, WatchedEvent};
 pub use state::State;

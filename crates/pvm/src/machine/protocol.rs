@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::hosts::Host;
 use crate::code::Code;
 use crate::tid::Tid;
 
@@ -114,6 +115,25 @@ pub enum Request {
     },
     /// Who is in the machine.
     Tasks,
+    /// `pvm_config`.
+    Hosts,
+    /// `pvm_addhosts`.
+    AddHosts {
+        /// Their names in the realm.
+        names: Vec<String>,
+    },
+    /// `pvm_delhosts`.
+    DeleteHosts {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// What a task on another host than the first knows of its own.
+    Describe {
+        /// Its architecture, as PVM names it.
+        architecture: String,
+        /// Its data format.
+        format: i32,
+    },
     /// To send what this task prints, which comes over the descriptor that goes with the request.
     Collect {
         /// Which prints; it need not have enrolled.
@@ -141,6 +161,8 @@ pub enum WatchedEvent {
     TaskExit,
     /// A host is gone.
     HostDelete,
+    /// Hosts have come: so many times as the only number of what is watched says, -1 for always.
+    HostAdd,
 }
 
 /// What is answered.
@@ -158,6 +180,10 @@ pub enum Reply {
     Members(Vec<(i32, Tid)>),
     /// Who is in the machine.
     Tasks(Vec<TaskRow>),
+    /// All hosts.
+    Hosts(Vec<Host>),
+    /// What became of each host: its number, or an error's.
+    Numbers(Vec<i32>),
 }
 
 /// What `pvm_getmboxinfo` says of a name.

@@ -8,14 +8,15 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use hythe_cluster::tasks::TaskId;
-use hythe_node::PoolOptions;
+use hythe_cluster::tasks::{TaskId, connect_to_service};
+use hythe_node::{Pool, PoolOptions};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
 
+use super::place::{Place, started};
 use crate::code::Code;
-use crate::machine::{Outgoing, Reply, Request};
+use crate::machine::{Host, Outgoing, Reply, Request};
 use crate::numbers::tid_of;
 use crate::server::socket_path;
 use crate::session::variables;
@@ -35,12 +36,25 @@ pub(super) struct Link {
     /// What is read goes here first.
     space: Vec<u8>,
     messages: VecDeque<Vec<u8>>,
+    /// The machine is on another host: no descriptors come there.
+    is_far: bool,
 }
 
 impl Link {
-    /// The machine whose pool has this directory.
-    pub(super) fn connect(directory: &Path) -> Result<Self, Code> {
-        let stream = UnixStream::connect(socket_path(directory)).map_err(|_| Code::SYSTEM)?;
+    /// The machine of a task, which is where its job began, or of a pool, which has this directory.
+    pub(super) fn connect(directory: &Path, task: Option<TaskId>) -> Result<Self, Code> {
+        let far = match task {
+            Some(task) => connect_to_service(directory, task).map_err(|error| {
+                tracing::warn!(%error, "the machine cannot be reached");
+                Code::SYSTEM
+            })?,
+            None => None,
+        };
+        let is_far = far.is_some();
+        let stream = match far {
+            Some(stream) => stream,
+            None => UnixStream::connect(socket_path(directory)).map_err(|_| Code::SYSTEM)?,
+        };
         let limited = stream.set_write_timeout(Some(WRITE_TIMEOUT));
         limited.map_err(|_| Code::SYSTEM)?;
         Ok(Self {
@@ -48,6 +62,7 @@ impl Link {
             came: Vec::new(),
             space: vec![0; READ_BYTES],
             messages: VecDeque::new(),
+            is_far,
         })
     }
 
@@ -56,6 +71,10 @@ impl Link {
         let mut bytes = Vec::new();
         wire::append(&mut bytes, request)?;
         self.stream.write_all(&bytes).map_err(|_| Code::SYSTEM)?;
+        self.wait_for_reply()
+    }
+
+    fn wait_for_reply(&mut self) -> Result<Reply, Code> {
         loop {
             if let Some(reply) = self.take_reply()? {
                 return Ok(reply);
@@ -114,6 +133,20 @@ impl AsRawFd for Link {
     }
 }
 
+/// Takes hosts into the machine of a pool, for a process that is no task: all hosts that it has
+/// then. One that cannot be reached is not among them.
+///
+/// # Errors
+/// [`Code::SYSTEM`]: nobody serves a machine there.
+pub fn take_in_hosts(pool: &Pool, names: Vec<String>) -> Result<Vec<Host>, Code> {
+    let mut link = Link::connect(&pool.path(), None)?;
+    link.ask(&Request::AddHosts { names })?;
+    match link.ask(&Request::Hosts)? {
+        Reply::Hosts(hosts) => Ok(hosts),
+        _ => Err(Code::SYSTEM),
+    }
+}
+
 /// What this process prints goes to the task that its parent said, if it said one. Called when the
 /// library is loaded, before the program prints; never starts a thread.
 ///
@@ -134,23 +167,34 @@ pub fn collect_output() -> io::Result<()> {
     if !Tid::from_number(to).is_task() {
         return Ok(());
     }
-    let own = std::env::var("HYTHE_TASK").ok();
-    let own = own.and_then(|text| text.parse::<TaskId>().ok());
-    let task = own.and_then(tid_of).ok_or_else(missing)?;
+    let own = started().ok_or_else(missing)?;
+    let place = Place::of_this_process();
     let pool = std::env::var("HYTHE_POOL").map_err(|_| missing())?;
     let directory = PoolOptions::new(&pool).path();
     let parent = std::env::var("HYTHE_PARENT").ok();
     let parent = parent.and_then(|text| text.parse::<TaskId>().ok());
     let request = Request::Collect {
-        task,
-        parent: parent.and_then(tid_of),
+        task: tid_of(own, place.own).ok_or_else(missing)?,
+        parent: parent.and_then(|parent| place.parent(parent)),
         to: Tid::from_number(to),
         tag,
         context,
     };
-    let (from, into) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let refused = |_: Code| io::Error::from(ErrorKind::ConnectionRefused);
-    let mut link = Link::connect(&directory).map_err(refused)?;
+    let mut link = Link::connect(&directory, Some(own)).map_err(refused)?;
+    if link.is_far {
+        // What is printed goes where the request did.
+        return match link.ask(&request).map_err(refused)? {
+            Reply::Number(_) => {
+                link.stream.set_write_timeout(None)?;
+                rustix::stdio::dup2_stdout(&link.stream)?;
+                rustix::stdio::dup2_stderr(&link.stream)?;
+                Ok(())
+            }
+            _ => Err(io::Error::from(ErrorKind::ConnectionRefused)),
+        };
+    }
+    let (from, into) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let mut bytes = Vec::new();
     wire::append(&mut bytes, &request).map_err(refused)?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -160,17 +204,9 @@ pub fn collect_output() -> io::Result<()> {
     let slices = [IoSlice::new(&bytes)];
     // A request is short, so it goes as a whole.
     sendmsg(&link.stream, &slices, &mut control, SendFlags::NOSIGNAL)?;
-    loop {
-        match link.take_reply().map_err(refused)? {
-            Some(Reply::Number(_)) => break,
-            Some(_) => return Err(io::Error::from(ErrorKind::ConnectionRefused)),
-            None => {
-                let stream = link.stream.as_fd();
-                let mut waited_for = [PollFd::from_borrowed_fd(stream, PollFlags::IN)];
-                let _ = hythe_sys::wait::poll_or_sleep(&mut waited_for, WAIT);
-                link.read().map_err(refused)?;
-            }
-        }
+    match link.wait_for_reply().map_err(refused)? {
+        Reply::Number(_) => {}
+        _ => return Err(io::Error::from(ErrorKind::ConnectionRefused)),
     }
     rustix::stdio::dup2_stdout(&into)?;
     rustix::stdio::dup2_stderr(&into)?;

@@ -1,25 +1,27 @@
 //! A machine on Hythe's tasks: messages go from task to task, all else to the server.
 
 mod link;
+mod place;
 mod programs;
+mod spawn;
 
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd as _;
 use std::time::{Duration, Instant};
 
-use hythe_cluster::tasks::{
-    self, Message, SpawnOptions, Task, TaskError, TaskId, TaskOptions, Wanted,
-};
+use hythe_cluster::tasks::{self, Message, Task, TaskError, TaskId, TaskInfo, TaskOptions, Wanted};
 use hythe_node::{Pool, PoolOptions};
 use hythe_sys::signals::SignalsBlocked;
 
-use crate::buffer::{NATIVE_FORMAT, set_sender};
+use crate::buffer::{NATIVE_FORMAT, claimed_sender, set_sender};
 use crate::code::Code;
-use crate::machine::{Host, Identity, Machine, Process, Reply, Request, Spawn};
-use crate::numbers::{task_of, tid_of};
+use crate::machine::{Host, Identity, Machine, Process, Reply, Request, Spawn, architecture};
+use crate::numbers::{local_of, task_of, tid_of};
 use crate::tid::{FIRST_HOST, Tid};
 use link::Link;
-pub use link::collect_output;
+pub use link::{collect_output, take_in_hosts};
+pub use place::places_text;
+use place::{Place, started};
 
 /// How long a wait for messages of tasks does not look at the server.
 const LOOK: Duration = Duration::from_millis(10);
@@ -29,15 +31,6 @@ const AT_ONCE: u32 = 32;
 /// otherwise.
 const KEPT_BYTES: &str = "HYTHE_PVM_KEPT_BYTES";
 
-/// PVM's name of this architecture.
-#[must_use]
-pub const fn architecture() -> &'static str {
-    match size_of::<usize>() {
-        8 => "LINUX64",
-        _ => "LINUX",
-    }
-}
-
 /// This process as a task of its pool's machine.
 #[derive(Debug)]
 pub struct Native {
@@ -46,6 +39,9 @@ pub struct Native {
     link: Link,
     identity: Identity,
     pool: Pool,
+    /// That of the machine's host in its realm; 0: it has none.
+    realm_number: u32,
+    refusal: Option<String>,
     /// Messages of tasks since it was last looked for those of the machine.
     taken_at_once: u32,
 }
@@ -63,58 +59,84 @@ impl Native {
             options = options.kept_bytes(kept);
         }
         let pool = PoolOptions::new(&std::env::var("HYTHE_POOL").map_err(|_| Code::SYSTEM)?);
-        let mut link = Link::connect(&pool.path())?;
-        let started: Option<TaskId> = std::env::var("HYTHE_TASK")
-            .ok()
-            .and_then(|text| text.parse().ok());
+        let started = started();
+        let mut link = Link::connect(&pool.path(), started)?;
+        let place = Place::of_this_process();
         // The machine knows whether another process, such as one before it in a shell's pipe, is
         // that task.
-        let is_own = match started.and_then(tid_of) {
+        let is_own = match started.and_then(|task| tid_of(task, place.own)) {
             Some(task) => enroll(&mut link, task)?,
-            None => false,
+            None => None,
         };
         // Its threads take no signals: a handler of the program would run beside the call that it
         // has to interrupt, and they would wait for each other.
         let blocked = SignalsBlocked::new();
         let task = match is_own {
-            true => Task::join_with(&options),
-            false => Task::enrol(&pool, &options),
+            Some(_) => Task::join_with(&options),
+            None => Task::enrol(&pool, &options),
         };
         drop(blocked);
         let task = task.map_err(|error| failed(&error))?;
-        let own = tid_of(task.id()).ok_or(Code::SYSTEM)?;
-        if !is_own && !enroll(&mut link, own)? {
+        let (own, realm_number) = match is_own {
+            Some(number) => (tid_of(task.id(), place.own), number),
+            None => {
+                // Only the first host takes in what nobody started.
+                let own = tid_of(task.id(), FIRST_HOST).ok_or(Code::SYSTEM)?;
+                let number = enroll(&mut link, own)?.ok_or(Code::SYSTEM)?;
+                (Some(own), number)
+            }
+        };
+        let own = own.ok_or(Code::SYSTEM)?;
+        if realm_number != task.id().host() {
+            tracing::warn!("the agent of this pool came or went since the machine began");
             return Err(Code::SYSTEM);
         }
-        let siblings = task.siblings().into_iter();
+        if own.host() != FIRST_HOST {
+            link.ask(&Request::Describe {
+                architecture: architecture().to_owned(),
+                format: NATIVE_FORMAT,
+            })?;
+        }
+        let siblings = task.siblings().into_iter().enumerate();
+        let siblings = siblings.filter_map(|(rank, task)| tid_of(task, place.of_rank(rank)));
+        let parent = task.parent().and_then(|parent| place.parent(parent));
         Ok(Self {
             identity: Identity {
                 task: own,
-                parent: task.parent().and_then(tid_of),
-                siblings: siblings.filter_map(tid_of).collect(),
+                parent,
+                siblings: match is_own {
+                    Some(_) => siblings.collect(),
+                    None => vec![own],
+                },
             },
             pool: task.pool().clone(),
             task,
             link,
+            realm_number,
+            refusal: None,
             taken_at_once: 0,
         })
     }
 }
 
-/// Only the machine sends as the machine, and no task as another.
+/// Only the machine sends as the machine, and no task as another. On which host it runs it says
+/// itself: its number is its own on each.
 fn frame_of(message: Message) -> Vec<u8> {
-    let sender = tid_of(message.source());
+    let source = message.source();
     let mut frame = message.into_vec();
+    let is_its_own = |claimed: &Tid| claimed.is_task() && claimed.local() == local_of(source);
+    let claimed = claimed_sender(&frame).filter(is_its_own);
+    let sender = claimed.or_else(|| tid_of(source, FIRST_HOST));
     // Without a number of PVM's it is from nobody that it knows.
     set_sender(&mut frame, sender.unwrap_or(Tid::from_number(0)));
     frame
 }
 
-/// False: another process is this task.
-fn enroll(link: &mut Link, task: Tid) -> Result<bool, Code> {
+/// The machine's number in the realm. `None`: another process is this task.
+fn enroll(link: &mut Link, task: Tid) -> Result<Option<u32>, Code> {
     match link.ask(&Request::Enroll { task })? {
-        Reply::Number(_) => Ok(true),
-        Reply::Refused(Code::ALREADY) => Ok(false),
+        Reply::Number(number) => Ok(u32::try_from(number).ok()),
+        Reply::Refused(Code::ALREADY) => Ok(None),
         _ => Err(Code::SYSTEM),
     }
 }
@@ -126,7 +148,9 @@ impl Machine for Native {
 
     fn send(&mut self, to: Tid, frame: &[u8]) -> Result<(), Code> {
         // PVM says nothing of a receiver that is not there.
-        let Some(to) = task_of(to) else { return Ok(()) };
+        let Some(to) = task_of(self.realm_number, to) else {
+            return Ok(());
+        };
         match self.task.send(to, 0, frame) {
             Ok(()) | Err(TaskError::Ended { .. }) => Ok(()),
             Err(TaskError::KeptTooMuch { .. }) => Err(Code::OUT_OF_RESOURCES),
@@ -169,31 +193,11 @@ impl Machine for Native {
     }
 
     fn spawn(&mut self, spawn: &Spawn) -> Vec<Result<Tid, Code>> {
-        let none = |code| vec![Err(code); spawn.count as usize];
-        let (path, arguments) = match programs::find(spawn) {
-            Some(found) => found,
-            None => return none(Code::NO_FILE),
-        };
-        let mut options = SpawnOptions::new(&path).count(spawn.count);
-        for argument in &arguments {
-            options = options.argument(argument);
-        }
-        for (name, value) in &spawn.variables {
-            options = options.variable(name, value);
-        }
-        if let Some(directory) = std::env::var_os("PVM_WD") {
-            options = options.directory(directory.as_ref());
-        }
-        match self.task.spawn(&options) {
-            Ok(spawned) => spawned
-                .into_iter()
-                .map(|task| tid_of(task).ok_or(Code::OUT_OF_RESOURCES))
-                .collect(),
-            Err(error) => {
-                tracing::warn!(%error, "tasks cannot be spawned");
-                none(Code::OUT_OF_RESOURCES)
-            }
-        }
+        self.spawn_at_places(spawn)
+    }
+
+    fn take_refusal(&mut self) -> Option<String> {
+        self.refusal.take()
     }
 
     fn processes(&mut self) -> Result<Vec<Process>, Code> {
@@ -202,33 +206,15 @@ impl Machine for Native {
         };
         let rows = rows.into_iter().map(|row| (row.task, row.is_enrolled));
         let known: BTreeMap<Tid, bool> = rows.collect();
+        let Reply::Hosts(hosts) = self.link.ask(&Request::Hosts)? else {
+            return Err(Code::BAD_MESSAGE);
+        };
         let listed = tasks::list(&self.pool).map_err(|error| failed(&error))?.0;
-        let processes = listed.into_iter().filter_map(|info| {
-            let task = tid_of(info.task)?;
-            let parent = info.parent.and_then(tid_of);
-            let is_enrolled = match known.get(&task) {
-                Some(true) => true,
-                // It has left.
-                Some(false) => return None,
-                // Spawned by a task of the machine, and about to enroll.
-                None => match parent.is_some_and(|parent| known.contains_key(&parent)) {
-                    true => false,
-                    false => return None,
-                },
-            };
-            Some(Process {
-                task,
-                parent,
-                pid: info.pid,
-                program: info.program,
-                is_enrolled,
-            })
-        });
-        Ok(processes.collect())
+        Ok(processes(&listed, self.realm_number, &hosts, &known))
     }
 
     fn signal(&mut self, task: Tid, signal: i32) -> Result<(), Code> {
-        let task = task_of(task).ok_or(Code::NO_TASK)?;
+        let task = task_of(self.realm_number, task).ok_or(Code::NO_TASK)?;
         match tasks::kill(&self.pool, task, signal) {
             Ok(()) => Ok(()),
             Err(TaskError::NoSuchTask { .. }) => Err(Code::NO_TASK),
@@ -237,20 +223,10 @@ impl Machine for Native {
     }
 
     fn has_ended(&mut self, task: Tid) -> Result<bool, Code> {
-        match task_of(task) {
+        match task_of(self.realm_number, task) {
             Some(task) => self.task.has_ended(task).map_err(|error| failed(&error)),
             None => Ok(true),
         }
-    }
-
-    fn hosts(&self) -> Vec<Host> {
-        let system = rustix::system::uname();
-        vec![Host {
-            host: FIRST_HOST,
-            name: system.nodename().to_string_lossy().into_owned(),
-            architecture: architecture().to_owned(),
-            format: NATIVE_FORMAT,
-        }]
     }
 
     fn descriptors(&mut self) -> Result<Vec<i32>, Code> {
@@ -263,6 +239,56 @@ impl Machine for Native {
     fn connection(&self) -> Option<i32> {
         Some(self.link.as_raw_fd())
     }
+}
+
+/// The tasks of the machine among those that run.
+fn processes(
+    listed: &[TaskInfo],
+    realm_number: u32,
+    hosts: &[Host],
+    known: &BTreeMap<Tid, bool>,
+) -> Vec<Process> {
+    // Others are those of a machine of another host.
+    let listed = listed
+        .iter()
+        .filter(|info| info.task.host() == realm_number);
+    let numbered = listed.filter_map(|info| {
+        let host = hosts.iter().find(|host| host.name == info.host)?;
+        Some((tid_of(info.task, host.host)?, info))
+    });
+    let numbered: Vec<(Tid, &TaskInfo)> = numbered.collect();
+    let by_task: BTreeMap<TaskId, Tid> = numbered
+        .iter()
+        .map(|(tid, info)| (info.task, *tid))
+        .collect();
+    // One that has ended was known by its number; else it was on the first host, as most are.
+    let parent_of = |parent: TaskId| {
+        let mut ended = known.keys();
+        let ended = ended.find(|tid| tid.local() == local_of(parent));
+        let found = by_task.get(&parent).or(ended).copied();
+        found.or_else(|| tid_of(parent, FIRST_HOST))
+    };
+    let processes = numbered.iter().filter_map(|(task, info)| {
+        let parent = info.parent.and_then(parent_of);
+        let is_enrolled = match known.get(task) {
+            Some(true) => true,
+            // It has left.
+            Some(false) => return None,
+            // Spawned by a task of the machine, and about to enroll.
+            None => match parent.is_some_and(|parent| known.contains_key(&parent)) {
+                true => false,
+                false => return None,
+            },
+        };
+        Some(Process {
+            task: *task,
+            parent,
+            pid: info.pid,
+            program: info.program.clone(),
+            is_enrolled,
+        })
+    });
+    processes.collect()
 }
 
 fn failed(error: &TaskError) -> Code {

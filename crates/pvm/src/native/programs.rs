@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use super::architecture;
-use crate::machine::Spawn;
+use crate::machine::{Spawn, architecture};
 
 /// Where Debian has PVM.
 const ROOT: &str = "/usr/lib/pvm3";

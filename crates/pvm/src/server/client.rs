@@ -20,13 +20,27 @@ const READ_BYTES: usize = 64 << 10;
 const READS_MAX: usize = 16;
 /// What waits to be taken by one that does not; then it is let go.
 const WAITING_MAX: usize = 512 << 20;
+/// The longest name of a host.
+const NAME_BYTES_MAX: usize = 255;
 /// Descriptors that came and were not asked about.
 const DESCRIPTORS_MAX: usize = 4;
+
+/// Where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum From {
+    /// On the first host.
+    Here,
+    /// Elsewhere: the agent says first where that is.
+    Unsaid,
+    /// On the host of this name.
+    Host(String),
+}
 
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) task: Option<Tid>,
     pub(super) descriptors: VecDeque<OwnedFd>,
+    from: From,
     stream: UnixStream,
     came: Vec<u8>,
     to_send: Vec<u8>,
@@ -35,8 +49,8 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// `None`: another user's.
-    pub(super) fn new(stream: UnixStream) -> Option<Self> {
+    /// `is_far`: it comes over the agent of this host. `None`: another user's.
+    pub(super) fn new(stream: UnixStream, is_far: bool) -> Option<Self> {
         let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
         let own = rustix::process::geteuid();
         if peer.uid != own && !peer.uid.is_root() {
@@ -46,6 +60,10 @@ impl Client {
         Some(Self {
             task: None,
             descriptors: VecDeque::new(),
+            from: match is_far {
+                true => From::Unsaid,
+                false => From::Here,
+            },
             stream,
             came: Vec::new(),
             to_send: Vec::new(),
@@ -99,7 +117,32 @@ impl Client {
     }
 
     pub(super) fn next_request(&mut self) -> Result<Option<Request>, Code> {
+        if self.from == From::Unsaid {
+            let Some(end) = self.came.iter().position(|byte| *byte == b'\n') else {
+                return match self.came.len() > NAME_BYTES_MAX {
+                    true => Err(Code::BAD_MESSAGE),
+                    false => Ok(None),
+                };
+            };
+            let name = String::from_utf8(self.came.drain(..=end).collect());
+            let name = name.map_err(|_| Code::BAD_MESSAGE)?;
+            self.from = From::Host(name.trim_end().to_owned());
+        }
         wire::take(&mut self.came)
+    }
+
+    /// Its host, if it is another one than the first.
+    pub(super) fn far_host(&self) -> Option<&str> {
+        match &self.from {
+            From::Host(name) => Some(name),
+            From::Here | From::Unsaid => None,
+        }
+    }
+
+    /// Gives up its connection, over which it says only what it prints from now on; what was to be
+    /// sent is short, and goes out first.
+    pub(super) fn into_output(mut self) -> Option<OwnedFd> {
+        self.flush().then(|| self.stream.into())
     }
 
     pub(super) fn send(&mut self, outgoing: &Outgoing) {

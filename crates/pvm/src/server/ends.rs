@@ -43,8 +43,8 @@ struct Inside {
 }
 
 impl Ends {
-    /// Watches none yet.
-    pub(super) fn start(pool: &Pool) -> io::Result<Self> {
+    /// Watches none yet. The host of the pool has that number in its realm.
+    pub(super) fn start(pool: &Pool, realm_number: u32) -> io::Result<Self> {
         let (found, finds) = UnixStream::pair()?;
         found.set_nonblocking(true)?;
         finds.set_nonblocking(true)?;
@@ -52,6 +52,7 @@ impl Ends {
         let asking = Asking {
             shared: Arc::clone(&shared),
             ends: tasks::Ends::new(pool),
+            realm_number,
             silent: BTreeMap::new(),
             finds,
         };
@@ -121,6 +122,7 @@ impl Shared {
 struct Asking {
     shared: Arc<Shared>,
     ends: tasks::Ends,
+    realm_number: u32,
     /// Jobs whose runner did not answer, and when it is asked again.
     silent: BTreeMap<(u32, u32), Instant>,
     finds: UnixStream,
@@ -141,7 +143,7 @@ impl Asking {
     /// A runner that does not answer may run it still.
     fn has_ended(&mut self, tid: Tid) -> bool {
         // There is none such.
-        let Some(task) = task_of(tid) else {
+        let Some(task) = task_of(self.realm_number, tid) else {
             return true;
         };
         if self.shared.lock().is_over {

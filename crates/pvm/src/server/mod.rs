@@ -2,17 +2,19 @@
 //!
 //! It listens at `pvm` in the pool's directory. `hythe run --pvm` starts it, unless there is one;
 //! the machine ends with that job. A task's connection closes with its process: that is how it
-//! leaves. Never waits for one of them.
+//! leaves. Tasks on other hosts come over the agents. Never waits for one of them.
 
+mod answers;
 mod client;
 mod ends;
+mod hosts;
 mod place;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,13 +22,12 @@ use std::{io, mem};
 
 use hythe_node::Pool;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
-use crate::code::Code;
-use crate::machine::{Outgoing, Reply, Request, State};
+use crate::machine::{Outgoing, State};
 use crate::tid::Tid;
 use client::Client;
 use ends::Ends;
+use hosts::OtherHost;
 use place::Place;
 pub(crate) use place::socket_path;
 
@@ -42,6 +43,15 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const OUTPUT_AHEAD: usize = 1 << 20;
 const READ_BYTES: usize = 16 << 10;
 
+/// The host of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstHost {
+    /// Its name: that in the realm, if it is in one.
+    pub name: String,
+    /// Its number there; 0: it has none, and the machine no other hosts.
+    pub realm_number: u32,
+}
+
 /// A machine that is served, until this is dropped.
 #[derive(Debug)]
 pub struct Server {
@@ -50,19 +60,24 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves the machine of a pool. `None`: somebody does.
+    /// Serves the machine of a pool, on this host. `None`: somebody does.
     ///
     /// # Errors
     /// What the system says.
-    pub fn start(pool: &Pool) -> io::Result<Option<Self>> {
-        let Some(place) = Place::take(&pool.path())? else {
+    pub fn start(pool: &Pool, here: &FirstHost) -> io::Result<Option<Self>> {
+        let Some(place) = Place::take(pool)? else {
             return Ok(None);
         };
         let (stop, stopped) = UnixStream::pair()?;
+        let mut state = State::default();
+        state.name_first_host(&here.name);
         let mut serving = Serving {
+            pool: pool.clone(),
+            realm_number: here.realm_number,
             place,
-            ends: Ends::start(pool)?,
-            state: State::default(),
+            ends: Ends::start(pool, here.realm_number)?,
+            state,
+            others: Vec::new(),
             clients: BTreeMap::new(),
             by_task: BTreeMap::new(),
             pipes: Vec::new(),
@@ -96,9 +111,12 @@ struct Pipe {
 
 #[derive(Debug)]
 struct Serving {
+    pool: Pool,
+    realm_number: u32,
     place: Place,
     ends: Ends,
     state: State,
+    others: Vec<OtherHost>,
     clients: BTreeMap<u64, Client>,
     by_task: BTreeMap<Tid, u64>,
     pipes: Vec<Pipe>,
@@ -111,6 +129,7 @@ impl Serving {
     fn run(&mut self, stopped: &UnixStream) {
         while !self.wait(stopped) {
             self.take_ends();
+            self.look_at_hosts();
             self.accept();
             self.serve_clients();
             self.read_pipes();
@@ -126,7 +145,10 @@ impl Serving {
         if pause.is_none() {
             let listener = self.place.listener.as_fd();
             waited_for.push(PollFd::from_borrowed_fd(listener, PollFlags::IN));
+            let listener = self.place.far_listener.as_fd();
+            waited_for.push(PollFd::from_borrowed_fd(listener, PollFlags::IN));
         }
+        waited_for.extend(self.others.iter().map(OtherHost::poll_fd));
         waited_for.extend(self.clients.values().map(Client::poll_fd));
         let pipes = self.pipes.iter().filter(|pipe| self.may_read(pipe));
         waited_for.extend(pipes.map(|pipe| PollFd::new(&pipe.from, PollFlags::IN)));
@@ -142,27 +164,33 @@ impl Serving {
     }
 
     fn accept(&mut self) {
-        while self.accept_pause().is_none() {
-            let stream = match self.place.listener.accept() {
-                Ok((stream, _)) => {
-                    self.accepts_from = None;
-                    stream
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => {
-                    if self.accepts_from.is_none() {
-                        tracing::warn!(%error, "connections to the machine wait");
+        for is_far in [false, true] {
+            while self.accept_pause().is_none() {
+                let listener = match is_far {
+                    true => &self.place.far_listener,
+                    false => &self.place.listener,
+                };
+                let stream = match listener.accept() {
+                    Ok((stream, _)) => {
+                        self.accepts_from = None;
+                        stream
                     }
-                    self.accepts_from = Some(Instant::now() + ACCEPT_PAUSE);
-                    return;
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => {
+                        if self.accepts_from.is_none() {
+                            tracing::warn!(%error, "connections to the machine wait");
+                        }
+                        self.accepts_from = Some(Instant::now() + ACCEPT_PAUSE);
+                        return;
+                    }
+                };
+                if self.clients.len() < CLIENTS_MAX
+                    && let Some(client) = Client::new(stream, is_far)
+                {
+                    self.accepted += 1;
+                    self.clients.insert(self.accepted, client);
                 }
-            };
-            if self.clients.len() < CLIENTS_MAX
-                && let Some(client) = Client::new(stream)
-            {
-                self.accepted += 1;
-                self.clients.insert(self.accepted, client);
             }
         }
     }
@@ -189,49 +217,6 @@ impl Serving {
                 self.disconnect(number);
             }
         }
-    }
-
-    fn answer(&mut self, number: u64, request: Request) {
-        let Some(client) = self.clients.get_mut(&number) else {
-            return;
-        };
-        let sent = match (client.task, request) {
-            (None, Request::Enroll { task }) if task.is_task() => {
-                if self.by_task.contains_key(&task) {
-                    return client.send(&Outgoing::Reply(Reply::Refused(Code::ALREADY)));
-                }
-                client.task = Some(task);
-                self.by_task.insert(task, number);
-                self.state.enroll(task);
-                return client.send(&Outgoing::Reply(Reply::Number(0)));
-            }
-            (_, request @ Request::Collect { task, to, .. }) => {
-                let Some(from) = client.descriptors.pop_front() else {
-                    return client.send(&Outgoing::Reply(Reply::Refused(Code::BAD_PARAMETER)));
-                };
-                let sent = self.state.ask(task, request);
-                let is_done = (task, Outgoing::Reply(Reply::Number(0)));
-                if sent.contains(&is_done)
-                    && let Some(from) = own_end(&from)
-                {
-                    self.pipes.push(Pipe { task, to, from });
-                }
-                sent.into_iter()
-                    .filter_map(|(to, outgoing)| match outgoing {
-                        Outgoing::Reply(_) => {
-                            client.send(&outgoing);
-                            None
-                        }
-                        Outgoing::Message(_) => Some((to, outgoing)),
-                    })
-                    .collect()
-            }
-            (Some(task), request) => self.state.ask(task, request),
-            (None, _) => {
-                return client.send(&Outgoing::Reply(Reply::Refused(Code::SYSTEM)));
-            }
-        };
-        self.deliver(sent);
     }
 
     fn deliver(&mut self, sent: Vec<(Tid, Outgoing)>) {
@@ -308,16 +293,5 @@ impl Serving {
         for number in closed {
             self.disconnect(number);
         }
-    }
-}
-
-/// The pipe opened anew, so that nobody who has it can make reading it wait. `None`: it is no pipe.
-fn own_end(passed: &OwnedFd) -> Option<OwnedFd> {
-    let kind = FileType::from_raw_mode(fstat(passed).ok()?.st_mode);
-    let path = format!("/proc/self/fd/{}", passed.as_raw_fd());
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match kind {
-        FileType::Fifo => open(path, flags, Mode::empty()).ok(),
-        _ => None,
     }
 }

@@ -1,10 +1,12 @@
-//! The machine's socket: `pvm` in the pool's directory. One that nobody listens at is what a killed
-//! server left.
+//! The machine's sockets: `pvm` in the pool's directory, and that to which agents lead tasks of
+//! other hosts. One that nobody listens at is what a killed server left.
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use hythe_cluster::tasks::service_socket;
+use hythe_node::Pool;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 
 const NAME: &str = "pvm";
@@ -14,7 +16,9 @@ const LOCK: &str = "pvm.lock";
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) listener: UnixListener,
+    pub(super) far_listener: UnixListener,
     path: PathBuf,
+    far_path: PathBuf,
 }
 
 pub(crate) fn socket_path(directory: &Path) -> PathBuf {
@@ -23,7 +27,8 @@ pub(crate) fn socket_path(directory: &Path) -> PathBuf {
 
 impl Place {
     /// `None`: somebody listens there.
-    pub(super) fn take(directory: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn take(pool: &Pool) -> io::Result<Option<Self>> {
+        let directory = &pool.path();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let lock = rustix::fs::open(directory.join(LOCK), flags, Mode::RUSR | Mode::WUSR)?;
         flock(&lock, FlockOperation::LockExclusive)?;
@@ -39,12 +44,26 @@ impl Place {
         }
         let listener = UnixListener::bind(&path)?;
         listener.set_nonblocking(true)?;
-        Ok(Some(Self { listener, path }))
+        let far_path = service_socket(pool);
+        // Who serves the machine has this one, too.
+        match std::fs::remove_file(&far_path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let far_listener = UnixListener::bind(&far_path)?;
+        far_listener.set_nonblocking(true)?;
+        Ok(Some(Self {
+            listener,
+            far_listener,
+            path,
+            far_path,
+        }))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.far_path);
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -7,7 +7,8 @@ use hythe_node::PoolOptions;
 
 use super::*;
 use crate::buffer::Buffer;
-use crate::machine::WatchedEvent;
+use crate::code::Code;
+use crate::machine::{Reply, Request, WatchedEvent};
 use crate::tid::FIRST_HOST;
 use crate::wire;
 
@@ -42,6 +43,13 @@ impl Fixture {
 impl Drop for Fixture {
     fn drop(&mut self) {
         let _ = Pool::remove_by_force(&self.options);
+    }
+}
+
+fn here() -> FirstHost {
+    FirstHost {
+        name: "here".to_owned(),
+        realm_number: 0,
     }
 }
 
@@ -101,7 +109,7 @@ fn watch(of: Tid) -> Request {
 fn a_runner_that_does_not_answer_stalls_nobody() {
     let fixture = Fixture::new();
     let (asked, unasked) = (fixture.runner(7), fixture.runner(8));
-    let server = Server::start(&fixture.pool).expect("it starts");
+    let server = Server::start(&fixture.pool, &here()).expect("it starts");
     let mut peer = Peer::enroll(&fixture, task(1));
     peer.say(&watch(task(7)));
     assert_eq!(peer.next(), Outgoing::Reply(Reply::Number(0)));
@@ -127,5 +135,61 @@ fn a_runner_that_does_not_answer_stalls_nobody() {
     unasked.set_nonblocking(true).expect("set");
     let none = unasked.accept().expect_err("it is not asked");
     assert_eq!(none.kind(), ErrorKind::WouldBlock);
+    drop(server);
+}
+
+/// What comes over the agent, which says first from which host.
+fn elsewhere(fixture: &Fixture, name: &str) -> Peer {
+    let stream = UnixStream::connect(hythe_cluster::tasks::service_socket(&fixture.pool));
+    let mut stream = stream.expect("served");
+    stream.set_read_timeout(Some(BOUND)).expect("set");
+    stream.write_all(name.as_bytes()).expect("written");
+    Peer {
+        stream,
+        came: Vec::new(),
+    }
+}
+
+#[test]
+fn a_task_of_another_host_is_none_of_this_one() {
+    let fixture = Fixture::new();
+    let server = Server::start(&fixture.pool, &here()).expect("it starts");
+    let refused = Outgoing::Reply(Reply::Refused(Code::NO_HOST));
+    // A host that is none of the machine.
+    let mut peer = elsewhere(&fixture, "b\n");
+    peer.say(&Request::Enroll { task: task(1) });
+    assert_eq!(peer.next(), refused);
+    // A number that no host has yet.
+    let second = Tid::task(Tid::numbered_host(2).expect("in range"), 512).expect("in range");
+    let mut peer = elsewhere(&fixture, "b\n");
+    peer.say(&Request::Enroll { task: second });
+    assert_eq!(peer.next(), refused);
+    let collect = |task| Request::Collect {
+        task,
+        parent: None,
+        to: task,
+        tag: 1,
+        context: 0,
+    };
+    peer.say(&collect(task(1)));
+    let bad = Outgoing::Reply(Reply::Refused(Code::BAD_PARAMETER));
+    assert_eq!(peer.next(), bad);
+    // Without an agent there are no other hosts.
+    let mut own = Peer::enroll(&fixture, task(1));
+    own.say(&Request::AddHosts {
+        names: vec!["b".to_owned(), "here".to_owned(), String::new()],
+    });
+    let numbers = [Code::NO_HOST, Code::DUPLICATE_HOST, Code::NO_HOST];
+    let numbers = numbers.map(Code::number).to_vec();
+    assert_eq!(own.next(), Outgoing::Reply(Reply::Numbers(numbers)));
+    own.say(&Request::DeleteHosts {
+        names: vec!["here".to_owned()],
+    });
+    let first = vec![Code::BAD_PARAMETER.number()];
+    assert_eq!(own.next(), Outgoing::Reply(Reply::Numbers(first)));
+    // A name without an end is no agent's.
+    let mut peer = elsewhere(&fixture, &"b".repeat(4096));
+    let closed = peer.stream.read(&mut [0]);
+    assert!(closed.is_err() || closed.is_ok_and(|read| read == 0));
     drop(server);
 }

@@ -40,6 +40,10 @@ pub mod variables {
     pub const OUTPUT: &str = "HYTHE_PVM_OUTPUT";
     /// Its parent wants not to be known.
     pub const NO_PARENT: &str = "HYTHE_PVM_NO_PARENT";
+    /// The hosts of those that were started together, by their ranks: numbers, with blanks between.
+    pub const PLACES: &str = "HYTHE_PVM_PLACES";
+    /// The number of its parent, with the host of that.
+    pub const PARENT: &str = "HYTHE_PVM_PARENT";
     /// PVM's: names of variables that spawned tasks get, by colons.
     pub const EXPORT: &str = "PVM_EXPORT";
 }
@@ -72,6 +76,8 @@ pub struct Session<F> {
     /// Messages of the inbox that were looked at, and their numbers as buffers.
     probed: BTreeMap<u64, i32>,
     context: i32,
+    /// Where a task was spawned last.
+    last_place: Option<Tid>,
     has_hidden_parent: bool,
     caught: Caught,
     /// Messages that made no sense.
@@ -104,6 +110,7 @@ impl<F: Clone> Session<F> {
             own: VecDeque::new(),
             probed: BTreeMap::new(),
             context: context.filter(|context| *context >= 0).unwrap_or(0),
+            last_place: None,
             has_hidden_parent: variable(variables::NO_PARENT).is_some(),
             caught: Caught::default(),
             violations: 0,

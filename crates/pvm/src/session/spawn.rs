@@ -40,10 +40,12 @@ impl<F: Clone> Session<F> {
         if program.is_empty() || count == 0 {
             return Err(Code::BAD_PARAMETER);
         }
-        if !self.machine.hosts().iter().any(|host| fits(host, place)) {
+        let places = self.places(place, count)?;
+        if places.is_empty() {
             return Ok(vec![Err(Code::NO_HOST); count as usize]);
         }
         let spawn = Spawn {
+            places,
             program: program.to_owned(),
             arguments,
             count,
@@ -54,6 +56,25 @@ impl<F: Clone> Session<F> {
         outcomes.sort_by_key(Result::is_err);
         self.spawned_for_output(outcomes.iter().filter_map(|one| one.ok()));
         Ok(outcomes)
+    }
+
+    /// Hosts that fit, in turn: the first is that behind the one of the last task that was spawned,
+    /// or behind its own.
+    fn places(&mut self, place: SpawnPlace<'_>, count: u32) -> Result<Vec<Host>, Code> {
+        let own = self.task().host();
+        let mut hosts = self.hosts()?;
+        hosts.retain(|host| fits(host, own, place));
+        let last = self.last_place.unwrap_or(own);
+        let behind = hosts.iter().position(|host| host.host > last).unwrap_or(0);
+        let turn = hosts.iter().cycle().skip(behind).take(count as usize);
+        let places: Vec<Host> = turn.cloned().collect();
+        self.last_place = places.last().map(|host| host.host).or(self.last_place);
+        Ok(places)
+    }
+
+    /// Why tasks could not be spawned last, for people; once.
+    pub fn take_refusal(&mut self) -> Option<String> {
+        self.machine.take_refusal()
     }
 
     fn variables_of_spawned(
@@ -80,10 +101,12 @@ impl<F: Clone> Session<F> {
     }
 }
 
-fn fits(host: &Host, place: SpawnPlace<'_>) -> bool {
+/// `own` is the host of who asks, which `.` means.
+fn fits(host: &Host, own: Tid, place: SpawnPlace<'_>) -> bool {
     let SpawnPlace { flags, name } = place;
     let is_named = match (flags & ON_HOST != 0, flags & ON_ARCHITECTURE != 0) {
-        (true, _) => [".", "localhost", host.name.as_str()].contains(&name),
+        (true, _) if [".", "localhost"].contains(&name) => host.host == own,
+        (true, _) => host.name == name,
         (false, true) => host.architecture == name,
         (false, false) => return true,
     };

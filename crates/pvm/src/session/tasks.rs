@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::code::Code;
-use crate::machine::{Host, Process, Request, WatchedEvent};
+use crate::machine::{Host, Process, Reply, Request, WatchedEvent};
 use crate::tid::{FIRST_HOST, Tid};
 
 /// `PvmTaskExit` to `PvmRouteDelete`, and what is added to end a wait.
@@ -12,6 +12,9 @@ const HOST_ADD: i32 = 3;
 const ROUTE_ADD: i32 = 4;
 const ROUTE_DELETE: i32 = 5;
 const CANCEL: i32 = 256;
+
+/// `SIGKILL`.
+const KILL: i32 = 9;
 
 /// Bits of `ti_flag`: the task has enrolled; it was spawned.
 const CONNECTED: i32 = 4;
@@ -45,11 +48,16 @@ impl<F: Clone> Session<F> {
         if of.number() != 0 && !of.is_task() && !of.is_host() && !is_daemon {
             return Err(Code::BAD_PARAMETER);
         }
-        if of.number() != 0 && of.host() != FIRST_HOST {
+        let is_there = |host: &Host| host.host == of.host();
+        if of.number() != 0 && !self.hosts()?.iter().any(is_there) {
             return Err(Code::NO_HOST);
         }
         let processes = self.machine.processes()?.into_iter();
-        let processes = processes.filter(|one| !of.is_task() || one.task == of);
+        let is_on = |task: Tid| of.number() == 0 || task.host() == of.host();
+        let processes = processes.filter(|one| match of.is_task() {
+            true => one.task == of,
+            false => is_on(one.task),
+        });
         Ok(processes.map(|process| row(&process)).collect())
     }
 
@@ -96,8 +104,9 @@ impl<F: Clone> Session<F> {
         let event = match what & !CANCEL {
             TASK_EXIT => WatchedEvent::TaskExit,
             HOST_DELETE => WatchedEvent::HostDelete,
-            // Hosts do not come while the machine runs, and there are no routes.
-            HOST_ADD | ROUTE_ADD | ROUTE_DELETE => return Ok(0),
+            HOST_ADD => WatchedEvent::HostAdd,
+            // There are no routes.
+            ROUTE_ADD | ROUTE_DELETE => return Ok(0),
             _ => return Err(Code::BAD_PARAMETER),
         };
         let context = self.context();
@@ -112,9 +121,52 @@ impl<F: Clone> Session<F> {
     }
 
     /// All hosts.
-    #[must_use]
-    pub fn hosts(&self) -> Vec<Host> {
-        self.machine.hosts()
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`].
+    pub fn hosts(&mut self) -> Result<Vec<Host>, Code> {
+        match self.machine.ask(Request::Hosts)? {
+            Reply::Hosts(hosts) => Ok(hosts),
+            Reply::Refused(code) => Err(code),
+            _ => Err(Code::BAD_MESSAGE),
+        }
+    }
+
+    /// Takes hosts of the realm in: the number of each, or an error's.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`].
+    pub fn add_hosts(&mut self, names: Vec<String>) -> Result<Vec<i32>, Code> {
+        self.ask_numbers(Request::AddHosts { names })
+    }
+
+    /// Ends all that runs on hosts, and takes them out: 0 for each, or an error's number.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`].
+    pub fn delete_hosts(&mut self, names: Vec<String>) -> Result<Vec<i32>, Code> {
+        let own = self.task();
+        let hosts = self.hosts()?.into_iter();
+        let gone: Vec<Tid> = hosts
+            .filter(|host| host.host != FIRST_HOST && names.contains(&host.name))
+            .map(|host| host.host)
+            .collect();
+        let processes = self.machine.processes()?.into_iter();
+        for process in processes.filter(|process| gone.contains(&process.task.host())) {
+            if process.task != own {
+                // One that cannot be reached is out all the same.
+                let _ = self.machine.signal(process.task, KILL);
+            }
+        }
+        self.ask_numbers(Request::DeleteHosts { names })
+    }
+
+    fn ask_numbers(&mut self, request: Request) -> Result<Vec<i32>, Code> {
+        match self.machine.ask(request)? {
+            Reply::Numbers(numbers) => Ok(numbers),
+            Reply::Refused(code) => Err(code),
+            _ => Err(Code::BAD_MESSAGE),
+        }
     }
 
     /// What `select` may wait for.

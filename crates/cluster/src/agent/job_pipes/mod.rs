@@ -15,7 +15,9 @@ mod pipe;
 mod serve;
 mod share;
 
+use std::io;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +27,7 @@ use super::link::{MessageReader, send_first};
 use super::session::Session;
 use crate::error::ClusterError;
 use crate::frame::{Answer, Hello, Purpose, TasksWish};
-use crate::tasks::JobId;
+use crate::tasks::{JobId, lead_to_service};
 use crate::{Connection, HostName, Right};
 
 /// How long it may take to reach the other host, and to hear its answer.
@@ -103,6 +105,16 @@ struct Begun {
     granted: Option<grants::Granted>,
 }
 
+impl Begun {
+    fn only(stream: UnixStream) -> Self {
+        Self {
+            stream,
+            part: None,
+            granted: None,
+        }
+    }
+}
+
 fn begin(
     context: &Arc<Context>,
     session: &Session,
@@ -112,11 +124,12 @@ fn begin(
     match wish {
         TasksWish::Runner { job } => {
             let job = JobId::from_number(*job).ok_or_else(|| unknown(job))?;
-            Ok(Begun {
-                stream: runner(context, session, job)?,
-                part: None,
-                granted: None,
-            })
+            runner(context, session, job, crate::tasks::connect_to_runner).map(Begun::only)
+        }
+        TasksWish::Service { job } => {
+            let job = JobId::from_number(*job).ok_or_else(|| unknown(job))?;
+            let connect = |directory: &Path, _, from: &HostName| lead_to_service(directory, from);
+            runner(context, session, job, connect).map(Begun::only)
         }
         TasksWish::Part {
             job,
@@ -137,15 +150,21 @@ fn begin(
     }
 }
 
-/// The runner of a job of this host, for a task of a part on the other one.
-fn runner(context: &Context, session: &Session, job: JobId) -> Result<UnixStream, ClusterError> {
+/// The runner of a job of this host, or what else `connect` leads to, for a task of a part on the
+/// other one.
+fn runner(
+    context: &Context,
+    session: &Session,
+    job: JobId,
+    connect: impl FnOnce(&Path, JobId, &HostName) -> io::Result<UnixStream>,
+) -> Result<UnixStream, ClusterError> {
     if !context.jobs.has(&session.record.name, job) {
         return Err(ClusterError::Unexpected(format!(
             "job {job} has no tasks on host {}",
             session.record.name
         )));
     }
-    crate::tasks::connect_to_runner(&context.options.pool.path(), job, &session.record.name)
+    connect(&context.options.pool.path(), job, &session.record.name)
         .map_err(|error| ClusterError::Unexpected(format!("job {job}: {error}")))
 }
 

@@ -18,6 +18,7 @@ use super::share::OWN_PIPES_MAX;
 use super::{dial, grants, pipe};
 use crate::error::ClusterError;
 use crate::frame::TasksWish;
+use crate::tasks::JobId;
 use crate::tasks::agent_message::{AGENT_LINE_BYTES_MAX, AGENT_SOCKET, AgentReply, AgentRequest};
 use crate::{HostName, Right};
 
@@ -108,18 +109,22 @@ fn serve(context: &Arc<Context>, hosts: &Hosts, stream: UnixStream) -> io::Resul
             say(&stream, &reply)
         }
         AgentRequest::Runner { job } => {
-            let found = context.jobs.host_of(job.host());
-            let session = found
-                .ok_or_else(|| {
-                    ClusterError::Unexpected(format!(
-                        "no host of the realm has number {}",
-                        job.host()
-                    ))
-                })
-                .and_then(|host| session_with(hosts, &host));
             let wish = TasksWish::Runner { job: job.number() };
+            let session = session_of(context, hosts, job);
             connect(&stream, session, wish, refused, |_| ())
         }
+        AgentRequest::Service { job } => {
+            let wish = TasksWish::Service { job: job.number() };
+            let session = session_of(context, hosts, job);
+            connect(&stream, session, wish, refused, |_| ())
+        }
+        AgentRequest::Watch { host } => match session_with(hosts, &host) {
+            Ok(session) => {
+                say(&stream, &AgentReply::Connected)?;
+                wait_for_end(context, &session, &stream)
+            }
+            Err(error) => say(&stream, &refused(error)),
+        },
         AgentRequest::Part {
             host,
             job,
@@ -162,6 +167,30 @@ fn connect<G>(
         }
         Err(error) => say(stream, &refused(error)),
     }
+}
+
+/// Returns when a session is over, or nobody waits for that any more.
+fn wait_for_end(context: &Context, session: &Session, stream: &UnixStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(NAP))?;
+    let (mut byte, mut from) = ([0], stream);
+    while !session.is_over() && !context.stops() {
+        match from.read(&mut byte) {
+            // Nothing is to be said here.
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// With the host of a job.
+fn session_of(context: &Context, hosts: &Hosts, job: JobId) -> Result<Arc<Session>, ClusterError> {
+    let unknown =
+        || ClusterError::Unexpected(format!("no host of the realm has number {}", job.host()));
+    let host = context.jobs.host_of(job.host()).ok_or_else(unknown)?;
+    session_with(hosts, &host)
 }
 
 fn session_with(hosts: &Hosts, name: &HostName) -> Result<Arc<Session>, ClusterError> {

@@ -82,7 +82,8 @@ impl Job {
     pub(super) fn others(&self) -> impl Iterator<Item = &HostName> {
         let options = &self.runner.options;
         let names = options.hosts.iter().map(|host| &host.name);
-        names.filter(|name| name.as_str() != options.host)
+        let names = names.filter(|name| name.as_str() != options.host);
+        names.chain(&self.added_hosts)
     }
 
     /// Asks a part to start these, for that spawn.

@@ -33,7 +33,6 @@ pub(super) fn job() -> (TempDir, Job) {
         whole_lines: true,
         stays: false,
         host: "a".to_owned(),
-        is_local: false,
         hosts: Vec::new(),
     };
     let runner = Runner {

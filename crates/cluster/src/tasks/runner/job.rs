@@ -40,6 +40,7 @@ impl Job {
             next_index: 0,
             next_slot: 0,
             parts: Vec::new(),
+            added_hosts: Vec::new(),
             input: None,
             spawnings: Vec::new(),
             last_spawn: 0,

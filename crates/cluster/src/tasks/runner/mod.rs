@@ -74,9 +74,6 @@ pub struct JobOptions {
     pub stays: bool,
     /// The name of this host, for errors; where an agent serves the pool, it is that of the realm.
     pub host: String,
-    /// Its tasks have no number of a host in front, also where an agent serves the pool; so it
-    /// has no tasks on others.
-    pub is_local: bool,
     /// The hosts on which tasks are started, in turn; none: on this one.
     pub hosts: Vec<JobHost>,
 }
@@ -146,10 +143,7 @@ impl Runner {
         set_child_subreaper(Some(getpid())).map_err(system("become a subreaper"))?;
         let front = front.map(open_parent).transpose();
         let front = front.map_err(system("watch the process that wants the job"))?;
-        let here = match options.is_local {
-            true => None,
-            false => elsewhere::here(pool, &options.hosts)?,
-        };
+        let here = elsewhere::here(pool, &options.hosts)?;
         if let Some((name, _)) = &here {
             options.host = name.to_string();
         }
@@ -216,6 +210,8 @@ struct Job {
     next_slot: u32,
     /// On other hosts.
     parts: Vec<SharedPart>,
+    /// Other hosts than those of the options, taken in since.
+    added_hosts: Vec<HostName>,
     /// For a first task on another host.
     input: Option<Input>,
     /// What is being started.

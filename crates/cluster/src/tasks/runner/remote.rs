@@ -33,6 +33,11 @@ pub(super) type SharedPart = Rc<RefCell<RemotePart>>;
 #[derive(Debug)]
 pub(super) struct RemotePart {
     pub(super) host: HostName,
+    /// The program for which it was begun: a rule there permits that.
+    pub(super) program: String,
+    /// How many other hosts of the job were named to it, or to one that was begun beside it: the
+    /// first of them, since hosts are only added.
+    pub(super) hosts_known: usize,
     pub(super) architecture: String,
     pub(super) link: PartLink,
     /// What it was asked to start, in order: so it answers.
@@ -83,6 +88,8 @@ impl RemotePart {
             source,
         })?;
         let mut part = Self::new(host.clone(), link);
+        program.clone_into(&mut part.program);
+        part.hosts_known = hosts.len();
         part.greet()?;
         Ok(part)
     }
@@ -90,6 +97,8 @@ impl RemotePart {
     pub(super) fn new(host: HostName, link: PartLink) -> Self {
         Self {
             host,
+            program: String::new(),
+            hosts_known: 0,
             architecture: String::new(),
             link,
             asked: VecDeque::new(),

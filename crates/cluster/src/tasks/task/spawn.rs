@@ -18,6 +18,9 @@ pub enum SpawnPlace {
     Host(String),
     /// On a host of the job of this architecture, as Rust names it.
     Architecture(String),
+    /// Each task on its own host: as many names as tasks. Hosts of the realm that are not the
+    /// job's yet become it.
+    Each(Vec<String>),
 }
 
 /// What to spawn.
@@ -101,6 +104,7 @@ impl Task {
                 SpawnPlace::Anywhere => Place::Anywhere,
                 SpawnPlace::Host(name) => Place::Host(name.clone()),
                 SpawnPlace::Architecture(name) => Place::Architecture(name.clone()),
+                SpawnPlace::Each(names) => Place::Each(names.clone()),
             },
         }));
         if options.count == 0 {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::barriers::{Barriers, Purpose, Released};
 use super::groups::Groups;
+use super::hosts::Hosts;
 use super::mailboxes::{Mailboxes, Taken};
 use super::protocol::{Outgoing, Reply, Request, TaskRow, WatchedEvent};
 use crate::buffer::{Buffer, Encoding, Kind, set_sender};
@@ -65,6 +66,7 @@ pub struct State {
     barriers: Barriers,
     contexts: BTreeSet<i32>,
     watches: Vec<Watch>,
+    hosts: Hosts,
     readers: Vec<Reader>,
     collected: BTreeMap<Tid, Collected>,
 }
@@ -114,7 +116,8 @@ impl State {
     /// Tasks whose end has to be known: somebody waits for it, or they have left.
     #[must_use]
     pub fn to_look_at(&self) -> BTreeSet<Tid> {
-        let watched = self.watches.iter().map(|watch| watch.of);
+        let ends = |watch: &&Watch| watch.event == WatchedEvent::TaskExit;
+        let watched = self.watches.iter().filter(ends).map(|watch| watch.of);
         let watched = watched.filter(|task| task.is_task());
         watched.chain(self.left.iter().copied()).collect()
     }
@@ -166,6 +169,18 @@ impl State {
                 }
             }
             Request::Tasks => self.rows(),
+            Request::Hosts => self.hosts(),
+            Request::Describe {
+                architecture,
+                format,
+            } => {
+                self.hosts.describe(task.host(), architecture, format);
+                Reply::Number(0)
+            }
+            // Whoever serves the machine does that.
+            Request::AddHosts { .. } | Request::DeleteHosts { .. } => {
+                Reply::Refused(Code::NOT_IMPLEMENTED)
+            }
             Request::Collect {
                 task,
                 parent,
@@ -331,6 +346,7 @@ impl State {
         let is_sound = |watch: &Watch| match watch.event {
             WatchedEvent::TaskExit => watch.of.is_task(),
             WatchedEvent::HostDelete => watch.of.host() == watch.of || !watch.of.is_task(),
+            WatchedEvent::HostAdd => hosts::is_count(watch.of),
         };
         if !watches.iter().all(is_sound) {
             return Reply::Refused(Code::BAD_PARAMETER);
@@ -344,8 +360,11 @@ impl State {
         }
         for watch in watches {
             let is_over = match watch.event {
-                WatchedEvent::TaskExit => self.left.contains(&watch.of),
-                WatchedEvent::HostDelete => watch.of.host() != FIRST_HOST,
+                WatchedEvent::TaskExit => {
+                    self.left.contains(&watch.of) || !self.hosts.has(watch.of.host())
+                }
+                WatchedEvent::HostDelete => !self.hosts.has(watch.of.host()),
+                WatchedEvent::HostAdd => false,
             };
             match is_over {
                 true => sent.extend(notice(&watch)),
@@ -359,7 +378,8 @@ impl State {
     fn cancel(&mut self, cancelled: Vec<Watch>, sent: &mut Sent) -> Reply {
         for one in &cancelled {
             let is_it = |watch: &Watch| {
-                (watch.by, watch.of, watch.event, watch.tag) == (one.by, one.of, one.event, one.tag)
+                let is_of = watch.of == one.of || watch.event == WatchedEvent::HostAdd;
+                is_of && (watch.by, watch.event, watch.tag) == (one.by, one.event, one.tag)
             };
             if let Some(at) = self.watches.iter().position(is_it) {
                 sent.extend(notice(&self.watches.remove(at)));
@@ -428,10 +448,14 @@ fn replies(released: Released) -> impl Iterator<Item = (Tid, Outgoing)> {
     })
 }
 
-/// That a task or host is gone, for who asked for it.
+/// That a task or host is gone, for who asked for it; of hosts that come, that none did.
 fn notice(watch: &Watch) -> Option<(Tid, Outgoing)> {
     let mut message = Buffer::new(Encoding::Xdr);
-    message.pack_int(watch.of.number()).ok()?;
+    let what = match watch.event {
+        WatchedEvent::HostAdd => 0,
+        WatchedEvent::TaskExit | WatchedEvent::HostDelete => watch.of.number(),
+    };
+    message.pack_int(what).ok()?;
     Some(sent_by_machine(message, watch.by, watch.tag, watch.context))
 }
 
@@ -443,5 +467,6 @@ fn sent_by_machine(mut message: Buffer, to: Tid, tag: i32, context: i32) -> (Tid
     (to, Outgoing::Message(message.frame().to_vec()))
 }
 
+mod hosts;
 #[cfg(test)]
 mod tests;

@@ -220,3 +220,90 @@ fn a_task_watches_a_limited_number_and_waits_for_one_entry_at_a_time() {
     assert_eq!(state.ask(task(1), wait()), vec![]);
     assert_eq!(state.ask(task(1), wait()), refused(Code::BAD_MESSAGE));
 }
+
+fn host_watch(event: WatchedEvent, of: i32, tag: i32) -> Request {
+    Request::Watch {
+        event,
+        of: vec![Tid::from_number(of)],
+        tag,
+        context: 0,
+        is_cancelled: false,
+    }
+}
+
+#[test]
+fn hosts_that_come_are_told_as_often_as_was_asked() {
+    let mut state = machine_of(2);
+    state.ask(task(1), host_watch(WatchedEvent::HostAdd, 2, 1));
+    state.ask(task(2), host_watch(WatchedEvent::HostAdd, -1, 2));
+    for never in [0, -2] {
+        let refused = state.ask(task(1), host_watch(WatchedEvent::HostAdd, never, 1));
+        assert_eq!(reply(refused), Reply::Refused(Code::BAD_PARAMETER));
+    }
+    let names = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let host = |number| Tid::numbered_host(number).expect("in range");
+    let (outcomes, sent) = state.add_hosts(&names("b c b"));
+    assert_eq!(
+        outcomes,
+        [Ok(host(2)), Ok(host(3)), Err(Code::DUPLICATE_HOST)]
+    );
+    let told = |sent: &Sent| -> Vec<(Tid, (i32, Vec<i32>))> {
+        sent.iter().map(|(to, one)| (*to, ints(one))).collect()
+    };
+    let both = vec![2, host(2).number(), host(3).number()];
+    assert_eq!(
+        told(&sent),
+        [(task(1), (1, both.clone())), (task(2), (2, both))]
+    );
+    assert_eq!(state.add_hosts(&names("d")).1.len(), 2);
+    let (_, sent) = state.add_hosts(&names("e"));
+    let one = vec![1, host(5).number()];
+    assert_eq!(told(&sent), [(task(2), (2, one))]);
+    assert_eq!(state.add_hosts(&names("e")).1, [], "none was added");
+}
+
+#[test]
+fn a_host_goes_with_its_tasks_and_its_number() {
+    let mut state = machine_of(1);
+    let name = ["b".to_owned()];
+    let b = Tid::numbered_host(2).expect("in range");
+    assert_eq!(state.add_hosts(&name).0, [Ok(b)]);
+    let there = |local| Tid::task(b, local).expect("in range");
+    assert!(state.enroll(there(7)));
+    state.ask(
+        there(7),
+        Request::Join {
+            group: "g".to_owned(),
+        },
+    );
+    for of in [there(7), there(8)] {
+        state.ask(task(1), watch(of, false));
+    }
+    state.ask(task(1), host_watch(WatchedEvent::HostDelete, b.number(), 9));
+    let mut told: Vec<_> = state
+        .remove_host(b)
+        .iter()
+        .map(|(_, one)| ints(one))
+        .collect();
+    told.sort();
+    let wanted = [
+        (7, vec![there(7).number()]),
+        (7, vec![there(8).number()]),
+        (9, vec![b.number()]),
+    ];
+    assert_eq!(told, wanted, "also of one that had not enrolled");
+    let size = state.ask(
+        task(1),
+        Request::Size {
+            group: "g".to_owned(),
+        },
+    );
+    assert_ne!(reply(size), Reply::Number(1));
+    // Afterwards: at once.
+    let sent = state.ask(task(1), host_watch(WatchedEvent::HostDelete, b.number(), 9));
+    assert_eq!(sent.len(), 2);
+    assert_eq!(state.ask(task(1), watch(there(8), false)).len(), 2);
+    assert_eq!(state.remove_host(FIRST_HOST), [], "the first stays");
+    let again = Tid::numbered_host(3).expect("in range");
+    assert_eq!(state.add_hosts(&name).0, [Ok(again)]);
+}

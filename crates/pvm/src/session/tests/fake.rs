@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::buffer::NATIVE_FORMAT;
 use crate::code::Code;
-use crate::machine::{Host, Identity, Machine, Outgoing, Process, Reply, Request, Spawn, State};
+use crate::machine::{Identity, Machine, Outgoing, Process, Reply, Request, Spawn, State};
 use crate::tid::{FIRST_HOST, Tid};
 
 /// How long a test waits for what has to come.
@@ -44,6 +43,7 @@ impl Network {
     pub(super) fn machine(&self, local: u32) -> Box<dyn Machine> {
         let task = Tid::task(FIRST_HOST, local).expect("in range");
         let mut inside = self.lock();
+        inside.state.name_first_host("here");
         assert!(inside.state.enroll(task), "twice");
         let parent = inside.parents.get(&task).copied();
         drop(inside);
@@ -170,15 +170,6 @@ impl Machine for Fake {
 
     fn has_ended(&mut self, task: Tid) -> Result<bool, Code> {
         Ok(self.network.lock().ended.contains(&task))
-    }
-
-    fn hosts(&self) -> Vec<Host> {
-        vec![Host {
-            host: FIRST_HOST,
-            name: "here".to_owned(),
-            architecture: "LINUX64".to_owned(),
-            format: NATIVE_FORMAT,
-        }]
     }
 
     fn descriptors(&mut self) -> Result<Vec<i32>, Code> {

@@ -208,6 +208,7 @@ fn a_place_that_is_not_there_is_refused() {
         (2, "CRAY", false),
         (1 | 32, ".", false),
         (1 | 32, "elsewhere", true),
+        (1, "there", false),
     ] {
         let place = SpawnPlace { flags, name };
         let spawned = one.spawn("p", Vec::new(), place, 1, none);

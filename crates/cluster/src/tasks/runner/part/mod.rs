@@ -57,6 +57,8 @@ pub struct PartOptions {
     pub pool_name: String,
     /// Its parent, which supervises it.
     pub front: u32,
+    /// Changes what the runner sets for tasks to what holds on this host.
+    pub adapt: fn(&mut Vec<(OsString, OsString)>),
 }
 
 /// A part that is to be run.
@@ -227,6 +229,7 @@ impl Part {
         let given =
             given.map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value)));
         let mut environment: Vec<(OsString, OsString)> = given.collect();
+        (self.options.adapt)(&mut environment);
         environment.push(("HYTHE_POOL".into(), self.options.pool_name.clone().into()));
         let program = Program {
             path,
@@ -348,6 +351,7 @@ mod tests {
                 host: host("b"),
                 pool_name: "test".to_owned(),
                 front: 0,
+                adapt: |_| {},
             },
             directory: PathBuf::new(),
             front: here.try_clone().expect("duplicated").into(),

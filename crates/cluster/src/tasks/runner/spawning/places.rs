@@ -10,11 +10,16 @@ use crate::HostName;
 use crate::tasks::error::TaskError;
 use crate::tasks::message::Place;
 
+/// Other hosts of a job: as many as an agent takes.
+const HOSTS_MAX: usize = 256;
+/// Of what is begun for no spawn: they are counted from 1 on.
+const NO_SPAWN: u64 = 0;
+
 /// A part that is begun on another host.
 #[derive(Debug)]
 pub(in crate::tasks::runner) struct Opening {
     host: HostName,
-    /// For whose program.
+    /// For whose program; [`NO_SPAWN`]: to permit more.
     spawn: u64,
     part: Errand<RemotePart>,
 }
@@ -33,6 +38,21 @@ impl Job {
                     Some(host) => here(Some(host)),
                     None => Err(self.no_such_place("host", name)),
                 }
+            }
+            Place::Each(names) if names.len() == count as usize => {
+                // Who may have it started there is asked before it is.
+                let place = |name: &String| match name == own {
+                    true => Ok(None),
+                    false => match name.parse() {
+                        Ok(host) => Ok(Some(host)),
+                        Err(_) => Err(self.no_such_place("host", name)),
+                    },
+                };
+                let places: Result<_, TaskError> = names.iter().map(place).collect();
+                places.map(Places::Known)
+            }
+            Place::Each(names) => {
+                Err(self.no_such_place("host", names.last().map_or("", String::as_str)))
             }
             Place::Architecture(name) if name == std::env::consts::ARCH => here(None),
             Place::Architecture(name) => Ok(Places::Sought {
@@ -102,6 +122,16 @@ impl Job {
         spawn: u64,
         program: &str,
     ) -> Result<Option<SharedPart>, TaskError> {
+        self.add_host(host)?;
+        self.widen_parts()?;
+        // Who starts there may send to all at once.
+        if self
+            .openings
+            .iter()
+            .any(|opening| opening.spawn == NO_SPAWN)
+        {
+            return Ok(None);
+        }
         let found = self.parts.iter().find(|part| {
             let part = part.borrow();
             part.host == *host && part.link.over.is_none()
@@ -109,21 +139,66 @@ impl Job {
         if let Some(part) = found {
             return Ok(Some(SharedPart::clone(part)));
         }
-        if self.openings.iter().any(|opening| opening.host == *host) {
-            return Ok(None);
+        if !self.openings.iter().any(|opening| opening.host == *host) {
+            self.open_part(host, spawn, program)?;
         }
+        Ok(None)
+    }
+
+    /// False: too much is asked at a time.
+    fn open_part(&mut self, host: &HostName, spawn: u64, program: &str) -> Result<bool, TaskError> {
         let (directory, job) = (self.runner.directory.clone(), self.runner.place.job);
         let hosts: Vec<HostName> = self.others().cloned().collect();
         let (on, program) = (host.clone(), program.to_owned());
         let opened = move || RemotePart::open(&directory, &on, job, &program, &hosts);
-        if let Some(part) = self.errands.start(opened)? {
-            self.openings.push(Opening {
-                host: host.clone(),
-                spawn,
-                part,
+        let Some(part) = self.errands.start(opened)? else {
+            return Ok(false);
+        };
+        self.openings.push(Opening {
+            host: host.clone(),
+            spawn,
+            part,
+        });
+        Ok(true)
+    }
+
+    /// Takes a host into the job.
+    fn add_host(&mut self, host: &HostName) -> Result<(), TaskError> {
+        if self.others().any(|known| known == host) {
+            return Ok(());
+        }
+        if self.others().count() >= HOSTS_MAX {
+            return Err(TaskError::Elsewhere {
+                reason: format!("host {host}: a job has {HOSTS_MAX} other hosts at most"),
             });
         }
-        Ok(None)
+        self.added_hosts.push(host.clone());
+        Ok(())
+    }
+
+    /// Hosts with a part let those that came since reach their tasks: over one part more, since a
+    /// part says what it permits when it begins.
+    fn widen_parts(&mut self) -> Result<(), TaskError> {
+        let known = self.others().count();
+        for part in self.parts.clone() {
+            let (host, program) = {
+                let part = part.borrow();
+                if part.link.over.is_some() || part.hosts_known == known {
+                    continue;
+                }
+                (part.host.clone(), part.program.clone())
+            };
+            let is_widened = |other: &SharedPart| {
+                let other = other.borrow();
+                other.host == host && other.hosts_known == known && other.link.over.is_none()
+            };
+            let is_done = self.parts.iter().any(is_widened);
+            if is_done || self.open_part(&host, NO_SPAWN, &program)? {
+                // Once: what it refuses now, it would refuse again.
+                part.borrow_mut().hosts_known = known;
+            }
+        }
+        Ok(())
     }
 
     /// Takes in parts that are there. Where one is not, it was for that program: others ask anew.

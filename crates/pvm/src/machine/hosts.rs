@@ -1,0 +1,107 @@
+//! Hosts of a machine. A number is never given twice: what ran on a host that is gone is not taken
+//! for what runs on one that came later.
+
+use serde::{Deserialize, Serialize};
+
+use crate::buffer::NATIVE_FORMAT;
+use crate::code::Code;
+use crate::tid::{FIRST_HOST, Tid};
+
+/// What a host may say of its architecture.
+const ARCHITECTURE_BYTES_MAX: usize = 64;
+
+/// A host of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its number.
+    pub host: Tid,
+    /// Its name.
+    pub name: String,
+    /// Its architecture, as PVM names it.
+    pub architecture: String,
+    /// Its data format.
+    pub format: i32,
+}
+
+/// PVM's name of this architecture.
+#[must_use]
+pub const fn architecture() -> &'static str {
+    match size_of::<usize>() {
+        8 => "LINUX64",
+        _ => "LINUX",
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Hosts {
+    /// By number; the first is always there.
+    rows: Vec<Host>,
+    last: u32,
+}
+
+impl Default for Hosts {
+    fn default() -> Self {
+        Self {
+            rows: vec![Host {
+                host: FIRST_HOST,
+                name: "localhost".to_owned(),
+                architecture: architecture().to_owned(),
+                format: NATIVE_FORMAT,
+            }],
+            last: FIRST_HOST.host_number(),
+        }
+    }
+}
+
+impl Hosts {
+    pub(super) fn rows(&self) -> &[Host] {
+        &self.rows
+    }
+
+    pub(super) fn name_first(&mut self, name: &str) {
+        name.clone_into(&mut self.rows[0].name);
+    }
+
+    pub(super) fn named(&self, name: &str) -> Option<Tid> {
+        let found = self.rows.iter().find(|row| row.name == name);
+        found.map(|row| row.host)
+    }
+
+    pub(super) fn has(&self, host: Tid) -> bool {
+        self.rows.iter().any(|row| row.host == host)
+    }
+
+    /// One that is taken for a host like the first until a task there says what it is.
+    pub(super) fn add(&mut self, name: &str) -> Result<Tid, Code> {
+        if self.named(name).is_some() {
+            return Err(Code::DUPLICATE_HOST);
+        }
+        let host = Tid::numbered_host(self.last + 1).ok_or(Code::OUT_OF_RESOURCES)?;
+        self.last += 1;
+        self.rows.push(Host {
+            host,
+            name: name.to_owned(),
+            ..self.rows[0].clone()
+        });
+        Ok(host)
+    }
+
+    pub(super) fn describe(&mut self, host: Tid, architecture: String, format: i32) {
+        let mut rows = self.rows.iter_mut();
+        if let Some(row) = rows.find(|row| row.host == host)
+            && host != FIRST_HOST
+            && architecture.len() <= ARCHITECTURE_BYTES_MAX
+        {
+            row.architecture = architecture;
+            row.format = format;
+        }
+    }
+
+    /// False: it was not there, or is the first.
+    pub(super) fn remove(&mut self, host: Tid) -> bool {
+        let before = self.rows.len();
+        self.rows
+            .retain(|row| row.host == FIRST_HOST || row.host != host);
+        self.rows.len() < before
+    }
+}

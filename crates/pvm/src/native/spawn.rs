@@ -1,0 +1,122 @@
+//! Spawning on hosts: all tasks at once, so that they are siblings; where that is refused, host by
+//! host, so that one which refuses does not stand in the way of others.
+
+use hythe_cluster::tasks::{SpawnOptions, SpawnPlace, TaskError};
+
+use super::place::places_text;
+use super::{Native, programs};
+use crate::code::Code;
+use crate::machine::{Host, Spawn};
+use crate::numbers::tid_of;
+use crate::session::variables;
+use crate::tid::Tid;
+
+/// What is started: a path, or a name that is looked for there.
+type Named = (String, Vec<String>);
+
+impl Native {
+    pub(super) fn spawn_at_places(&mut self, spawn: &Spawn) -> Vec<Result<Tid, Code>> {
+        let own = self.identity.task.host();
+        let found = programs::find(spawn);
+        let is_here = |host: &Host| host.host == own;
+        let (here, others): (Vec<Host>, Vec<Host>) =
+            spawn.places.iter().cloned().partition(is_here);
+        let mut outcomes = Vec::new();
+        let places = match found {
+            // It may be elsewhere.
+            None => {
+                outcomes.extend(here.iter().map(|_| Err(Code::NO_FILE)));
+                others
+            }
+            Some(_) => spawn.places.clone(),
+        };
+        if places.is_empty() {
+            return outcomes;
+        }
+        let named = found.unwrap_or_else(|| (spawn.program.clone(), spawn.arguments.clone()));
+        match self.start(spawn, &named, &places) {
+            Ok(started) => outcomes.extend(started),
+            Err(error) => {
+                let mut by_host: Vec<Vec<Host>> = Vec::new();
+                for place in &places {
+                    match by_host.iter_mut().find(|hosts| hosts[0] == *place) {
+                        Some(hosts) => hosts.push(place.clone()),
+                        None => by_host.push(vec![place.clone()]),
+                    }
+                }
+                match by_host.len() {
+                    1 => outcomes.extend(self.start_on_one(spawn, &named, &places, Some(error))),
+                    _ => by_host.iter().for_each(|places| {
+                        outcomes.extend(self.start_on_one(spawn, &named, places, None));
+                    }),
+                }
+            }
+        }
+        outcomes
+    }
+
+    /// `refused` is why it did not go with all of these places, which are of one host.
+    fn start_on_one(
+        &mut self,
+        spawn: &Spawn,
+        named: &Named,
+        places: &[Host],
+        refused: Option<TaskError>,
+    ) -> Vec<Result<Tid, Code>> {
+        let is_here = places[0].host == self.identity.task.host();
+        let first = match refused {
+            Some(error) => Err(error),
+            None => self.start(spawn, named, places),
+        };
+        let bare = (spawn.program.clone(), spawn.arguments.clone());
+        let outcome = match first {
+            // It may have another path there.
+            Err(_) if !is_here && bare.0 != named.0 && !spawn.is_debugged => {
+                self.start(spawn, &bare, places)
+            }
+            first => first,
+        };
+        outcome.unwrap_or_else(|error| {
+            tracing::warn!(%error, "tasks cannot be spawned");
+            self.refusal = Some(error.to_string());
+            let code = match is_here {
+                true => Code::OUT_OF_RESOURCES,
+                // It is not there, or no rule there permits it: the same for who asks.
+                false => Code::NO_FILE,
+            };
+            vec![Err(code); places.len()]
+        })
+    }
+
+    fn start(
+        &self,
+        spawn: &Spawn,
+        (program, arguments): &Named,
+        places: &[Host],
+    ) -> Result<Vec<Result<Tid, Code>>, TaskError> {
+        // Fits: they are as many as were asked for, or fewer.
+        let mut options = SpawnOptions::new(program).count(places.len() as u32);
+        if self.realm_number != 0 {
+            let names = places.iter().map(|host| host.name.clone());
+            options = options.place(SpawnPlace::Each(names.collect()));
+        }
+        for argument in arguments {
+            options = options.argument(argument);
+        }
+        let hosts = places.iter().map(|host| host.host);
+        options = options
+            .variable(variables::PLACES, &places_text(hosts))
+            .variable(variables::PARENT, &self.identity.task.number().to_string());
+        for (name, value) in &spawn.variables {
+            options = options.variable(name, value);
+        }
+        if let Some(directory) = std::env::var_os("PVM_WD") {
+            options = options.directory(directory.as_ref());
+        }
+        let spawned = self.task.spawn(&options)?.into_iter().zip(places);
+        let numbered = spawned.map(|(task, place)| tid_of(task, place.host));
+        Ok(numbered
+            .map(|tid| tid.ok_or(Code::OUT_OF_RESOURCES))
+            .collect())
+    }
+}

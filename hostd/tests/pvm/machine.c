@@ -1,0 +1,226 @@
+/* A task of a PVM machine of the hosts a and b, and what it spawns: says what is not as it has to
+ * be, and exits with how often that was. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <pvm3.h>
+
+static int failures;
+
+#define CHECK(what) check((what), #what, __LINE__)
+
+static void check(int is_so, const char *what, int line) {
+    if (!is_so) {
+        printf("line %d: %s\n", line, what);
+        fflush(stdout);
+        failures++;
+    }
+}
+
+/* The host's number in a task's. */
+static int host_of(int task) { return pvm_tidtohost(task) >> 18; }
+
+static int integer(void) {
+    int value = -1;
+    CHECK(pvm_upkint(&value, 1, 1) == 0);
+    return value;
+}
+
+/* What it is, for its parent; then it does what that wants. */
+static int child(void) {
+    int me = pvm_mytid(), count = 0, *siblings = NULL;
+    char name[64];
+    count = pvm_siblings(&siblings);
+    printf("child on %d\n", host_of(me));
+    fflush(stdout);
+    gethostname(name, sizeof name);
+    pvm_initsend(PvmDataDefault);
+    pvm_pkint(&me, 1, 1);
+    pvm_pkint(&count, 1, 1);
+    pvm_pkint(siblings, count, 1);
+    CHECK(pvm_send(pvm_parent(), 1) == 0);
+    CHECK(pvm_recv(pvm_parent(), 2) > 0);
+    int what = integer();
+    if (what == 2)
+        for (;;)
+            pause();
+    if (what == 1) {
+        int members = integer();
+        CHECK(pvm_joingroup("all") >= 0);
+        CHECK(pvm_barrier("all", members) == 0);
+        int sum = host_of(me);
+        CHECK(pvm_reduce(PvmSum, &sum, 1, PVM_INT, 3, "all", 0) == 0);
+    } else {
+        pvm_recv(-1, 99);
+    }
+    pvm_exit();
+    return failures;
+}
+
+/* Takes what a child says of itself: as many siblings as were spawned together, those. */
+static void meet(const int *tasks, int count) {
+    for (int index = 0; index < count; index++) {
+        CHECK(pvm_recv(tasks[index], 1) > 0);
+        CHECK(integer() == tasks[index]);
+        CHECK(integer() == count);
+        for (int sibling = 0; sibling < count; sibling++)
+            CHECK(integer() == tasks[sibling]);
+    }
+}
+
+static void tell(int *tasks, int count, int what, int members) {
+    pvm_initsend(PvmDataDefault);
+    pvm_pkint(&what, 1, 1);
+    pvm_pkint(&members, 1, 1);
+    CHECK(pvm_mcast(tasks, count, 2) == 0);
+}
+
+static int spawn(char *self, int flags, char *where, int count, int *tasks) {
+    char *arguments[] = {"child", NULL};
+    return pvm_spawn(self, arguments, flags, where, count, tasks);
+}
+
+static void places(char *self) {
+    int tasks[5], hosts = 0, formats = 0;
+    struct pvmhostinfo *info = NULL;
+    CHECK(pvm_config(&hosts, &formats, &info) == 0);
+    CHECK(hosts == 2 && formats == 1);
+    CHECK(strcmp(info[0].hi_name, "a") == 0 && host_of(info[0].hi_tid) == 1);
+    CHECK(strcmp(info[1].hi_name, "b") == 0 && host_of(info[1].hi_tid) == 2);
+    CHECK(pvm_mstat("a") == 0 && pvm_mstat("b") == 0 && pvm_mstat("c") == PvmNoHost);
+    /* In turn, from the one behind its own on. */
+    CHECK(spawn(self, PvmTaskDefault, NULL, 3, tasks) == 3);
+    CHECK(host_of(tasks[0]) == 2 && host_of(tasks[1]) == 1 && host_of(tasks[2]) == 2);
+    meet(tasks, 3);
+    CHECK(spawn(self, PvmTaskHost, "b", 1, tasks + 3) == 1 && host_of(tasks[3]) == 2);
+    meet(tasks + 3, 1);
+    CHECK(spawn(self, PvmTaskHost | PvmHostCompl, "b", 1, tasks + 4) == 1);
+    CHECK(host_of(tasks[4]) == 1);
+    meet(tasks + 4, 1);
+    struct pvmtaskinfo *rows = NULL;
+    int count = 0;
+    CHECK(pvm_tasks(0, &count, &rows) == 0 && count == 6);
+    CHECK(pvm_tasks(info[1].hi_tid, &count, &rows) == 0 && count == 3);
+    CHECK(rows[0].ti_host == info[1].hi_tid && rows[0].ti_ptid == pvm_mytid());
+    int none;
+    CHECK(spawn(self, PvmTaskHost, "c", 1, &none) == 0 && none == PvmNoHost);
+    CHECK(spawn(self, PvmTaskArch, "CRAY", 1, &none) == 0 && none == PvmNoHost);
+    CHECK(spawn("no-such-program", PvmTaskHost, "b", 1, &none) == 0 && none == PvmNoFile);
+    /* A group of all. */
+    CHECK(pvm_joingroup("all") == 0);
+    tell(tasks, 5, 1, 6);
+    CHECK(pvm_barrier("all", 6) == 0);
+    CHECK(pvm_gsize("all") == 6);
+    int sum = host_of(pvm_mytid());
+    CHECK(pvm_reduce(PvmSum, &sum, 1, PVM_INT, 3, "all", 0) == 0);
+    CHECK(sum == 1 + 2 + 1 + 2 + 2 + 1);
+}
+
+static void ends(char *self) {
+    int tasks[2];
+    CHECK(spawn(self, PvmTaskHost, "b", 2, tasks) == 2);
+    meet(tasks, 2);
+    CHECK(pvm_notify(PvmTaskExit, 7, 2, tasks) == 0);
+    CHECK(pvm_pstat(tasks[0]) == 0);
+    CHECK(pvm_kill(tasks[0]) == 0);
+    CHECK(pvm_recv(-1, 7) > 0 && integer() == tasks[0]);
+    CHECK(pvm_pstat(tasks[0]) == PvmNoTask);
+    CHECK(pvm_sendsig(tasks[1], SIGKILL) == 0);
+    CHECK(pvm_recv(-1, 7) > 0 && integer() == tasks[1]);
+}
+
+static void hosts(char *self) {
+    int task, code = 0, count = 0, formats = 0;
+    char *names[] = {"b"};
+    struct pvmhostinfo *info = NULL;
+    CHECK(pvm_addhosts(names, 1, &code) == 0 && code == PvmDupHost);
+    CHECK(pvm_config(&count, &formats, &info) == 0 && count == 2);
+    int old = info[1].hi_tid;
+    CHECK(spawn(self, PvmTaskHost, "b", 1, &task) == 1);
+    meet(&task, 1);
+    CHECK(pvm_notify(PvmTaskExit, 7, 1, &task) == 0);
+    CHECK(pvm_notify(PvmHostDelete, 8, 1, &old) == 0);
+    CHECK(pvm_notify(PvmHostAdd, 9, 1, NULL) == 0);
+    struct pvmtaskinfo *rows = NULL;
+    int rows_count = 0;
+    CHECK(pvm_tasks(task, &rows_count, &rows) == 0 && rows_count == 1);
+    int process = rows[0].ti_pid;
+    tell(&task, 1, 2, 0);
+    /* Both are in one space of process ids. */
+    CHECK(kill(process, 0) == 0);
+    CHECK(pvm_delhosts(names, 1, &code) == 1 && code == 0);
+    CHECK(pvm_recv(-1, 7) > 0 && integer() == task);
+    CHECK(pvm_recv(-1, 8) > 0 && integer() == old);
+    CHECK(pvm_mstat("b") == PvmNoHost);
+    while (kill(process, 0) == 0)
+        usleep(10000);
+    CHECK(pvm_config(&count, &formats, &info) == 0 && count == 1);
+    CHECK(pvm_delhosts(names, 1, &code) == 0 && code == PvmNoHost);
+    names[0] = "c";
+    CHECK(pvm_addhosts(names, 1, &code) == 0 && code < 0);
+    names[0] = "b";
+    CHECK(pvm_addhosts(names, 1, &code) == 1 && code > 0 && code != old);
+    CHECK(pvm_recv(-1, 9) > 0 && integer() == 1 && integer() == code);
+    CHECK(spawn(self, PvmTaskHost, "b", 1, &task) == 1 && pvm_tidtohost(task) == code);
+    meet(&task, 1);
+    CHECK(pvm_kill(task) == 0);
+}
+
+static void caught(char *self) {
+    int task;
+    pvm_catchout(stdout);
+    CHECK(spawn(self, PvmTaskHost, "b", 1, &task) == 1);
+    meet(&task, 1);
+    pvm_kill(task);
+}
+
+/* Spawns so many of a program, and prints what they do. */
+static void others(char **words) {
+    int tasks[8], count = atoi(words[0]);
+    pvm_catchout(stdout);
+    CHECK(pvm_spawn(words[1], words + 2, PvmTaskDefault, NULL, count, tasks) == count);
+}
+
+/* Waits for the end of a task on b, and of b. */
+static void lose(char *self) {
+    int task, host;
+    CHECK(spawn(self, PvmTaskHost, "b", 1, &task) == 1);
+    meet(&task, 1);
+    host = pvm_tidtohost(task);
+    CHECK(pvm_notify(PvmTaskExit, 7, 1, &task) == 0);
+    CHECK(pvm_notify(PvmHostDelete, 8, 1, &host) == 0);
+    printf("waiting\n");
+    fflush(stdout);
+    CHECK(pvm_recv(-1, 7) > 0 && integer() == task);
+    CHECK(pvm_recv(-1, 8) > 0 && integer() == host);
+    CHECK(pvm_mstat("b") == PvmNoHost);
+    CHECK(spawn(self, PvmTaskDefault, NULL, 1, &task) == 1 && host_of(task) == 1);
+    meet(&task, 1);
+    pvm_kill(task);
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    pvm_setopt(PvmAutoErr, 0);
+    if (pvm_mytid() < 0)
+        return 100;
+    if (strcmp(what, "child") == 0)
+        return child();
+    if (strcmp(what, "places") == 0)
+        places(argv[0]);
+    else if (strcmp(what, "ends") == 0)
+        ends(argv[0]);
+    else if (strcmp(what, "hosts") == 0)
+        hosts(argv[0]);
+    else if (strcmp(what, "caught") == 0)
+        caught(argv[0]);
+    else if (strcmp(what, "others") == 0 && argc > 3)
+        others(argv + 2);
+    else if (strcmp(what, "lose") == 0)
+        lose(argv[0]);
+    pvm_exit();
+    printf("%s: %d failures\n", what, failures);
+    return failures;
+}
