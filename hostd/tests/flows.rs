@@ -593,6 +593,16 @@ fn a_flow_goes_by_xdp_where_its_interface_is_served_and_else_by_udp() {
     );
     publisher.send(500, 0);
     assert_all(&subscriber, publisher.sent);
+    // Neither does this carrier need an agent to go on.
+    b.signal(Signal::KILL);
+    eventually("the session is over", || !a.is_connected_with("b"));
+    publisher.send(100, 1);
+    assert_all(&subscriber, publisher.sent);
+    start_with(b, "xdp");
+    until_connected(&hosts);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    eventually("it goes by xdp again", || receiving().carrier == "xdp");
+    assert_all(&subscriber, publisher.sent);
     served.end();
     eventually("its process has said", || receiving().carrier == "udp");
     assert!(receiving().why_not_better.contains("ended"));
