@@ -183,14 +183,14 @@ impl Job {
         for part in self.parts.clone() {
             let (host, program) = {
                 let part = part.borrow();
-                if part.link.over.is_some() || part.hosts_known == known {
+                if part.link.over.is_some() || part.hosts_known >= known {
                     continue;
                 }
                 (part.host.clone(), part.program.clone())
             };
             let is_widened = |other: &SharedPart| {
                 let other = other.borrow();
-                other.host == host && other.hosts_known == known && other.link.over.is_none()
+                other.host == host && other.hosts_known >= known && other.link.over.is_none()
             };
             let is_done = self.parts.iter().any(is_widened);
             if is_done || self.open_part(&host, NO_SPAWN, &program)? {
