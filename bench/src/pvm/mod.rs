@@ -177,7 +177,7 @@ fn plan(
 /// Compiles what a case needs; why this machine cannot measure it.
 fn prepare(case: Case, folder: &Path, library: Option<&Path>) -> Result<(), String> {
     if case.system == case::System::Hythe && case.subject.is_remote() {
-        return Err("not available: Hythe's machine has one host".to_owned());
+        return Err("not available: measured on one host only".to_owned());
     }
     match (case.subject, case.subject.part()) {
         (Subject::Program(program, _), _) => {
