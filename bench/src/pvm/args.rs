@@ -18,7 +18,8 @@ pub(crate) struct PvmArguments {
     /// Only these parts
     #[arg(long, value_delimiter = ',', value_enum)]
     pub(crate) parts: Vec<Part>,
-    /// The folder of Hythe's libpvm3.so.3 and libgpvm3.so.3, for system `hythe`
+    /// The folder of Hythe's libpvm3.so.3 and libgpvm3.so.3, for system `hythe`; else those that
+    /// were built beside this program
     #[arg(long, value_name = "FOLDER")]
     pub(crate) library: Option<PathBuf>,
 }

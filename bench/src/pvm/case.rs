@@ -13,7 +13,7 @@ use crate::ipc::case::word;
 pub(crate) enum System {
     /// PVM 3.4.
     Pvm,
-    /// The same programs, not compiled again, with Hythe's libraries (`--library`).
+    /// The same programs, not compiled again, with Hythe's libraries, on one host.
     Hythe,
     /// Open MPI: the parallel programs and NetPIPE.
     Openmpi,
@@ -173,6 +173,16 @@ impl Subject {
         }
     }
 
+    /// Does it go from one host to the other?
+    pub(super) const fn is_remote(self) -> bool {
+        match self {
+            Self::Messages { reach, .. } | Self::Spawn(reach) => matches!(reach, Reach::Remote),
+            Self::Packing { .. } => false,
+            Self::Group(_, placement) | Self::Program(_, placement) => placement.is_remote,
+            Self::Netpipe => true,
+        }
+    }
+
     /// Payloads, of those that are asked for; one of 0 bytes where a case has its own or none.
     pub(super) fn sizes(self, asked: &[usize]) -> Vec<usize> {
         match self {
@@ -286,5 +296,14 @@ mod tests {
             assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
         }
         assert!(!names.iter().any(|name| name.ends_with("/1x2")));
+    }
+
+    #[test]
+    fn subjects_of_two_hosts_say_so_in_their_names() {
+        for subject in subjects() {
+            let name = subject.to_string();
+            let is_remote = name.starts_with("remote/") || name.ends_with("x2");
+            assert_eq!(subject.is_remote(), is_remote, "{name}");
+        }
     }
 }

@@ -85,7 +85,10 @@ pub(crate) fn run(arguments: &PvmArguments) -> Result<TimesReport, BenchError> {
     let cpus = cpus::choose()?;
     let scale = arguments.scale();
     let folder = tempfile::tempdir()?;
-    let plan = plan(arguments, &scale, folder.path());
+    let built = || tasks::built_library(folder.path());
+    let library = arguments.library.clone().or_else(built);
+    let library = library.as_deref();
+    let plan = plan(arguments, &scale, (folder.path(), library));
     if plan.runs.is_empty() {
         let skipped = plan.skipped.join("; ");
         return Err(BenchError::WrongUse(format!(
@@ -95,7 +98,6 @@ pub(crate) fn run(arguments: &PvmArguments) -> Result<TimesReport, BenchError> {
     // Dropped behind the scene, which has the children that are known.
     let descendants = Descendants::adopt()?;
     let others = Others::watch(&cpus.map_or_else(|| vec![0], Vec::from), &[])?;
-    let library = arguments.library.as_deref();
     let mut scene = Scene::set(cpus, (folder.path(), library), &lookout)?;
     let measured = rounds(
         &plan.runs,
@@ -135,7 +137,11 @@ pub(crate) fn run(arguments: &PvmArguments) -> Result<TimesReport, BenchError> {
 }
 
 /// What is measured, and what is not, and why: a line for each reason.
-fn plan(arguments: &PvmArguments, scale: &Scale, folder: &Path) -> Plan {
+fn plan(
+    arguments: &PvmArguments,
+    scale: &Scale,
+    (folder, library): (&Path, Option<&Path>),
+) -> Plan {
     let mut runs = Vec::new();
     let mut reasons: BTreeMap<(String, String), Vec<Case>> = BTreeMap::new();
     let subjects = case::subjects().into_iter();
@@ -143,7 +149,7 @@ fn plan(arguments: &PvmArguments, scale: &Scale, folder: &Path) -> Plan {
         let cases = case::cases(subject).filter(|it| contains(&arguments.systems, &it.system));
         let mut possible = Vec::new();
         for case in cases {
-            match prepare(case, folder, arguments.library.as_deref()) {
+            match prepare(case, folder, library) {
                 Ok(()) => possible.push(case),
                 Err(why) => {
                     let reason = reasons.entry((word(case.system), why));
@@ -170,6 +176,9 @@ fn plan(arguments: &PvmArguments, scale: &Scale, folder: &Path) -> Plan {
 
 /// Compiles what a case needs; why this machine cannot measure it.
 fn prepare(case: Case, folder: &Path, library: Option<&Path>) -> Result<(), String> {
+    if case.system == case::System::Hythe && case.subject.is_remote() {
+        return Err("not available: measured on one host only".to_owned());
+    }
     match (case.subject, case.subject.part()) {
         (Subject::Program(program, _), _) => {
             programs::prepare(program, case.system, folder, library)?;

@@ -142,8 +142,8 @@ fn command(
         None => {
             let mut command = Command::new(file);
             surround(&mut command, run.case.system, hosts, library);
-            let both = format!("{},{}", hosts.own, hosts.second(placement.is_remote));
-            command.args(["--hosts", &both]);
+            let both = tasks::host_names(run.case.system, hosts, placement.is_remote);
+            command.args(["--hosts", &both.join(",")]);
             command
         }
     };

@@ -1,7 +1,6 @@
 //! What PVM's own functions take: `bench/peers/pvm_peer.c`, which scenario `host` uses, too.
 
-use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::case::{Metric, Operation, Packing, Subject, System};
@@ -10,12 +9,14 @@ use crate::error::BenchError;
 use crate::host::case::Reach;
 use crate::ipc::case::word;
 use crate::lookout::SILENCE_BOUND;
+use crate::product;
 use crate::starter::{self, Hosts, STARTING, pvm};
 use crate::statistics;
 
 /// What `--library` must have in it.
 const LIBRARIES: [&str; 2] = ["libpvm3.so.3", "libgpvm3.so.3"];
-const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+/// Where `hythe run --pvm` looks for them first.
+const LIBRARY_FOLDER: &str = "HYTHE_PVM_LIBRARIES";
 
 /// Why programs of PVM do not run by this system.
 pub(super) fn why_not(system: System, library: Option<&Path>) -> Result<(), String> {
@@ -23,8 +24,11 @@ pub(super) fn why_not(system: System, library: Option<&Path>) -> Result<(), Stri
     if system != System::Hythe {
         return Ok(());
     }
+    product::hythe().ok_or_else(|| format!("not available: {}", product::MISSING))?;
     let library = library.ok_or_else(|| {
-        "not available: give the folder of Hythe's libpvm3.so.3 by --library".to_owned()
+        "not available: no libpvm3.so beside this program (`cargo build --release \
+         -p hythe-libpvm3 -p hythe-libgpvm3`), and no --library"
+            .to_owned()
     })?;
     let missing = LIBRARIES.iter().find(|name| !library.join(name).is_file());
     missing.map_or(Ok(()), |name| {
@@ -33,28 +37,47 @@ pub(super) fn why_not(system: System, library: Option<&Path>) -> Result<(), Stri
     })
 }
 
-/// By which a program of PVM becomes one of this system, without being compiled again.
+/// A folder with Hythe's libraries under the names that programs ask for: those that were built
+/// with the command, linked into `folder`. `None`: they were not.
+pub(super) fn built_library(folder: &Path) -> Option<PathBuf> {
+    let command = product::hythe()?;
+    let library = folder.join("hythe-pvm");
+    std::fs::create_dir_all(&library).ok()?;
+    for name in LIBRARIES {
+        let built = command.with_file_name(name.strip_suffix(".3")?);
+        std::os::unix::fs::symlink(built, library.join(name)).ok()?;
+    }
+    Some(library)
+}
+
+/// By which a program of PVM becomes one of this system, without being compiled again. Its
+/// arguments may follow.
 pub(super) fn surround(
     command: &mut Command,
     system: System,
     hosts: &Hosts<'_>,
     library: Option<&Path>,
 ) {
-    match (system, library) {
-        (System::Hythe, Some(library)) => {
-            command.env(LIBRARY_PATH, path_with(library));
+    match (system, library, product::hythe()) {
+        (System::Hythe, Some(library), Some(hythe)) => {
+            let mut run = Command::new(hythe);
+            run.args(["run", "--pvm", "--"]).arg(command.get_program());
+            run.args(command.get_args()).current_dir(hosts.folder);
+            run.env(LIBRARY_FOLDER, library).env_remove("HYTHE_POOL");
+            // The peer spawns itself by its name.
+            run.env("PVM_PATH", hosts.folder);
+            *command = run;
         }
         _ => pvm::environment(command, hosts.folder),
     }
 }
 
-fn path_with(library: &Path) -> OsString {
-    let mut path = library.as_os_str().to_owned();
-    if let Some(others) = std::env::var_os(LIBRARY_PATH) {
-        path.push(":");
-        path.push(others);
+/// What a program of PVM calls the first host and the second: Hythe's machine has one.
+pub(super) fn host_names(system: System, hosts: &Hosts<'_>, is_remote: bool) -> [String; 2] {
+    match system {
+        System::Hythe => [".".to_owned(), ".".to_owned()],
+        _ => [hosts.own.to_string(), hosts.second(is_remote).to_string()],
     }
-    path
 }
 
 pub(super) fn measure(
@@ -83,7 +106,8 @@ fn words(run: &Run, hosts: &Hosts<'_>) -> (Metric, Vec<String>) {
             run.time.as_secs_f64().to_string(),
         ]
     };
-    let second = |is_remote| hosts.second(is_remote).to_string();
+    let names = |is_remote| host_names(run.case.system, hosts, is_remote);
+    let second = |is_remote| names(is_remote)[1].clone();
     let cpus = hosts.cpu_words();
     let (metric, mut words, rest) = match run.case.subject {
         Subject::Packing { half, encoding } => {
@@ -109,7 +133,7 @@ fn words(run: &Run, hosts: &Hosts<'_>) -> (Metric, Vec<String>) {
             let mut words = vec![word(operation), placement.tasks.to_string()];
             // The peer has an element of 8 bytes for barriers, too, and sends it nowhere.
             words.extend(plan(run.size.max(8)));
-            let both = format!("{},{}", hosts.own, second(placement.is_remote));
+            let both = names(placement.is_remote).join(",");
             (metric, words, both)
         }
         Subject::Messages {
