@@ -69,6 +69,9 @@ pub(crate) struct PartArgs {
     /// The host of the job
     #[arg(long, value_name = "HOST")]
     pub(crate) from: HostName,
+    /// The number of the job, with that of its host in the realm in front
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) job: u32,
     /// This host
     #[arg(long, value_name = "HOST")]
     pub(crate) host: HostName,

@@ -17,6 +17,7 @@ pub(crate) fn run(args: &PartArgs, globals: &Globals) -> Result<(), CliError> {
     command.arg("task-part-runner");
     command.arg("--front").arg(std::process::id().to_string());
     command.arg("--pool").arg(globals.pool_name());
+    command.arg("--job").arg(args.job.to_string());
     command.args(["--from", args.from.as_str(), "--host", args.host.as_str()]);
     let part = Supervised::start(&mut command).map_err(failed)?;
     let (status, left_running) = part.wait().map_err(failed)?;
@@ -36,6 +37,7 @@ pub(crate) fn run_runner(args: &PartRunnerArgs, globals: &Globals) -> Result<(),
     let options = PartOptions {
         from: args.part.from.clone(),
         host: args.part.host.clone(),
+        job: args.part.job,
         pool_name: globals.pool_name().to_owned(),
         front: args.front,
         adapt: pvm::adapt,

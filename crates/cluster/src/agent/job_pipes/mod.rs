@@ -138,7 +138,7 @@ fn begin(
         } => {
             let job = JobId::from_number(*job).ok_or_else(|| unknown(job))?;
             may_begin(context, session, job, program, hosts)?;
-            let (stream, child) = part::start(context, &session.record.name)?;
+            let (stream, child) = part::start(context, &session.record.name, job)?;
             let others = hosts.iter().filter(|host| **host != context.options.host);
             let granted = others.cloned().chain([session.record.name.clone()]);
             Ok(Begun {

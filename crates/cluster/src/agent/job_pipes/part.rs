@@ -12,17 +12,20 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::super::context::Context;
 use crate::HostName;
 use crate::error::ClusterError;
+use crate::tasks::JobId;
 
 /// Starts a part for a job of that host.
 pub(super) fn start(
     context: &Context,
     from: &HostName,
+    job: JobId,
 ) -> Result<(UnixStream, Child), ClusterError> {
     let (own, theirs) = UnixStream::pair()?;
     let options = &context.options;
     let mut command = Command::new(&options.task_command);
     command.arg("task-part");
     command.args(["--from", from.as_str(), "--host", options.host.as_str()]);
+    command.arg("--job").arg(job.number().to_string());
     command.arg("--pool").arg(&options.pool_name);
     command
         .stdin(Stdio::from(OwnedFd::from(theirs)))

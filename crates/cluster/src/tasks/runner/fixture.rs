@@ -64,6 +64,11 @@ pub(super) fn add(job: &mut Job, part: &SharedPart) {
         slots: 1,
     });
     job.parts.push(SharedPart::clone(part));
+    // Each was told of all hosts.
+    let known = job.others().count();
+    for part in &job.parts {
+        part.borrow_mut().hosts_known = known;
+    }
 }
 
 /// Two tasks of that program, anywhere.

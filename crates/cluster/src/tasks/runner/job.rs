@@ -43,6 +43,7 @@ impl Job {
             added_hosts: Vec::new(),
             input: None,
             spawnings: Vec::new(),
+            may_go_on: false,
             last_spawn: 0,
             openings: Vec::new(),
             errands: Errands::new()?,
@@ -180,7 +181,7 @@ impl Job {
             (false, _) => LOOK,
         };
         let has_news = for_output && parts.iter().any(|part| part.has_news());
-        let has_news = has_news || self.clients.has_requests();
+        let has_news = has_news || self.may_go_on || self.clients.has_requests();
         let timeout = match (has_news, is_last_look) {
             // Each look takes some of it in.
             (true, _) => Duration::ZERO,

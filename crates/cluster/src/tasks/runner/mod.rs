@@ -216,6 +216,8 @@ struct Job {
     input: Option<Input>,
     /// What is being started.
     spawnings: Vec<Spawning>,
+    /// One of them may go on, and nothing that is waited for shows it.
+    may_go_on: bool,
     /// The key of the last of them.
     last_spawn: u64,
     /// Parts that are being begun.

@@ -8,6 +8,7 @@
 mod input;
 mod output;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -33,6 +34,7 @@ use crate::HostName;
 use crate::tasks::agent_link;
 use crate::tasks::agent_message::AgentRequest;
 use crate::tasks::error::TaskError;
+use crate::tasks::id::{JobId, TASKS_MAX};
 
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(10);
@@ -51,6 +53,8 @@ const REASON_BYTES_MAX: usize = 8192;
 pub struct PartOptions {
     /// The host of the runner.
     pub from: HostName,
+    /// Of which job, as `HOST << 9 | JOB`.
+    pub job: u32,
     /// This host.
     pub host: HostName,
     /// The name of the pool that the agent serves, for its tasks.
@@ -65,6 +69,7 @@ pub struct PartOptions {
 #[derive(Debug)]
 pub struct Part {
     options: PartOptions,
+    job: JobId,
     directory: PathBuf,
     front: OwnedFd,
     link: PartLink,
@@ -85,7 +90,11 @@ impl Part {
         subreaper.map_err(system("become a subreaper"))?;
         let front = open_parent(options.front).map_err(io::Error::from);
         let link = PartLink::new(UnixStream::from(runner));
+        let unknown = || TaskError::Elsewhere {
+            reason: format!("{} is the number of no job", options.job),
+        };
         Ok(Self {
+            job: JobId::from_number(options.job).ok_or_else(unknown)?,
             options,
             directory: pool.path(),
             front: front.map_err(system("watch the process that supervises this one"))?,
@@ -181,6 +190,11 @@ impl Part {
 
     fn obey(&mut self, message: ToPart) {
         match message {
+            ToPart::Start(start) if !self.are_numbers_right(&start) => {
+                // It would be taken for tasks of others, or is no runner.
+                self.link
+                    .give_up("numbers of tasks that it cannot have".to_owned());
+            }
             ToPart::Start(start) => {
                 let before = self.tasks.len();
                 let answer = match self.start(*start) {
@@ -212,6 +226,19 @@ impl Part {
                 self.tasks.iter().for_each(|task| task.signal(Signal::KILL));
             }
         }
+    }
+
+    /// Are these tasks of this job, none of them twice, and not more than there can be?
+    fn are_numbers_right(&self, start: &Start) -> bool {
+        let mut numbers = BTreeSet::new();
+        let mut given = start.tasks.iter().map(|(id, _)| *id);
+        let are_own = given.all(|id| id.job_id() == self.job && numbers.insert(id))
+            && start
+                .parent
+                .is_none_or(|parent| parent.job_id() == self.job);
+        // Those that were killed have given their numbers back, and may not have ended yet.
+        let running = self.tasks.iter().filter(|task| task.end.is_none()).count();
+        are_own && running + numbers.len() <= 2 * TASKS_MAX as usize
     }
 
     /// Starts them all, and returns the program's path.
@@ -341,13 +368,19 @@ fn refusal(error: &TaskError) -> FromPart {
 mod tests {
     use super::super::part_protocol::message::INPUT_BYTES_MAX;
     use super::*;
+    use crate::tasks::id::TaskId;
+
+    /// Job 1 of host 2.
+    const JOB: JobId = JobId::new(2, 1).expect("in range");
 
     fn part() -> (Part, PartLink) {
         let (here, there) = UnixStream::pair().expect("a pair");
         let host = |name: &str| name.parse().expect("a name");
         let part = Part {
+            job: JOB,
             options: PartOptions {
                 from: host("a"),
+                job: JOB.number(),
                 host: host("b"),
                 pool_name: "test".to_owned(),
                 front: 0,
@@ -445,5 +478,44 @@ mod tests {
         part.obey(ToPart::Input(piece));
         assert!(part.link.over.is_some());
         assert_eq!(part.input.pending.len(), INPUT_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_runner_that_starts_tasks_of_others_is_given_up() {
+        let id = |id: &str| -> TaskId { id.parse().expect("a task") };
+        let start = |ids: &[TaskId], parent| {
+            ToPart::Start(Box::new(Start {
+                tasks: ids.iter().map(|id| (*id, 0)).collect(),
+                size: 1,
+                parent,
+                words: vec![b"true".to_vec()],
+                environment: Vec::new(),
+                directory: None,
+                needs_directory: false,
+                whole_lines: true,
+                has_input: false,
+            }))
+        };
+        // Nobody permits it, which is said.
+        let (mut part, mut runner) = part();
+        part.obey(start(&[id("2.1.3"), id("2.1.4")], Some(id("2.1.0"))));
+        let refused = runner.next();
+        assert!(
+            matches!(refused, Some(FromPart::Failed { .. })),
+            "{refused:?}"
+        );
+        for lie in [
+            // Of another host's job, of one without a host, of another of the same host, twice.
+            start(&[id("1.1.0")], None),
+            start(&[id("2.1.0"), id("1.0")], None),
+            start(&[id("2.2.0")], None),
+            start(&[id("2.1.0"), id("2.1.0")], None),
+            start(&[id("2.1.0")], Some(id("1.1.0"))),
+        ] {
+            let (mut part, mut runner) = self::part();
+            part.obey(lie.clone());
+            assert!(part.link.over.is_some() && part.tasks.is_empty(), "{lie:?}");
+            assert!(runner.next::<FromPart>().is_none() && runner.over.is_some());
+        }
     }
 }

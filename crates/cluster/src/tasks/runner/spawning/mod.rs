@@ -187,6 +187,7 @@ impl Job {
     /// Goes on with all of them as far as it can, and returns those that are over.
     pub(super) fn advance_spawnings(&mut self) -> Vec<Finished> {
         self.errands.clear();
+        self.may_go_on = false;
         self.take_openings();
         let mut finished = Vec::new();
         // What one needs another may have begun: each looks anew.

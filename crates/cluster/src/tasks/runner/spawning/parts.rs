@@ -37,6 +37,7 @@ impl Job {
         let mut spawnings = self.spawnings.iter_mut();
         if let Some(spawning) = spawnings.find(|spawning| spawning.key == spawn) {
             spawning.failure.get_or_insert(error);
+            self.may_go_on = true;
         }
     }
 
@@ -79,6 +80,7 @@ impl Job {
             let mut others = spawning.elsewhere.iter_mut();
             if let Some(other) = others.find(|other| other.host == *host) {
                 other.progress = Progress::Started;
+                self.may_go_on = true;
             }
         }
     }
@@ -161,6 +163,23 @@ mod tests {
         there.say(&FromPart::Ended { task, code, signal });
         look(&mut job);
         assert_eq!(other.reply(), Reply::Ended { task });
+    }
+
+    #[test]
+    fn an_answer_that_is_heard_with_what_tasks_print_wakes_the_runner() {
+        let (_root, mut job, _part, mut there) = with_part();
+        let mut spawner = Asking::connect(&mut job);
+        spawner.say(&spawn(&job, on_b()));
+        look(&mut job);
+        fixture::start(&mut there, &[7, 8]);
+        // It came when answers had been looked for.
+        let write = Box::new(|_: &super::super::super::Output| Ok(()));
+        let mut writer = super::super::super::Writer::start(write).expect("a thread");
+        job.hear_parts(&mut writer);
+        assert!(job.may_go_on, "nothing more comes from there");
+        look(&mut job);
+        assert!(!job.may_go_on);
+        assert!(matches!(spawner.reply(), Reply::Spawned { .. }));
     }
 
     #[test]
