@@ -152,9 +152,9 @@ pub(crate) struct StartArguments {
     /// themselves, without the agent and unencrypted
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) trusted: Vec<String>,
-    /// What carries flows over trusted links
-    #[arg(long, value_enum, default_value = "udp")]
-    pub(crate) carrier: CarrierArgument,
+    /// What carries flows over trusted links [default: what is better, as measured on each link]
+    #[arg(long, value_enum)]
+    pub(crate) carrier: Option<CarrierArgument>,
     /// Where programs outside the realm reach open channels [default: 127.0.0.1:7452]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) open_listen: Option<SocketAddr>,
@@ -167,10 +167,9 @@ pub(crate) struct StartArguments {
 }
 
 /// What carries flows over trusted links.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CarrierArgument {
     /// Sockets of UDP
-    #[default]
     Udp,
     /// `AF_XDP` sockets beside those, where `hythe host wire` serves the interface
     Xdp,
@@ -253,9 +252,11 @@ impl StartArguments {
         for interface in &self.trusted {
             add("--trusted", Some(interface.clone()));
         }
-        if self.carrier == CarrierArgument::Xdp {
-            add("--carrier", Some("xdp".to_owned()));
-        }
+        let carrier = self.carrier.map(|carrier| match carrier {
+            CarrierArgument::Udp => "udp".to_owned(),
+            CarrierArgument::Xdp => "xdp".to_owned(),
+        });
+        add("--carrier", carrier);
         let flags = [
             ("--no-scouting", self.no_scouting),
             ("--router", self.router),

@@ -116,6 +116,7 @@ fn link() -> LinkStatus {
         sending: 2,
         receiving: 0,
         pending: 1,
+        carriers: None,
     }
 }
 

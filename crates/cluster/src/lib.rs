@@ -32,6 +32,7 @@ pub use host_name::{BadHostName, HostName};
 pub use hythe_flows::message::Carrier as FlowCarrier;
 pub use rights::{BadRule, RULES_MAX, Refusal, Right, Rights, Rule};
 pub use status::{
-    Calls, ChannelState, ChannelStatus, Copies, Credit, Direction, DirectoryStatus, HostState,
-    HostStatus, LinkStatus, Losses, OpenChannelStatus, OpenStatus, SessionStatus, Status,
+    Calls, CarriersStatus, ChannelState, ChannelStatus, Copies, Credit, Direction, DirectoryStatus,
+    HostState, HostStatus, LinkStatus, Losses, MeasuredStatus, OpenChannelStatus, OpenStatus,
+    SessionStatus, Status,
 };

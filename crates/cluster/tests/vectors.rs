@@ -174,6 +174,8 @@ fn messages_about_flows_are_as_the_page_says() {
     is_like("control.trusted_link.ipv4", trusted([10, 1, 2, 3].into()));
     let address = [0x2001, 0xdb8, 0, 0, 0, 0, 0, 7].into();
     is_like("control.trusted_link.ipv6", trusted(address));
+    let (udp_port, word) = (8_000, 300);
+    is_like("control.measure_at", Control::MeasureAt { udp_port, word });
     let offer = FlowOffer {
         flow: 7,
         channel: "x".to_owned(),

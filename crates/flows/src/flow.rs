@@ -15,7 +15,7 @@ use hythe_wire::WireStatistics;
 
 use crate::receiving::{Entry, Receiving, Until};
 use crate::sending::Sending;
-use crate::socket::Buffer;
+use crate::socket::{Buffer, FlowSocket};
 
 /// The thread acts in the place of a port that was not there for so long.
 const NEGLECT_NS: u64 = 5_000_000;
@@ -337,6 +337,11 @@ impl SendingFlow {
         self.lock().half.wire_statistics()
     }
 
+    /// Does something with its socket.
+    pub(crate) fn with_socket<T>(&self, work: impl FnOnce(&mut FlowSocket) -> T) -> T {
+        work(self.lock().half.socket_mut())
+    }
+
     pub(crate) fn take_unconfirmed(&self) -> Unconfirmed {
         std::mem::take(&mut self.lock().unconfirmed)
     }
@@ -489,6 +494,11 @@ impl ReceivingFlow {
     /// As of [`SendingFlow::has_wire`].
     pub(crate) fn has_wire(&self) -> bool {
         self.lock().half.has_wire()
+    }
+
+    /// As of [`SendingFlow::with_socket`].
+    pub(crate) fn with_socket<T>(&self, work: impl FnOnce(&mut FlowSocket) -> T) -> T {
+        work(self.lock().half.socket_mut())
     }
 
     pub(crate) fn end(&self, reason: &str) {

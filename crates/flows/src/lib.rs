@@ -12,6 +12,8 @@
 //! Where the agent says so, the process besides asks the program that serves the interface for an
 //! `AF_XDP` socket in the place of its UDP socket ([`hythe_wire`]), and uses both.
 //!
+//! Agents measure a link's carriers, and choose between them ([`measure`]).
+//!
 //! What this crate never does: it encrypts nothing, it talks to no host that its agent has not
 //! named, and it copies no payload but from datagrams to slots.
 
@@ -20,6 +22,7 @@ mod alone;
 mod fixture;
 mod flow;
 mod held_up;
+pub mod measure;
 pub mod message;
 mod receiving;
 mod sending;

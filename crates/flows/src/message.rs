@@ -97,9 +97,15 @@ pub enum FromAgent {
         address: IpAddr,
         /// By which alone its packets leave and come; `None`: by whichever the routes say.
         interface: Option<String>,
-        /// Where a program serves the interface with sockets past the kernel's protocols, if those
-        /// are to be used.
-        wire: Option<String>,
+        /// The sockets past the kernel's protocols that it is to use, if any.
+        wire: Option<WireUse>,
+    },
+    /// Use these sockets past the kernel's protocols from now on, or none.
+    Carry {
+        /// The flow.
+        flow: u32,
+        /// As of [`Open`](Self::Open).
+        wire: Option<WireUse>,
     },
     /// The other end is there.
     Begin {
@@ -139,6 +145,19 @@ pub enum FromAgent {
         /// The flow.
         flow: u32,
     },
+}
+
+/// Sockets past the kernel's protocols, and what leaves by them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WireUse {
+    /// Where a program serves the interface with them.
+    pub path: String,
+    /// Another number, another program.
+    pub instance: u64,
+    /// Runs of up to 8 packets.
+    pub short: bool,
+    /// Longer ones.
+    pub long: bool,
 }
 
 /// An end of a flow.

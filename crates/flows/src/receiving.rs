@@ -168,6 +168,10 @@ impl Receiving {
         self.socket.has_wire()
     }
 
+    pub(crate) fn socket_mut(&mut self) -> &mut FlowSocket {
+        &mut self.socket
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.entries.is_empty()
     }

@@ -199,6 +199,10 @@ impl Sending {
         self.socket.wire_statistics()
     }
 
+    pub(crate) fn socket_mut(&mut self) -> &mut FlowSocket {
+        &mut self.socket
+    }
+
     /// When a turn is due at the latest.
     pub(crate) fn next_wake(&self) -> Option<u64> {
         self.sender.next_wake()

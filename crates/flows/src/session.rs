@@ -7,17 +7,18 @@
 //! port that looks for other hosts makes another session. Holds no lock of a flow and the list's at
 //! once.
 
+mod carry;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hythe_node::hop::{self, CardRegion, Doorbell, HopPool as _, Participant};
-use hythe_node::{NodeError, monotonic_ns};
+use hythe_node::hop::{self, Doorbell, HopPool as _, Participant};
+use hythe_node::monotonic_ns;
 use hythe_pool::{ChannelIndex, MemberIndex, PortIndex, PortInfo};
 use hythe_wire::WireStatistics;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
@@ -25,7 +26,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use crate::alone::{look_after_receiving, look_after_sending};
 use crate::flow::{FlowId, HostEnd, ReceivingFlow, SendingFlow};
 use crate::held_up::HeldUp;
-use crate::message::{Agreed, Carrier, FromAgent, FromProcess, Role, VERSION};
+use crate::message::{Agreed, FromAgent, FromProcess, Role, VERSION, WireUse};
 use crate::receiving::Receiving;
 use crate::sending::Sending;
 use crate::socket::FlowSocket;
@@ -67,8 +68,8 @@ struct State {
     sending: Vec<Arc<SendingFlow>>,
     /// With what wakes when something comes, that of UDP first.
     receiving: Vec<(Arc<ReceivingFlow>, Vec<Arc<Doorbell>>)>,
-    /// Flows of which the agent knows that they have a wire.
-    wired: BTreeSet<u32>,
+    /// Flows of which the agent knows that they have a wire, and which.
+    wired: BTreeMap<u32, WireUse>,
 }
 
 #[derive(Debug)]
@@ -76,8 +77,8 @@ struct Opened {
     role: Role,
     port: PortInfo,
     socket: FlowSocket,
-    /// Where sockets past the kernel's protocols are to be had, if they are wanted.
-    wire: Option<PathBuf>,
+    /// Sockets past the kernel's protocols, if they are wanted.
+    wire: Option<WireUse>,
 }
 
 impl Session {
@@ -385,6 +386,7 @@ impl Session {
                         self.say_ended(flow, reason, 0);
                     }
                 }
+                FromAgent::Carry { flow, wire } => self.carry(flow, wire),
                 FromAgent::Go { flow } => self.with_sending(flow, |flow| flow.go(monotonic_ns())),
                 FromAgent::Finish { flow } => {
                     self.with_sending(flow, |flow| flow.finish(monotonic_ns()));
@@ -408,7 +410,7 @@ impl Session {
         &self,
         (flow, role): (u32, Role),
         (address, interface): (IpAddr, Option<&str>),
-        wire: Option<String>,
+        wire: Option<WireUse>,
     ) {
         let Some(port) = self.own_port(role) else {
             self.say_ended(flow, "its port has closed".to_owned(), 0);
@@ -423,7 +425,7 @@ impl Session {
                     role,
                     port,
                     socket,
-                    wire: wire.map(PathBuf::from),
+                    wire,
                 };
                 self.lock().opened.insert(flow, opened);
                 self.tell(&FromProcess::Ready {
@@ -461,8 +463,8 @@ impl Session {
         }
         let id = FlowId { number, port };
         let settings = agreed.settings();
-        if let Some(path) = &opened.wire {
-            self.add_wire(number, &mut socket, path);
+        if let Some(wire) = opened.wire {
+            self.add_wire(number, &mut socket, wire);
         }
         match role {
             Role::Send { host_port, .. } => {
@@ -488,60 +490,6 @@ impl Session {
         }
         self.announce(id);
         Ok(())
-    }
-
-    /// Has the socket of a flow use those past the kernel's protocols, if they are to be had, and
-    /// tells the agent.
-    fn add_wire(&self, flow: u32, socket: &mut FlowSocket, path: &Path) {
-        let card = self.card_region(path);
-        let (carrier, reason) = match socket.add_wire(path, card.as_ref()) {
-            Ok(()) => (Carrier::Xdp, String::new()),
-            Err(error) => (Carrier::Udp, format!("{}: {error}", path.display())),
-        };
-        if carrier == Carrier::Xdp {
-            self.lock().wired.insert(flow);
-        }
-        self.say_carried(flow, (carrier, socket.is_zero_copy()), &reason);
-    }
-
-    /// The region that frames could be sent from, where somebody may serve the interface. Those
-    /// that only receive offer it, too: the first of a pool has it registered for all.
-    fn card_region(&self, path: &Path) -> Option<CardRegion> {
-        let region = path.exists().then(|| hop::card_region(&self.participant));
-        let log = |error: &NodeError| tracing::debug!(%error, "no region for network cards");
-        region?.inspect_err(log).ok()
-    }
-
-    fn doorbells(&self, socket: &FlowSocket) -> io::Result<Vec<Arc<Doorbell>>> {
-        let files = std::iter::once(socket.descriptor()?).chain(socket.wire_descriptors()?);
-        let doorbells = self.participant.doorbells();
-        files.map(|file| doorbells.add_file(file)).collect()
-    }
-
-    /// Lets go of what is left of a wire that has ended, and tells the agent.
-    fn note_end_of_wire(&self, flow: u32) {
-        let mut state = self.lock();
-        if !state.wired.remove(&flow) {
-            return;
-        }
-        let mut ends = state.receiving.iter_mut();
-        let doorbells = ends
-            .find(|(end, _)| end.id.number == flow)
-            .map(|(_, doorbells)| doorbells.split_off(1));
-        // Behind the lock: they take one of their own.
-        drop(state);
-        drop(doorbells);
-        let reason = "the program at the interface has ended";
-        self.say_carried(flow, (Carrier::Udp, false), reason);
-    }
-
-    fn say_carried(&self, flow: u32, (carrier, is_zero_copy): (Carrier, bool), reason: &str) {
-        self.tell(&FromProcess::Carried {
-            flow,
-            carrier,
-            is_zero_copy,
-            reason: reason.chars().take(200).collect(),
-        });
     }
 
     /// Has the port look for what has come or gone.

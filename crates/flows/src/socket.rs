@@ -1,17 +1,15 @@
 //! A connected UDP socket that never blocks: runs of datagrams out, what has come in.
 //!
-//! Beside it there may be an `AF_XDP` socket, for the same datagrams ([`Wire`]). It sends what is
-//! short: the kernel cuts long runs for UDP by one call. Both receive. Which of them a datagram
-//! goes by the other host need not know, and nothing is lost when the second one goes.
+//! Beside it there may be an `AF_XDP` socket, for the same datagrams ([`Wire`]). It sends what the
+//! agent says, as a rule what is short: the kernel cuts long runs for UDP by one call. Both
+//! receive. Which of them a datagram goes by the other host need not know, and nothing is lost when
+//! the second one goes.
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
-use std::time::Duration;
 
 use hythe_node::RegionIndex;
-use hythe_node::hop::CardRegion;
 use hythe_packets::{ACKNOWLEDGEMENT_BYTES_MAX, datagram_bytes};
 use hythe_sys::socket_option::bind_to_interface;
 use hythe_sys::udp_receive::{self, BATCH_BYTES};
@@ -22,7 +20,7 @@ use rustix::net::sockopt;
 /// Of each direction; the kernel grants what its limit permits.
 const BUFFER_BYTES: usize = 4 << 20;
 
-/// Longer runs of datagrams leave by UDP.
+/// Longer runs of datagrams are long ones.
 const WIRE_RUN_MAX: usize = 8;
 /// Of datagrams that have come by the wire, taken by one call.
 const WIRE_BATCH: usize = 64;
@@ -33,9 +31,6 @@ const END_LOOK_NS: u64 = 10_000_000;
 /// Datagrams that leave by the other way may come sooner than those before: what is sent while
 /// others are on their way changes it so often only.
 const SWITCH_NS: u64 = 100_000_000;
-/// The answer of the program that serves the interface is waited for so long: it may have to wait
-/// for the kernel to let go of a queue.
-const WIRE_BOUND: Duration = Duration::from_secs(1);
 /// A shorter payload is copied beside its header: a further piece of a frame costs the kernel more
 /// than that where it copies (0.7 µs were measured).
 const SLOT_PIECE_MIN: usize = 257;
@@ -54,10 +49,18 @@ struct Wired {
     wire: Wire,
     /// Payload that lies there is sent from there.
     card: Option<RegionIndex>,
+    uses: Uses,
     sends: bool,
     switched_ns: u64,
     looked_ns: u64,
     end_looked_ns: u64,
+}
+
+/// What leaves by a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Uses {
+    pub(crate) short: bool,
+    pub(crate) long: bool,
 }
 
 /// Datagrams of one size that are to be sent; the last may be shorter.
@@ -145,21 +148,33 @@ impl FlowSocket {
         self.socket.connect(peer)
     }
 
-    /// Uses sockets past the kernel's protocols, which a program serves at `path`, beside this one,
-    /// which is connected.
-    pub(crate) fn add_wire(&mut self, path: &Path, card: Option<&CardRegion>) -> io::Result<()> {
-        let slots = card.map(|card| (card.file.as_fd(), card.bytes));
-        let wire = Wire::connect(path, &self.socket, slots, WIRE_BOUND)?;
-        let card = card.filter(|_| wire.sends_from_slots());
-        self.wire = Some(Box::new(Wired {
-            wire,
-            card: card.map(|card| card.index),
-            sends: false,
-            switched_ns: 0,
-            looked_ns: 0,
-            end_looked_ns: 0,
-        }));
-        Ok(())
+    /// Another descriptor of the same socket.
+    pub(crate) fn udp(&self) -> io::Result<UdpSocket> {
+        self.socket.try_clone()
+    }
+
+    /// Uses these sockets past the kernel's protocols beside this one from now on, or none; payload
+    /// that lies in a region of which they send is sent from there.
+    pub(crate) fn set_wire(&mut self, wire: Option<(Wire, Option<RegionIndex>, Uses)>) {
+        self.end_wire();
+        self.wire = wire.map(|(wire, card, uses)| {
+            Box::new(Wired {
+                wire,
+                card,
+                uses,
+                sends: false,
+                switched_ns: 0,
+                looked_ns: 0,
+                end_looked_ns: 0,
+            })
+        });
+    }
+
+    /// Uses those that it has for something else.
+    pub(crate) fn set_uses(&mut self, uses: Uses) {
+        if let Some(wired) = &mut self.wire {
+            wired.uses = uses;
+        }
     }
 
     /// The region from which payload is sent without a copy by this process, if there is one.
@@ -275,6 +290,7 @@ impl FlowSocket {
     /// Sends one datagram.
     pub(crate) fn send_one(&mut self, now_ns: u64, datagram: &[u8]) -> Passed {
         if let Some(wired) = &mut self.wire
+            && wired.uses.short
             && wired.wire.send(now_ns, &[IoSlice::new(datagram)]) == Sent::Taken
         {
             wired.wire.flush();
@@ -344,7 +360,11 @@ impl Wired {
 
     /// Is a run to leave by the wire?
     fn is_for(&mut self, now_ns: u64, run: Run<'_>) -> bool {
-        if run.segments > WIRE_RUN_MAX || !self.wire.is_fresh(now_ns) {
+        let is_wanted = match run.segments {
+            ..=WIRE_RUN_MAX => self.uses.short,
+            _ => self.uses.long,
+        };
+        if !is_wanted || !self.wire.is_fresh(now_ns) {
             self.sends = false;
             self.switched_ns = now_ns;
         } else if !self.sends

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hythe_flows::WireStatistics;
-use hythe_flows::message::Carrier;
+use hythe_flows::message::{Carrier, WireUse};
 use hythe_node::{PortPolicy, RegionKind, SubscriberOptions};
 use hythe_sys::namespaces::Network;
 use support::networks::{Networks, ip, is_skipped};
@@ -105,8 +105,8 @@ fn until_free(pair: &Pair) {
     }
 }
 
-fn path_text(path: &Path) -> Option<String> {
-    path.to_str().map(str::to_owned)
+fn by_wire(path: &Path) -> Option<WireUse> {
+    Some(support::short_by(path, 1))
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn messages_leave_from_their_slots_by_the_interface() {
     let _there = networks.within_second(|| Served::start(&far, "second"));
     let mut pair = Pair::on_tmpfs();
     networks.place(&mut pair);
-    (pair.a.wire, pair.b.wire) = (path_text(&near), path_text(&far));
+    (pair.a.wire, pair.b.wire) = (by_wire(&near), by_wire(&far));
     let mut flow = begin(&mut pair, direct);
     let (before, udp_before) = (statistics(&pair), by_udp());
     let mut next = until_from_slots(&pair, &mut flow, 1, 1000);
@@ -169,7 +169,7 @@ fn what_is_lost_leaves_again_from_its_slot() {
     let served = Served::start(&path, "lo");
     let mut pair = Pair::on_tmpfs();
     // The receiver goes by UDP: a pool is sent from, of those at an interface.
-    pair.a.wire = path_text(&path);
+    pair.a.wire = by_wire(&path);
     let faults = Faults {
         lost: 50,
         doubled: 50,
@@ -230,7 +230,7 @@ fn a_slot_is_held_until_the_kernel_has_given_back_what_left_from_it() {
     let path = folder.path().join("lo");
     let mut served = Served::start(&path, "lo");
     let mut pair = Pair::on_tmpfs();
-    pair.a.wire = path_text(&path);
+    pair.a.wire = by_wire(&path);
     let mut flow = begin(&mut pair, direct);
     let next = until_from_slots(&pair, &mut flow, 1, 1);
     until_free(&pair);

@@ -3,15 +3,19 @@
 
 mod support;
 
+use std::net::UdpSocket;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::Carrier;
+use hythe_flows::measure::{BYTES_MAX, Choice, Others, Prober, choose};
+use hythe_flows::message::{Carrier, FromAgent, WireUse};
 use hythe_node::{PortPolicy, SubscriberOptions};
 use hythe_sys::namespaces::Network;
+use hythe_wire::Wire;
 use support::served::Served;
-use support::{BOUND, Flow, Pair, agreed, direct};
+use support::{BOUND, Flow, Pair, agreed, direct, short_by};
 use tempfile::TempDir;
 
 /// A network of the calling thread's own, with nothing but the loopback interface. `None`, said
@@ -66,8 +70,11 @@ fn carry(pair: &mut Pair, flow: &mut Flow, numbers: std::ops::Range<u32>) {
 
 /// A flow between two processes of which both have a wire at this path.
 fn begun(path: &Path) -> (Pair, Flow) {
+    begun_with(Some(short_by(path, 1)))
+}
+
+fn begun_with(wire: Option<WireUse>) -> (Pair, Flow) {
     let mut pair = Pair::new();
-    let wire = path.to_str().map(str::to_owned);
     (pair.a.wire, pair.b.wire) = (wire.clone(), wire);
     let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 });
     let mut flow = pair.flow(&options, agreed(32), direct);
@@ -115,6 +122,78 @@ fn a_flow_goes_by_the_wire_and_on_by_udp_when_that_ends() {
     assert_eq!(flow.subscriber.statistics().messages, 1600);
 }
 
+/// What both processes say of their carriers next.
+fn carried(pair: &mut Pair) -> [(Carrier, String); 2] {
+    [&mut pair.a, &mut pair.b].map(|side| {
+        let start = Instant::now();
+        while side.carried.is_empty() {
+            side.look();
+            assert!(start.elapsed() < BOUND, "it says nothing");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        side.carried.remove(0)
+    })
+}
+
+#[test]
+fn the_agent_changes_what_carries_a_flow_and_nothing_is_lost() {
+    let Some(_network) = own_network() else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let path = folder.path().join("lo");
+    let mut served = Some(Served::start(&path, "lo"));
+    let (mut pair, mut flow) = begun_with(None);
+    let flow_number = flow.number;
+    let mut next = 1;
+    let mut carry_some = |pair: &mut Pair, flow: &mut Flow| {
+        let before = by_udp();
+        carry(pair, flow, next..next + 400);
+        next += 400;
+        by_udp() - before
+    };
+    assert!(carry_some(&mut pair, &mut flow) > 400, "all by UDP");
+    for instance in 1..4 {
+        let by_xdp = Some(short_by(&path, instance));
+        let choose = |pair: &Pair, wire: &Option<WireUse>| {
+            for side in [&pair.a, &pair.b] {
+                let (flow, wire) = (flow_number, wire.clone());
+                side.say(&FromAgent::Carry { flow, wire });
+            }
+        };
+        let xdp = || (Carrier::Xdp, String::new());
+        let start = Instant::now();
+        loop {
+            assert!(start.elapsed() < BOUND);
+            choose(&pair, &by_xdp);
+            let said = carried(&mut pair);
+            if said == [xdp(), xdp()] {
+                break;
+            }
+            // The service lets go of the last sockets within a moment.
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(carry_some(&mut pair, &mut flow) < 400, "nearly none by UDP");
+        match instance {
+            // A program that ends, and another in its place.
+            1 => {
+                served.take().expect("runs").end();
+                for (carrier, reason) in carried(&mut pair) {
+                    assert_eq!((carrier, reason.contains("ended")), (Carrier::Udp, true));
+                }
+                served = Some(Served::start(&path, "lo"));
+            }
+            _ => {
+                choose(&pair, &None);
+                let udp = || (Carrier::Udp, String::new());
+                assert_eq!(carried(&mut pair), [udp(), udp()]);
+            }
+        }
+        assert!(carry_some(&mut pair, &mut flow) > 400, "all by UDP");
+    }
+    assert_eq!(flow.subscriber.statistics().dropped, 0);
+}
+
 #[test]
 fn a_subscriber_that_sleeps_is_woken_by_the_wire() {
     let Some(_network) = own_network() else {
@@ -156,4 +235,79 @@ fn where_nobody_serves_the_interface_a_flow_goes_by_udp_and_says_why() {
     };
     assert_eq!(*carrier, Carrier::Udp);
     assert!(reason.contains("none"), "{reason}");
+}
+
+#[test]
+fn agents_measure_both_carriers_and_what_the_program_costs_others() {
+    let Some(_network) = own_network() else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let path = folder.path().join("lo");
+    let served = Served::start(&path, "lo");
+    let here = [127, 0, 0, 1].into();
+    let open = |word| Prober::open((here, Some("lo")), 1_500, word).expect("loopback");
+    let (mut one, mut other) = (open(1), open(2));
+    let at = |prober: &Prober| (here, prober.port().expect("bound")).into();
+    let (at_one, at_other) = (at(&one), at(&other));
+    one.meet(at_other, 2).expect("connected");
+    other.meet(at_one, 1).expect("connected");
+    let (bell, ring) = std::io::pipe().expect("made");
+    let there = path.clone();
+    let answering = std::thread::spawn(move || {
+        let long = Duration::from_secs(600);
+        other
+            .answer(bell.as_fd(), Some(&there), long)
+            .expect("sound");
+    });
+    let start = Instant::now();
+    let (measured, by_xdp) = loop {
+        assert!(start.elapsed() < BOUND);
+        // On a machine that is overloaded samples come too late.
+        if let Ok(measured) = one.measure(Ok(path.clone()))
+            && measured.udp.round_trip_ns.is_some()
+            && let Ok(by_xdp) = measured.xdp.clone()
+            && by_xdp.figures.round_trip_ns.is_some()
+            && matches!(by_xdp.others, Others::BytesPerS(_))
+        {
+            break (measured, by_xdp);
+        }
+        // Until the program is off the interface again.
+        std::thread::sleep(Duration::from_secs(1));
+    };
+    eprintln!("{measured:?}");
+    assert!(by_xdp.figures.bytes_per_s.is_some() && measured.bytes <= BYTES_MAX);
+    assert!(measured.others_percent().is_some());
+    // Somebody else pays for the program.
+    let socket = UdpSocket::bind((here, 0)).expect("bound");
+    socket.connect(at_other).expect("set");
+    let other_flow = Wire::connect(&path, &socket, None, BOUND).expect("granted");
+    let start = Instant::now();
+    let measured = loop {
+        assert!(start.elapsed() < BOUND);
+        match one.measure(Ok(path.clone())) {
+            Ok(measured) if measured.xdp.is_ok() => break measured,
+            // The socket's last flow is about to end still, or the other end is late.
+            _ => std::thread::sleep(Duration::from_millis(100)),
+        }
+    };
+    let by_xdp = measured.xdp.expect("just seen");
+    assert_eq!(by_xdp.others, Others::PaidAlready);
+    drop(other_flow);
+    // The service is gone.
+    served.end();
+    let start = Instant::now();
+    let measured = loop {
+        assert!(start.elapsed() < BOUND);
+        if let Ok(measured) = one.measure(Ok(path.clone())) {
+            break measured;
+        }
+    };
+    let choice = choose(&Choice::default(), &measured);
+    assert!(
+        choice.why.starts_with(path.to_str().expect("text")),
+        "{choice:?}"
+    );
+    drop(ring);
+    answering.join().expect("no panic");
 }

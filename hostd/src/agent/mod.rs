@@ -68,7 +68,7 @@ pub struct RunOptions {
     /// Interfaces whose links are trusted: tasks send there themselves, unencrypted.
     pub trusted: Vec<String>,
     /// What carries what they send there.
-    pub carrier: FlowCarrier,
+    pub carrier: Option<FlowCarrier>,
     /// Where programs outside the realm connect; `None`: [`OPEN_ADDRESS`].
     pub open_listen: Option<SocketAddr>,
     /// Their routers or peers that this host connects to, `HOST:PORT`.

@@ -6,6 +6,7 @@
 pub(crate) mod agent;
 pub(crate) mod peer;
 pub(crate) mod realm;
+pub(crate) mod served;
 pub(crate) mod wire;
 
 use std::fs::File;

@@ -83,7 +83,8 @@ pub(crate) enum HostCommand {
     /// none. It puts an XDP program on the interface, and passes AF_XDP sockets to processes of one
     /// user, each for what would come to a UDP socket of that process. On a virtual interface the
     /// program costs everything else that goes over it. It runs until it is stopped; flows go on by
-    /// UDP then. The agent asks for such sockets with `hythe host start --carrier xdp`.
+    /// UDP then. The agent asks for such sockets where they are better, as it has measured, or
+    /// always with `hythe host start --carrier xdp`.
     #[command(
         after_help = concat!(
             "Examples:\n",
@@ -205,7 +206,8 @@ pub(crate) struct StartArgs {
     #[arg(long, value_name = "INTERFACE")]
     trusted: Vec<String>,
     /// What carries what they send there: AF_XDP sockets save the way through the kernel's
-    /// protocols where `hythe host wire` serves the interface [default: udp]
+    /// protocols where `hythe host wire` serves the interface, and cost what else goes over a
+    /// virtual one [default: what is better, as the agents measure on each link]
     #[arg(long, value_enum, requires = "trusted")]
     carrier: Option<CarrierArg>,
     /// Meet the Zenoh programs of open channels there [default: 127.0.0.1:7452, this machine's]

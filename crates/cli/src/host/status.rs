@@ -1,5 +1,7 @@
 //! `hythe host status`: the agent of this host, and how it sees each other host.
 
+mod carriers;
+
 use hythe_cluster::frame::EndKind;
 use hythe_cluster::{
     Calls, ChannelState, ChannelStatus, Credit, Direction, DirectoryStatus, HostState, HostStatus,
@@ -182,6 +184,9 @@ fn host_text(host: &HostStatus) -> String {
     match &host.session {
         Some(session) => {
             for (name, value) in session_lines(session, host.sessions) {
+                line(name, value);
+            }
+            for (name, value) in carriers::lines(&session.link) {
                 line(name, value);
             }
         }

@@ -25,7 +25,7 @@ pub struct AgentOptions {
     pub(crate) rights: Rights,
     pub(crate) lease: Duration,
     pub(crate) trusted: Vec<String>,
-    pub(crate) carrier: Carrier,
+    pub(crate) carrier: Option<Carrier>,
     pub(crate) pool_name: String,
     pub(crate) task_command: PathBuf,
 }
@@ -41,7 +41,7 @@ impl AgentOptions {
             rights: Rights::default(),
             lease: LEASE,
             trusted: Vec::new(),
-            carrier: Carrier::Udp,
+            carrier: None,
             pool_name: "default".to_owned(),
             task_command: PathBuf::from("hythe"),
         }
@@ -80,10 +80,11 @@ impl AgentOptions {
         self
     }
 
-    /// What carries flows over these links, where it can be had; default: UDP. `AF_XDP` needs a
-    /// program that serves the interface, and costs what else goes over a virtual one.
+    /// What carries flows over these links, where it can be had; default: what is better, as the
+    /// agents measure on each link. `AF_XDP` needs a program that serves the interface, and costs
+    /// what else goes over a virtual one.
     #[must_use]
-    pub const fn carrier(mut self, carrier: Carrier) -> Self {
+    pub const fn carrier(mut self, carrier: Option<Carrier>) -> Self {
         self.carrier = carrier;
         self
     }

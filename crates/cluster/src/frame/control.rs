@@ -108,6 +108,13 @@ pub enum Control {
         /// Why not.
         why: NotTaken,
     },
+    /// The sender answers whoever measures the link there.
+    MeasureAt {
+        /// Of UDP, at the sender's address of this connection.
+        udp_port: u16,
+        /// Secret: packets without it are nobody's.
+        word: u64,
+    },
 }
 
 /// Why the pool of a receiver does not take a message.

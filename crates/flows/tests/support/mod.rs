@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::{Agreed, Carrier, FromAgent, FromProcess, Role};
+use hythe_flows::message::{Agreed, Carrier, FromAgent, FromProcess, Role, WireUse};
 use hythe_flows::{Connection, Flows, Listener};
 use hythe_node::hop::{self, HopNode as _, HopPool as _};
 use hythe_node::{
@@ -32,7 +32,7 @@ pub(crate) struct Side {
     listener: Listener,
     pub(crate) process: Option<Connection>,
     /// Where flows find a wire, from now on.
-    pub(crate) wire: Option<String>,
+    pub(crate) wire: Option<WireUse>,
     /// Of this host, for its flows.
     pub(crate) address: IpAddr,
     /// That its flows are bound to.
@@ -135,6 +135,16 @@ impl Side {
             FromProcess::Ready { udp_port, .. } => udp_port,
             other => panic!("{other:?}"),
         }
+    }
+}
+
+/// Short runs by sockets of who serves there.
+pub(crate) fn short_by(path: &std::path::Path, instance: u64) -> WireUse {
+    WireUse {
+        path: path.to_str().expect("text").to_owned(),
+        instance,
+        short: true,
+        long: false,
     }
 }
 

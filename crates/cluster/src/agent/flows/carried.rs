@@ -14,6 +14,11 @@ pub(super) struct Carried {
 }
 
 impl Carried {
+    /// It was to be carried by something else.
+    pub(super) fn has_failed(&self) -> bool {
+        self.carrier == Carrier::Udp && !self.reason.is_empty()
+    }
+
     /// How often the CPUs of this host copy each byte of payload.
     const fn copies(&self, direction: Direction) -> u32 {
         // The kernel, where the card does not itself.

@@ -9,10 +9,12 @@
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
+use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::Carrier;
+use hythe_flows::measure::Choice;
+use hythe_flows::message::{Carrier, WireUse};
 use hythe_flows::wire_path;
 use hythe_packets::{MTU_BYTES_MAX, MTU_BYTES_MIN};
 use hythe_sys::socket_option::bind_to_interface;
@@ -33,8 +35,10 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) struct Link {
     trusted: Vec<String>,
     path: Option<ConnectionPath>,
-    /// What flows are to be carried by, where it can be had.
-    carrier: Carrier,
+    /// What flows are to be carried by, where it can be had; `None`: what was chosen.
+    carrier: Option<Carrier>,
+    /// As it was measured.
+    chosen: Mutex<Choice>,
     /// It was trusted here when the session began: the other side was told.
     was_trusted: bool,
     /// What the other side calls its end.
@@ -47,6 +51,8 @@ pub(crate) struct Link {
 struct Seen {
     at: Instant,
     interface: Option<String>,
+    /// The program that serves it with sockets past the kernel's protocols.
+    served: Option<u64>,
     /// Why it is not trusted here, if so.
     here: Result<ConnectionPath, String>,
 }
@@ -54,7 +60,7 @@ struct Seen {
 impl Link {
     /// That of a connection.
     pub(crate) fn of(
-        (trusted, carrier): (&[String], Carrier),
+        (trusted, carrier): (&[String], Option<Carrier>),
         path: Option<ConnectionPath>,
         interface_of: impl FnOnce(IpAddr) -> Option<String>,
     ) -> Self {
@@ -63,6 +69,7 @@ impl Link {
             trusted: trusted.to_vec(),
             path,
             carrier,
+            chosen: Mutex::default(),
             was_trusted: seen.here.is_ok(),
             there: OnceLock::new(),
             now: Mutex::new(seen),
@@ -101,11 +108,45 @@ impl Link {
         lock(&self.now).interface.clone()
     }
 
-    /// Where a process is to ask for sockets past the kernel's protocols, if it is to.
-    pub(crate) fn wire(&self) -> Option<String> {
-        let interface = self.interface();
-        let interface = interface.filter(|_| self.carrier == Carrier::Xdp)?;
-        Some(wire_path(&interface).display().to_string())
+    /// What the user has said that flows are to be carried by.
+    pub(crate) const fn forced(&self) -> Option<Carrier> {
+        self.carrier
+    }
+
+    /// What is chosen, whatever the user has said.
+    pub(crate) fn chosen(&self) -> Choice {
+        lock(&self.chosen).clone()
+    }
+
+    /// Chooses what carries flows from now on.
+    pub(crate) fn choose(&self, choice: Choice) {
+        *lock(&self.chosen) = choice;
+    }
+
+    /// Where a program serves its interface with sockets past the kernel's protocols, and which.
+    pub(crate) fn served(&self) -> Option<(PathBuf, u64)> {
+        let seen = lock(&self.now);
+        Some((wire_path(seen.interface.as_ref()?), seen.served?))
+    }
+
+    /// The sockets past the kernel's protocols that flows are to use, if any.
+    pub(crate) fn wire(&self) -> Option<WireUse> {
+        let (short, long) = match self.carrier {
+            Some(carrier) => (carrier == Carrier::Xdp, false),
+            None => {
+                let chosen = lock(&self.chosen);
+                (chosen.short == Carrier::Xdp, chosen.long == Carrier::Xdp)
+            }
+        };
+        let seen = lock(&self.now);
+        let interface = seen.interface.as_ref().filter(|_| short || long)?;
+        Some(WireUse {
+            path: wire_path(interface).display().to_string(),
+            // Nobody serves it: whoever asks hears that.
+            instance: seen.served.unwrap_or(0),
+            short,
+            long,
+        })
     }
 
     /// Where both ends of a flow are.
@@ -136,8 +177,16 @@ fn look(
     Seen {
         at: Instant::now(),
         here: judge(trusted, path, interface.as_deref()),
+        served: interface.as_deref().and_then(served),
         interface,
     }
+}
+
+/// A number that another program at the same place has not.
+fn served(interface: &str) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    let found = std::fs::symlink_metadata(wire_path(interface)).ok()?;
+    Some(found.ino())
 }
 
 fn judge(
@@ -193,7 +242,7 @@ mod tests {
         let link = |trusted: &[&str], path, interface: Option<&str>| {
             let trusted: Vec<String> = trusted.iter().map(ToString::to_string).collect();
             let interface = interface.map(str::to_owned);
-            Link::of((&trusted, Carrier::default()), path, |_| interface)
+            Link::of((&trusted, None), path, |_| interface)
         };
         let why = |link: &Link| link.path().expect_err("not used");
         assert_eq!(why(&link(&[], Some(path), None)), "no link is trusted here");
@@ -208,12 +257,24 @@ mod tests {
         let both = link(&["y"], Some(path), Some("y"));
         both.trusted_there(path.peer).expect("once");
         assert_eq!(both.path(), Ok(path));
-        assert_eq!(both.wire(), None, "it was not asked for");
-        let by_xdp = Link {
-            carrier: Carrier::Xdp,
-            ..link(&["y"], Some(path), Some("y"))
+        assert_eq!(both.wire(), None, "it was not chosen");
+        both.choose(Choice {
+            long: Carrier::Xdp,
+            ..Choice::default()
+        });
+        let uses = |link: &Link| link.wire().map(|wire| (wire.path, wire.short, wire.long));
+        let at = "/run/hythe/wire/y".to_owned();
+        assert_eq!(uses(&both), Some((at.clone(), false, true)));
+        let forced = |carrier| {
+            let forced = Link {
+                carrier: Some(carrier),
+                ..link(&["y"], Some(path), Some("y"))
+            };
+            forced.choose(both.chosen());
+            uses(&forced)
         };
-        assert_eq!(by_xdp.wire().as_deref(), Some("/run/hythe/wire/y"));
+        assert_eq!(forced(Carrier::Udp), None, "whatever was chosen");
+        assert_eq!(forced(Carrier::Xdp), Some((at, true, false)));
         assert!(both.trusted_there(path.peer).is_err());
     }
 
@@ -225,7 +286,7 @@ mod tests {
         };
         let named = |name: &'static str| move |_| Some(name.to_owned());
         let trusted = ["y".to_owned()];
-        let link = Link::of((&trusted, Carrier::Udp), Some(path), named("y"));
+        let link = Link::of((&trusted, None), Some(path), named("y"));
         assert!(!link.was_agreed());
         link.trusted_there(path.peer).expect("once");
         let later = |link: &Link| lock(&link.now).at -= LOOK;
@@ -246,7 +307,7 @@ mod tests {
         link.look_again(named("y"));
         assert_eq!(link.path(), Ok(path));
         // One that was never trusted is not looked at.
-        let other = Link::of((&trusted, Carrier::Udp), Some(path), named("x"));
+        let other = Link::of((&trusted, None), Some(path), named("x"));
         later(&other);
         other.look_again(|_| panic!("the other side was told nothing"));
         assert!(!other.was_agreed());

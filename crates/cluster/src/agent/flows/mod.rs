@@ -12,6 +12,8 @@
 mod alone;
 mod carried;
 mod link;
+mod measurer;
+mod measuring;
 mod pause;
 mod places;
 mod processes;
@@ -30,6 +32,8 @@ use hythe_node::{MemberIndex, Pool};
 use self::alone::Alone;
 use self::carried::Carried;
 pub(crate) use self::link::Link;
+pub(crate) use self::measurer::measure_link;
+pub(crate) use self::measuring::{Measuring, Turn};
 pub(crate) use self::pause::Pause;
 use self::places::Places;
 use self::processes::{Ask, ProcessId, Processes};
@@ -49,7 +53,10 @@ const SETTLING: Duration = Duration::from_secs(5);
 
 /// The flows of an agent.
 #[derive(Debug, Default)]
-pub(crate) struct Flows(Mutex<State>);
+pub(crate) struct Flows {
+    state: Mutex<State>,
+    turn: Turn,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -62,14 +69,19 @@ struct State {
 }
 
 impl Flows {
+    /// Whose turn it is to measure a link.
+    pub(crate) fn turn(&self) -> &Turn {
+        &self.turn
+    }
+
     /// A process has connected.
     pub(crate) fn process_came(&self, connection: Connection) {
-        lock(&self.0).processes.add(connection);
+        lock(&self.state).processes.add(connection);
     }
 
     /// The connections of processes, with their numbers.
     pub(crate) fn processes(&self) -> Vec<(ProcessId, Arc<Connection>)> {
-        lock(&self.0).processes.connections()
+        lock(&self.state).processes.connections()
     }
 
     /// A process says something.
@@ -82,16 +94,16 @@ impl Flows {
         id: ProcessId,
         message: FromProcess,
     ) -> Result<(), String> {
-        lock(&self.0).process_said(pool, id, message)
+        lock(&self.state).process_said(pool, id, message)
     }
 
     pub(crate) fn process_gone(&self, id: ProcessId) {
-        lock(&self.0).process_gone(id);
+        lock(&self.state).process_gone(id);
     }
 
     /// Connections of processes whose participants are gone.
     pub(crate) fn dead_processes(&self, pool: &Pool) -> Vec<(ProcessId, Arc<Connection>)> {
-        lock(&self.0).processes.dead(pool)
+        lock(&self.state).processes.dead(pool)
     }
 
     /// A message of the other side that is about flows.
@@ -100,7 +112,7 @@ impl Flows {
         session: &Arc<dyn FlowSession>,
         message: Control,
     ) -> Result<(), ClusterError> {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         let state = &mut *state;
         match message {
             Control::FlowOffer(offer) => {
@@ -137,7 +149,7 @@ impl Flows {
     /// The ends on this host are these now: begins and ends flows of a session.
     pub(crate) fn update(&self, session: &Arc<dyn FlowSession>, local: &LocalEnds) {
         session.look_at_link();
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         if session.is_over() {
             // Whoever ended it has said so here, or will.
             return;
@@ -162,7 +174,7 @@ impl Flows {
 
     /// Everything that the publisher of a flow sent by its stream has arrived.
     pub(crate) fn arrived(&self, flow: u32) {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         let state = &mut *state;
         state.sending.arrived(&mut state.processes, flow);
     }
@@ -173,7 +185,7 @@ impl Flows {
             // That comes first: they may go on.
             return;
         }
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         let state = &mut *state;
         state
             .sending
@@ -184,7 +196,7 @@ impl Flows {
 
     /// Do publishers send by flows on a channel of the session with this number?
     pub(crate) fn are_on(&self, session: u64, channel: &str) -> bool {
-        lock(&self.0).sending.are_on(session, channel)
+        lock(&self.state).sending.are_on(session, channel)
     }
 
     /// A session is over. Where nobody meant that (`is_broken`) flows go on that have begun: those
@@ -194,7 +206,7 @@ impl Flows {
         session: &dyn FlowSession,
         is_broken: bool,
     ) -> BTreeSet<String> {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         let state = &mut *state;
         let mut channels = BTreeSet::new();
         if is_broken {
@@ -223,21 +235,21 @@ impl Flows {
 
     /// Ends flows that go on without a session, and may not any more.
     pub(crate) fn look_after_alone(&self) {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         let state = &mut *state;
         state.alone.update(&state.processes);
     }
 
     /// The agent stops: nothing goes on.
     pub(crate) fn end_alone(&self) {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         let state = &mut *state;
         state.alone.end_all(&state.processes);
     }
 
     /// How many flows with a host go on without a session.
     pub(crate) fn alone_with(&self, host: &str) -> usize {
-        lock(&self.0).alone.count(|other| other == host)
+        lock(&self.state).alone.count(|other| other == host)
     }
 
     pub(crate) fn status(
@@ -245,7 +257,7 @@ impl Flows {
         session: &dyn FlowSession,
         channels: &mut [ChannelStatus],
     ) -> LinkStatus {
-        let state = lock(&self.0);
+        let state = lock(&self.state);
         let why = session.why_no_flows();
         for channel in channels {
             session.carrier().clone_into(&mut channel.carrier);
@@ -262,6 +274,9 @@ impl Flows {
             channel.why_not_better = carriage.reason;
             if carriage.flows > 0 {
                 channel.carrier = carriage.carrier;
+                if channel.why_not_better.is_empty() && session.link().forced().is_none() {
+                    channel.why_not_better = session.link().chosen().why;
+                }
             } else if let Some(why) = &why {
                 channel.why_not_better.clone_from(why);
             }
@@ -274,6 +289,7 @@ impl Flows {
             sending,
             receiving,
             pending: offered + waiting,
+            carriers: session.measuring().status(session.link()),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::{Agreed, FromAgent, Role};
+use hythe_flows::message::{Agreed, FromAgent, Role, WireUse};
 use hythe_node::PortPolicy;
 use hythe_node::hop::HopPool as _;
 use hythe_packets::{MESSAGES_MAX, MTU_BYTES_MIN};
@@ -55,6 +55,8 @@ struct Flow {
     reason: String,
     retry: Option<Instant>,
     carried: Carried,
+    /// What its process was told to use.
+    wire: Option<WireUse>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -119,6 +121,7 @@ impl Receiving {
             reason: String::new(),
             retry: None,
             carried: Carried::default(),
+            wire: None,
         };
         self.flows.insert(key, flow);
         Ok(())
@@ -141,6 +144,7 @@ impl Receiving {
         let flows = flows.filter(|(_, flow)| flow.session.number() == session.number());
         let mut over = Vec::new();
         for (key, flow) in flows {
+            flow.carry(processes);
             let usable = session.link().path().map_err(NoReceiver::Refused);
             let found = usable.and_then(|_| receiver(processes, session, local, &flow.offer));
             let looked = match found {
@@ -299,6 +303,9 @@ impl Receiving {
     /// What carries it from now on.
     pub(super) fn carried(&mut self, who: (ProcessId, u32), carried: Carried) {
         if let Some((_, flow)) = self.of_process(who) {
+            if carried.has_failed() {
+                flow.session.measuring().note_trouble();
+            }
             flow.carried = carried;
         }
     }
@@ -337,6 +344,18 @@ impl Flow {
     fn has_begun(&self) -> bool {
         let taken = self.taken.as_ref();
         taken.is_some_and(|taken| taken.step != Step::Opening)
+    }
+
+    /// Tells its process what carries it from now on.
+    fn carry(&mut self, processes: &Processes) {
+        let wire = self.session.link().wire();
+        if let Some(taken) = &self.taken
+            && self.wire != wire
+        {
+            self.wire.clone_from(&wire);
+            let flow = taken.number;
+            processes.tell(taken.process, &FromAgent::Carry { flow, wire });
+        }
     }
 
     /// Nobody can receive it now. An error: it is over for that.
@@ -397,6 +416,7 @@ impl Flow {
                     return Ok(());
                 }
                 let number = next(last);
+                self.wire = self.session.link().wire();
                 self.taken = Some(Taken {
                     number,
                     process,
@@ -411,7 +431,7 @@ impl Flow {
                     },
                     address: path.local,
                     interface: self.session.link().interface(),
-                    wire: self.session.link().wire(),
+                    wire: self.wire.clone(),
                 };
                 self.carried = Carried::default();
                 processes.tell(process, &open);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::{Agreed, FromAgent, Role};
+use hythe_flows::message::{Agreed, FromAgent, Role, WireUse};
 use hythe_node::hop::HopPool as _;
 use hythe_node::{PortIndex, PortKind};
 use hythe_pool::PortInfo;
@@ -61,6 +61,8 @@ pub(super) struct Flow {
     /// What it waits for.
     reason: String,
     carried: Carried,
+    /// What its process was told to use.
+    wire: Option<WireUse>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +112,7 @@ impl Sending {
         if let Err(why) = session.link().path() {
             self.end_all(processes, &why, |flow| flow.is_of(&**session));
         }
+        self.carry(processes, &**session);
         if session.why_no_flows().is_some() {
             return;
         }
@@ -155,6 +158,18 @@ impl Sending {
         }
     }
 
+    /// Tells processes what carries their flows from now on.
+    fn carry(&mut self, processes: &Processes, session: &dyn FlowSession) {
+        let wire = session.link().wire();
+        for (&flow, it) in &mut self.flows {
+            if it.is_of(session) && it.wire != wire {
+                it.wire.clone_from(&wire);
+                let wire = wire.clone();
+                processes.tell(it.process, &FromAgent::Carry { flow, wire });
+            }
+        }
+    }
+
     fn of_session(&self, session: &dyn FlowSession) -> impl Iterator<Item = &Flow> {
         let number = session.number();
         let flows = self.flows.values();
@@ -194,7 +209,9 @@ impl Sending {
             mtu_bytes,
             reason: "its publisher opens a socket".to_owned(),
             carried: Carried::default(),
+            wire: link.wire(),
         };
+        let wire = flow.wire.clone();
         self.flows.insert(number, flow);
         let open = FromAgent::Open {
             flow: number,
@@ -204,7 +221,7 @@ impl Sending {
             },
             address: path.local,
             interface: session.link().interface(),
-            wire: session.link().wire(),
+            wire,
         };
         processes.tell(process, &open);
     }
@@ -293,6 +310,9 @@ impl Sending {
     pub(super) fn carried(&mut self, (process, number): (ProcessId, u32), carried: &Carried) {
         if let Some(flow) = self.of_process(process, number) {
             flow.carried.clone_from(carried);
+            if carried.has_failed() {
+                flow.session.measuring().note_trouble();
+            }
         }
     }
 

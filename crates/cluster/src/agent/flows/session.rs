@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use hythe_node::{MemberIndex, Pool, PortIndex};
 use hythe_pool::PortInfo;
 
-use super::{Link, Pause};
+use super::{Link, Measuring, Pause};
 use crate::frame::Control;
 
 /// A session with another host, as flows see it.
@@ -23,6 +23,15 @@ pub(crate) trait FlowSession: Debug + Send + Sync {
 
     /// The link of its control connection.
     fn link(&self) -> &Link;
+
+    /// The other host's.
+    fn host_name(&self) -> &str;
+
+    /// Streams or flows are to be looked at.
+    fn note_change(&self);
+
+    /// What was measured on that.
+    fn measuring(&self) -> &Measuring;
 
     /// Looks at the interface of that again, where it is time.
     fn look_at_link(&self);

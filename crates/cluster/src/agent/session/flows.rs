@@ -1,5 +1,6 @@
 //! What flows need of a session.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hythe_node::{MemberIndex, Pool, PortIndex};
@@ -9,8 +10,9 @@ use super::channels::{may_receive, may_send};
 use super::sending::{FlowPublisher, Leaving};
 use super::window::window_of;
 use super::{NONE, Session, lock};
-use crate::agent::flows::{FlowSession, Link, Pause};
+use crate::agent::flows::{FlowSession, Link, Measuring, Pause, measure_link};
 use crate::agent::local::ChannelKey;
+use crate::error::ClusterError;
 use crate::frame::{Control, EndKind};
 
 /// Of a network whose round trip is not measured yet.
@@ -39,6 +41,18 @@ impl FlowSession for Session {
         &self.link
     }
 
+    fn host_name(&self) -> &str {
+        self.record.name.as_str()
+    }
+
+    fn note_change(&self) {
+        Self::note_change(self);
+    }
+
+    fn measuring(&self) -> &Measuring {
+        &self.measuring
+    }
+
     fn look_at_link(&self) {
         let carrier = &self.context.carrier;
         self.link
@@ -65,7 +79,11 @@ impl FlowSession for Session {
     }
 
     fn note_end_of_flow(&self, note: &dyn Fn(&mut Pause)) {
-        note(&mut lock(&self.pause));
+        let mut pause = lock(&self.pause);
+        note(&mut pause);
+        if pause.why().is_some() {
+            self.measuring.note_trouble();
+        }
     }
 
     fn note_unconfirmed(&self, messages: u32, told: Option<(&str, &PortInfo)>) {
@@ -133,6 +151,32 @@ impl Session {
         match self.context.carrier.knows(&self.record.name) {
             true => Ok(()),
             false => Err("the host is not of the realm any more".to_owned()),
+        }
+    }
+
+    /// The other side answers whoever measures the link there.
+    pub(super) fn measure_at(&self, udp_port: u16, word: u64) -> Result<(), ClusterError> {
+        if udp_port == 0 || !self.link.was_agreed() {
+            let what = format!("measuring at port {udp_port} of a link without flows");
+            return Err(ClusterError::Unexpected(what));
+        }
+        self.measuring.meet(udp_port, word);
+        Ok(())
+    }
+
+    /// Measures the link from now on, if flows may go over it.
+    pub(super) fn measure(self: &Arc<Self>) {
+        if self.link.path().is_err() || !self.measuring.begin() {
+            return;
+        }
+        let (session, member) = (Arc::clone(self), self.threads.enter());
+        let started = hythe_sys::wait::spawn("hythe-measure", move || {
+            let context = &session.context;
+            measure_link(&context.options.host, context.flows.turn(), &*session);
+            drop(member);
+        });
+        if let Err(error) = started {
+            tracing::error!(host = %self.record.name, %error, "its link is not measured");
         }
     }
 }

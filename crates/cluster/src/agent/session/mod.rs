@@ -28,7 +28,7 @@ use self::events::Events;
 use self::outbox::Outbox;
 use self::requests::Requests;
 use super::context::{Context, Group, HostRecord, Member, lock};
-use super::flows::{FlowSession, Link, Pause};
+use super::flows::{FlowSession, Link, Measuring, Pause};
 use super::link::send_first;
 use super::local::LocalEnds;
 use crate::error::ClusterError;
@@ -55,6 +55,7 @@ pub(crate) struct Session {
     about: ConnectionAbout,
     /// The link of the control connection.
     pub(crate) link: Link,
+    measuring: Measuring,
     /// After flows that failed.
     pause: Mutex<Pause>,
     /// The participant of the host.
@@ -109,6 +110,7 @@ impl Session {
                 connection.path,
                 |address| context.carrier.interface_of(address),
             ),
+            measuring: Measuring::default(),
             pause: Mutex::default(),
             member: node.index(),
             began: Instant::now(),
@@ -178,6 +180,7 @@ impl Session {
         self.is_over.store(true, Ordering::Release);
         drop(own);
         self.outbox.close();
+        self.measuring.ring();
         lock(&self.channels).close_all();
         self.wake();
     }
@@ -222,6 +225,7 @@ impl Session {
             Ok(()) => {
                 let session: Arc<dyn FlowSession> = self.clone();
                 self.context.flows.update(&session, local);
+                self.measure();
             }
             Err(error) => self.end(&error.to_string()),
         }

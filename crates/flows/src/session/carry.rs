@@ -1,0 +1,206 @@
+//! What carries a session's flows: sockets past the kernel's protocols beside those of UDP, where
+//! the agent says so, from the beginning of a flow on or later.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hythe_node::hop::{self, CardRegion, Doorbell};
+use hythe_node::{NodeError, RegionIndex};
+use hythe_wire::Wire;
+
+use super::Session;
+use crate::message::{Carrier, FromProcess, WireUse};
+use crate::socket::{FlowSocket, Uses};
+
+/// The answer of the program that serves the interface is waited for so long: it may have to wait
+/// for the kernel to let go of a queue.
+const WIRE_BOUND: Duration = Duration::from_secs(1);
+
+impl Session {
+    /// Has the socket of a flow that is about to begin use those past the kernel's protocols, if
+    /// they are to be had, and tells the agent.
+    pub(super) fn add_wire(&self, flow: u32, socket: &mut FlowSocket, wire: WireUse) {
+        let opened = socket.udp().and_then(|udp| self.open_wire(&wire, &udp));
+        let failed = match opened {
+            Ok((opened, card)) => {
+                socket.set_wire(Some((opened, card, uses_of(&wire))));
+                None
+            }
+            Err(error) => Some(error),
+        };
+        self.note_wire((flow, wire), socket.is_zero_copy(), failed);
+    }
+
+    /// The agent has chosen another carrier for a flow.
+    pub(super) fn carry(&self, number: u32, wire: Option<WireUse>) {
+        if let Some(opened) = self.lock().opened.get_mut(&number) {
+            opened.wire = wire;
+            return;
+        }
+        let (before, sending, receiving) = {
+            let state = self.lock();
+            let mut sending = state.sending.iter();
+            let mut receiving = state.receiving.iter().map(|(flow, _)| flow);
+            (
+                state.wired.get(&number).cloned(),
+                sending.find(|flow| flow.id.number == number).cloned(),
+                receiving.find(|flow| flow.id.number == number).cloned(),
+            )
+        };
+        // Each locks its flow, and nothing else.
+        let with_socket = |work: &mut dyn FnMut(&mut FlowSocket)| match (&sending, &receiving) {
+            (Some(flow), _) => flow.with_socket(work),
+            (None, Some(flow)) => flow.with_socket(work),
+            (None, None) => {}
+        };
+        let Some(wire) = wire else {
+            with_socket(&mut |socket| socket.set_wire(None));
+            self.let_go_of_wire(number);
+            return self.say_carried(number, (Carrier::Udp, false), "");
+        };
+        let is_same =
+            |before: &WireUse| (&before.path, before.instance) == (&wire.path, wire.instance);
+        if before.as_ref().is_some_and(is_same) {
+            with_socket(&mut |socket| socket.set_uses(uses_of(&wire)));
+            self.lock().wired.insert(number, wire);
+            return;
+        }
+        // What it has is of a program that is gone.
+        with_socket(&mut |socket| socket.set_wire(None));
+        self.let_go_of_wire(number);
+        let mut udp = None;
+        with_socket(&mut |socket| udp = Some(socket.udp()));
+        let Some(udp) = udp else {
+            return;
+        };
+        // Behind the lock: it waits.
+        let mut opened = Some(udp.and_then(|udp| self.open_wire(&wire, &udp)));
+        let (mut failed, mut is_zero_copy, mut doorbells) = (None, false, Ok(Vec::new()));
+        with_socket(&mut |socket| match opened.take() {
+            Some(Ok((opened, card))) => {
+                socket.set_wire(Some((opened, card, uses_of(&wire))));
+                is_zero_copy = socket.is_zero_copy();
+                if receiving.is_some() {
+                    doorbells = self.doorbells_of_wire(socket);
+                }
+            }
+            Some(Err(error)) => failed = Some(error),
+            None => {}
+        });
+        match doorbells {
+            Ok(doorbells) => {
+                let mut state = self.lock();
+                let mut ends = state.receiving.iter_mut();
+                if let Some((_, all)) = ends.find(|(end, _)| end.id.number == number) {
+                    all.extend(doorbells);
+                }
+            }
+            // Nobody would be woken by it.
+            Err(error) => {
+                with_socket(&mut |socket| socket.set_wire(None));
+                failed = Some(error);
+            }
+        }
+        self.note_wire((number, wire), is_zero_copy, failed);
+    }
+
+    /// Asks for sockets, and for sending from a region of the pool by them.
+    fn open_wire(
+        &self,
+        wire: &WireUse,
+        udp: &UdpSocket,
+    ) -> io::Result<(Wire, Option<RegionIndex>)> {
+        let path = Path::new(&wire.path);
+        let card = self.card_region(path);
+        let slots = card.as_ref().map(|card| (card.file.as_fd(), card.bytes));
+        let wire = Wire::connect(path, udp, slots, WIRE_BOUND)?;
+        let card = card.filter(|_| wire.sends_from_slots());
+        Ok((wire, card.map(|card| card.index)))
+    }
+
+    /// The region that frames could be sent from, where somebody may serve the interface. Those
+    /// that only receive offer it, too: the first of a pool has it registered for all.
+    fn card_region(&self, path: &Path) -> Option<CardRegion> {
+        let region = path.exists().then(|| hop::card_region(&self.participant));
+        let log = |error: &NodeError| tracing::debug!(%error, "no region for network cards");
+        region?.inspect_err(log).ok()
+    }
+
+    fn note_wire(
+        &self,
+        (flow, wire): (u32, WireUse),
+        is_zero_copy: bool,
+        failed: Option<io::Error>,
+    ) {
+        match failed {
+            None => {
+                self.lock().wired.insert(flow, wire);
+                self.say_carried(flow, (Carrier::Xdp, is_zero_copy), "");
+            }
+            Some(error) => {
+                let reason = format!("{}: {error}", wire.path);
+                self.say_carried(flow, (Carrier::Udp, false), &reason);
+            }
+        }
+    }
+
+    pub(super) fn doorbells(&self, socket: &FlowSocket) -> io::Result<Vec<Arc<Doorbell>>> {
+        let of_udp = self
+            .participant
+            .doorbells()
+            .add_file(socket.descriptor()?)?;
+        let mut doorbells = vec![of_udp];
+        doorbells.extend(self.doorbells_of_wire(socket)?);
+        Ok(doorbells)
+    }
+
+    fn doorbells_of_wire(&self, socket: &FlowSocket) -> io::Result<Vec<Arc<Doorbell>>> {
+        let files = socket.wire_descriptors()?.into_iter();
+        let doorbells = self.participant.doorbells();
+        files.map(|file| doorbells.add_file(file)).collect()
+    }
+
+    /// Lets go of what is left of a wire that has ended, and tells the agent.
+    pub(super) fn note_end_of_wire(&self, flow: u32) {
+        if self.let_go_of_wire(flow) {
+            let reason = "the program at the interface has ended";
+            self.say_carried(flow, (Carrier::Udp, false), reason);
+        }
+    }
+
+    /// False: it had none.
+    fn let_go_of_wire(&self, flow: u32) -> bool {
+        let mut state = self.lock();
+        if state.wired.remove(&flow).is_none() {
+            return false;
+        }
+        let mut ends = state.receiving.iter_mut();
+        let doorbells = ends
+            .find(|(end, _)| end.id.number == flow)
+            .map(|(_, doorbells)| doorbells.split_off(1));
+        // Behind the lock: they take one of their own.
+        drop(state);
+        drop(doorbells);
+        true
+    }
+
+    fn say_carried(&self, flow: u32, (carrier, is_zero_copy): (Carrier, bool), reason: &str) {
+        self.tell(&FromProcess::Carried {
+            flow,
+            carrier,
+            is_zero_copy,
+            reason: reason.chars().take(200).collect(),
+        });
+    }
+}
+
+const fn uses_of(wire: &WireUse) -> Uses {
+    Uses {
+        short: wire.short,
+        long: wire.long,
+    }
+}
