@@ -1,13 +1,13 @@
-//! Programs for PVM on a machine of two hosts: those of Debian's package `pvm-examples` as they
-//! are, and one of this test, which is compiled against PVM's own header.
+//! Programs for PVM on a machine of two and three hosts: those of Debian's package `pvm-examples`
+//! as they are, and one of this test, which is compiled against PVM's own header.
 
 mod network;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
-use network::agent::{Host, eventually, first, programs};
+use network::agent::{Host, eventually, first, programs, send};
 use network::{Lan, is_skipped};
 use rustix::process::Signal;
 
@@ -51,7 +51,7 @@ struct Hosts {
     libraries: PathBuf,
     a: Host,
     b: Host,
-    _lan: Lan,
+    lan: Lan,
 }
 
 impl Hosts {
@@ -73,8 +73,7 @@ impl Hosts {
             ("PATH", path.into()),
             ("HYTHE_PVM_LIBRARIES", libraries.clone()),
         ];
-        let added = a.add(&b, "b", &programs());
-        assert!(added.status.success(), "{added:?}");
+        a.take_in(&b, "b");
         eventually("a and b are connected", || {
             a.is_connected_with("b") && b.is_connected_with("a")
         });
@@ -86,8 +85,40 @@ impl Hosts {
             libraries,
             a,
             b,
-            _lan: lan,
+            lan,
         })
+    }
+
+    /// A third one, like host b.
+    fn third(&self) -> Host {
+        let mut c = Host::on(&self.lan, 3);
+        c.environment.clone_from(&self.b.environment);
+        self.a.take_in(&c, "c");
+        eventually("all are connected", || {
+            let all = [
+                (&self.a, ["b", "c"]),
+                (&self.b, ["a", "c"]),
+                (&c, ["a", "b"]),
+            ];
+            let mut all = all.into_iter();
+            all.all(|(host, others)| others.iter().all(|other| host.is_connected_with(other)))
+        });
+        c.said(&["allow", "a", "*", "spawn"]);
+        self.a.said(&["allow", "c", "*", "spawn"]);
+        c
+    }
+
+    /// A program that says when it waits: what it has said until then, and what it says later.
+    fn waiting(
+        &self,
+        words: &[&str],
+    ) -> (Child, Vec<String>, impl Iterator<Item = String> + use<>) {
+        let mut job = self.command(words).spawn().expect("nsenter");
+        let lines = BufReader::new(job.stdout.take().expect("piped")).lines();
+        let mut lines = lines.map(|line| line.expect("text"));
+        let said = lines.by_ref().take_while(|line| line != "waiting");
+        let said = said.collect();
+        (job, said, lines)
     }
 
     /// `hythe run --pvm` on host a.
@@ -233,17 +264,87 @@ fn a_host_that_is_lost_is_told_and_the_machine_goes_on() {
     let Some(hosts) = Hosts::new() else { return };
     let program = hosts.compile();
     let words = ["--hosts", "a,b", "--keep-going", "--", &program, "lose"];
-    let mut job = hosts.command(&words).spawn().expect("nsenter");
-    let mut lines = BufReader::new(job.stdout.take().expect("piped")).lines();
-    let mut said = Vec::new();
-    for line in lines.by_ref() {
-        said.push(line.expect("text"));
-        if said.last().is_some_and(|line| line == "waiting") {
-            break;
-        }
-    }
+    let (job, mut said, lines) = hosts.waiting(&words);
     hosts.b.signal(Signal::KILL);
-    said.extend(lines.map(|line| line.expect("text")));
+    said.extend(lines);
     let output = job.wait_with_output().expect("it ends");
     assert!(output.status.success(), "{said:?} {output:?}");
+}
+
+#[test]
+fn tasks_on_three_hosts_reach_each_other_also_on_one_that_came_later() {
+    let Some(hosts) = Hosts::new() else { return };
+    let program = hosts.compile();
+    let _c = hosts.third();
+    // By PVM's own file: the first host need not be in it, the third is added later.
+    let file = hosts.a.path("pvm-hosts");
+    std::fs::write(&file, "* ep=/opt/bin sp=500\nb wd=/tmp\n& c\n").expect("written");
+    let file = file.to_str().expect("text");
+    let output = hosts.run(&["--hostfile", file, "--", &program, "three"], "");
+    assert!(output.status.success(), "{output:#?}");
+}
+
+/// Does a process with this word among its arguments run?
+fn runs(what: impl Fn(&str, &str) -> bool) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("it is there");
+    processes.flatten().any(|process| {
+        let line = std::fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
+        // One that has ended has none.
+        !line.is_empty() && what(&process.file_name().to_string_lossy(), &line)
+    })
+}
+
+#[test]
+fn a_first_host_without_its_agent_is_alone_and_nothing_is_left() {
+    let Some(hosts) = Hosts::new() else { return };
+    let program = hosts.compile();
+    let c = hosts.third();
+    let (job, mut said, lines) = hosts.waiting(&["--hosts", "a,b,c", "--", &program, "alone"]);
+    let processes = said.iter().filter_map(|line| line.strip_prefix("process "));
+    let processes: Vec<String> = processes.map(str::to_owned).collect();
+    assert_eq!(processes.len(), 2, "{said:?}");
+    hosts.a.signal(Signal::KILL);
+    said.extend(lines);
+    let output = job.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{said:?} {output:?}");
+    eventually("tasks elsewhere have ended", || {
+        !runs(|process, _| processes.iter().any(|one| one == process))
+    });
+    for host in [&hosts.a, &hosts.b, &c] {
+        let pool = host.path("pools").join("default");
+        let files = std::fs::read_dir(&pool).into_iter().flatten().flatten();
+        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        // The agent of host a was killed.
+        let is_left = |name: &String| {
+            ["pvm", "tasks."].iter().any(|what| name.starts_with(what))
+                && !["pvm.lock", "tasks.agent"].contains(&name.as_str())
+        };
+        assert_eq!(
+            names.filter(is_left).collect::<Vec<_>>(),
+            [""; 0],
+            "{pool:?}"
+        );
+    }
+}
+
+#[test]
+fn a_host_that_goes_while_tasks_are_spawned_there_keeps_none() {
+    let Some(hosts) = Hosts::new() else { return };
+    let program = hosts.compile();
+    let number = std::process::id().to_string();
+    let (mut job, said, lines) =
+        hosts.waiting(&["--hosts", "a,b", "--", &program, "race", &number]);
+    assert_eq!(
+        said.last().map(String::as_str),
+        Some("0 failures"),
+        "{said:?}"
+    );
+    let seconds = format!("600.{number}");
+    eventually("what was spawned has ended", || {
+        !runs(|_, line| line.starts_with("sleep") && line.contains(&seconds))
+    });
+    // The job ends with it, and all that is left of that.
+    send(job.id(), Signal::TERM);
+    lines.for_each(drop);
+    job.wait().expect("it ends");
 }

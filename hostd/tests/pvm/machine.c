@@ -1,5 +1,5 @@
-/* A task of a PVM machine of the hosts a and b, and what it spawns: says what is not as it has to
- * be, and exits with how often that was. */
+/* A task of a PVM machine of the hosts a and b, and c for some, and what it spawns: says what is
+ * not as it has to be, and exits with how often that was. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +28,31 @@ static int integer(void) {
     return value;
 }
 
+/* Sends to another child, hears from it, and says so. */
+static void greet(int other) {
+    int me = pvm_mytid();
+    pvm_initsend(PvmDataDefault);
+    pvm_pkint(&me, 1, 1);
+    CHECK(pvm_send(other, 5) == 0);
+    CHECK(pvm_recv(other, 5) > 0 && integer() == other);
+    pvm_initsend(PvmDataDefault);
+    pvm_pkint(&failures, 1, 1);
+    CHECK(pvm_send(pvm_parent(), 6) == 0);
+}
+
+/* Programs that never enrol, on b whether that is in the machine or not, until its parent says
+ * that it is enough. */
+static void spawn_for_ever(int number) {
+    char seconds[32], *arguments[] = {seconds, NULL};
+    int task;
+    snprintf(seconds, sizeof seconds, "600.%d", number);
+    while (pvm_probe(pvm_parent(), 7) == 0)
+        pvm_spawn("sleep", arguments, PvmTaskHost, "b", 1, &task);
+    pvm_initsend(PvmDataDefault);
+    pvm_pkint(&failures, 1, 1);
+    CHECK(pvm_send(pvm_parent(), 6) == 0);
+}
+
 /* What it is, for its parent; then it does what that wants. */
 static int child(void) {
     int me = pvm_mytid(), count = 0, *siblings = NULL;
@@ -52,6 +77,10 @@ static int child(void) {
         CHECK(pvm_barrier("all", members) == 0);
         int sum = host_of(me);
         CHECK(pvm_reduce(PvmSum, &sum, 1, PVM_INT, 3, "all", 0) == 0);
+    } else if (what == 3) {
+        greet(integer());
+    } else if (what == 4) {
+        spawn_for_ever(integer());
     } else {
         pvm_recv(-1, 99);
     }
@@ -201,6 +230,80 @@ static void lose(char *self) {
     pvm_kill(task);
 }
 
+/* A host that comes when there are tasks on another one: those reach each other, and all meet. */
+static void three(char *self) {
+    int tasks[3], code = 0, count = 0;
+    char *names[] = {"c"};
+    CHECK(spawn(self, PvmTaskHost, "b", 1, tasks) == 1);
+    meet(tasks, 1);
+    CHECK(pvm_addhosts(names, 1, &code) == 1 && code > 0);
+    CHECK(pvm_config(&count, NULL, NULL) == 0 && count == 3);
+    CHECK(spawn(self, PvmTaskHost, "c", 1, tasks + 1) == 1);
+    CHECK(pvm_tidtohost(tasks[1]) == code);
+    meet(tasks + 1, 1);
+    tell(tasks, 1, 3, tasks[1]);
+    tell(tasks + 1, 1, 3, tasks[0]);
+    for (int index = 0; index < 2; index++)
+        CHECK(pvm_recv(tasks[index], 6) > 0 && integer() == 0);
+    CHECK(spawn(self, PvmTaskDefault, NULL, 3, tasks) == 3);
+    int sum = 0;
+    for (int index = 0; index < 3; index++)
+        sum += host_of(tasks[index]);
+    CHECK(sum == 1 + 2 + 3);
+    meet(tasks, 3);
+    CHECK(pvm_joingroup("all") == 0);
+    tell(tasks, 3, 1, 4);
+    CHECK(pvm_barrier("all", 4) == 0);
+    sum = host_of(pvm_mytid());
+    CHECK(pvm_reduce(PvmSum, &sum, 1, PVM_INT, 3, "all", 0) == 0);
+    CHECK(sum == 1 + 1 + 2 + 3);
+}
+
+/* Tasks on both other hosts, which wait for ever; then the first host is alone. */
+static void alone(char *self) {
+    char *names[] = {"b", "c"};
+    int tasks[2], hosts[2], codes[2], count = 0;
+    for (int index = 0; index < 2; index++) {
+        struct pvmtaskinfo *rows = NULL;
+        CHECK(spawn(self, PvmTaskHost, names[index], 1, tasks + index) == 1);
+        meet(tasks + index, 1);
+        hosts[index] = pvm_tidtohost(tasks[index]);
+        CHECK(pvm_tasks(tasks[index], &count, &rows) == 0 && count == 1);
+        printf("process %d\n", rows[0].ti_pid);
+    }
+    CHECK(pvm_notify(PvmTaskExit, 7, 2, tasks) == 0);
+    CHECK(pvm_notify(PvmHostDelete, 8, 2, hosts) == 0);
+    printf("waiting\n");
+    fflush(stdout);
+    for (int index = 0; index < 2; index++)
+        CHECK(pvm_recv(-1, 7) > 0 && pvm_recv(-1, 8) > 0);
+    CHECK(pvm_config(&count, NULL, NULL) == 0 && count == 1);
+    CHECK(pvm_addhosts(names, 2, codes) == 0);
+    CHECK(codes[0] == PvmNoHost && codes[1] == PvmNoHost);
+    CHECK(spawn(self, PvmTaskHost, "b", 1, tasks) == 0 && tasks[0] == PvmNoHost);
+}
+
+/* A host goes while another task spawns there. */
+static void race(char *self, int number) {
+    char *names[] = {"b"};
+    int task, code;
+    CHECK(spawn(self, PvmTaskHost, "a", 1, &task) == 1);
+    meet(&task, 1);
+    tell(&task, 1, 4, number);
+    for (int time = 0; time < 12; time++) {
+        usleep(20000 + 7000 * (time % 5));
+        CHECK(pvm_delhosts(names, 1, &code) == 1 && code == 0);
+        if (time < 11)
+            CHECK(pvm_addhosts(names, 1, &code) == 1 && code > 0);
+    }
+    pvm_initsend(PvmDataDefault);
+    CHECK(pvm_send(task, 7) == 0);
+    CHECK(pvm_recv(task, 6) > 0 && integer() == 0);
+    printf("%d failures\nwaiting\n", failures);
+    fflush(stdout);
+    pvm_recv(-1, 99);
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     pvm_setopt(PvmAutoErr, 0);
@@ -220,6 +323,12 @@ int main(int argc, char **argv) {
         others(argv + 2);
     else if (strcmp(what, "lose") == 0)
         lose(argv[0]);
+    else if (strcmp(what, "three") == 0)
+        three(argv[0]);
+    else if (strcmp(what, "alone") == 0)
+        alone(argv[0]);
+    else if (strcmp(what, "race") == 0 && argc > 2)
+        race(argv[0], atoi(argv[2]));
     pvm_exit();
     printf("%s: %d failures\n", what, failures);
     return failures;

@@ -45,13 +45,15 @@ pub(super) fn hosts_programs(root: &Path, target: &Path) -> Result<Vec<Program>,
 }
 
 /// Commands that need the agent. Builds what they need of the workspace, and nothing anew that
-/// [`programs`] has built: with all packages chosen, features are the same.
+/// [`programs`] has built: with all packages chosen, features are the same. The agent's tests load
+/// PVM's libraries, which cargo builds beside the one for this test of theirs.
 pub(super) fn across(root: &Path, target: &Path) -> Result<Job, String> {
-    let mut command = cargo(root);
-    command.args(["test", "--workspace", "--test", "demo", "--quiet"]);
+    let demo = ["test", "--workspace", "--quiet", "--test", "demo"];
     let mut build = cargo(root);
-    build.args(command.get_args()).arg("--no-run");
+    build.args(demo).args(["--test", "packages", "--no-run"]);
     run(build)?;
+    let mut command = cargo(root);
+    command.args(demo);
     let agent = built(&target.join("hosts"), "hythe-hostd");
     command.args(["--", "across"]).env("HYTHE_HOSTD", agent);
     let name = "hythe demo --across: tests/demo";

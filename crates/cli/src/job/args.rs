@@ -8,7 +8,7 @@ use clap::Args;
 use hythe_cluster::HostName;
 use hythe_cluster::tasks::{JobHost, TaskId};
 
-use super::hosts::hosts;
+use super::hosts::{hosts, hosts_of_pvm};
 use crate::error::CliError;
 
 /// What to run.
@@ -22,7 +22,8 @@ pub(crate) struct RunArgs {
     /// time
     #[arg(long, value_name = "HOST[:SLOTS]", value_delimiter = ',')]
     pub(crate) hosts: Vec<String>,
-    /// Run them on the hosts of this file, lines HOST or HOST slots=N
+    /// Run them on the hosts of this file, lines HOST or HOST slots=N; with `--pvm` a hostfile of
+    /// PVM, whose program begins on this host
     #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
     pub(crate) hostfile: Option<PathBuf>,
     /// Give the tasks this variable of the environment, NAME or NAME=VALUE; may be repeated. On
@@ -110,7 +111,10 @@ impl RunArgs {
 
     /// On which hosts; none: on this one.
     pub(crate) fn hosts(&self) -> Result<Vec<JobHost>, CliError> {
-        hosts(&self.hosts, self.hostfile.as_deref())
+        match &self.hostfile {
+            Some(path) if self.pvm => hosts_of_pvm(path),
+            path => hosts(&self.hosts, path.as_deref()),
+        }
     }
 
     /// How many tasks the job begins with.

@@ -1,9 +1,10 @@
-//! The hosts of a job: `--hosts a,b:2`, or a file of lines `HOST slots=N`.
+//! The hosts of a job: `--hosts a,b:2`, a file of lines `HOST slots=N`, or one of PVM.
 
 use std::path::Path;
 
 use hythe_cluster::HostName;
 use hythe_cluster::tasks::JobHost;
+use hythe_pvm::hostfile::Hostfile;
 
 use crate::error::CliError;
 
@@ -15,16 +16,45 @@ pub(super) fn hosts(named: &[String], file: Option<&Path>) -> Result<Vec<JobHost
     let Some(path) = file else {
         return named.iter().map(|text| host(text)).collect();
     };
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        CliError::Failed(format!(
-            "cannot read {}: {error}",
-            hythe_terminal::escaped(path)
-        ))
-    })?;
+    let text = read(path)?;
     let lines = text
         .lines()
         .map(|line| line.split('#').next().unwrap_or("").trim());
     lines.filter(|line| !line.is_empty()).map(line_of).collect()
+}
+
+fn read(path: &Path) -> Result<String, CliError> {
+    std::fs::read_to_string(path).map_err(|error| {
+        CliError::Failed(format!(
+            "cannot read {}: {error}",
+            hythe_terminal::escaped(path)
+        ))
+    })
+}
+
+/// A hostfile of PVM.
+pub(super) fn file_of_pvm(path: &Path) -> Result<Hostfile, CliError> {
+    let file = hythe_pvm::hostfile::parse(&read(path)?);
+    file.map_err(|error| {
+        let path = hythe_terminal::escaped(path).to_string();
+        CliError::WrongUse(format!(
+            "{path}: {}",
+            hythe_terminal::escaped(&error.to_string())
+        ))
+    })
+}
+
+/// Those with which a machine begins, by PVM's hostfile.
+pub(super) fn hosts_of_pvm(path: &Path) -> Result<Vec<JobHost>, CliError> {
+    let hosts = file_of_pvm(path)?.hosts.into_iter();
+    let hosts = hosts.filter(|host| !host.is_later);
+    hosts
+        .map(|line| {
+            let name: Result<HostName, hythe_cluster::BadHostName> = line.name.parse();
+            let name = name.map_err(|error| CliError::WrongUse(error.to_string()))?;
+            Ok(JobHost { name, slots: 1 })
+        })
+        .collect()
 }
 
 /// `HOST`, `HOST slots=N` as of Open MPI, or `HOST:N` as of MPICH.
@@ -81,6 +111,18 @@ mod tests {
         ] {
             let found = line_of(line).expect("a host");
             assert_eq!((found.name.as_str(), found.slots), (name, count));
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("hosts");
+        let of_pvm = |text: &str| {
+            std::fs::write(&path, text).expect("written");
+            hosts_of_pvm(&path)
+        };
+        let found = of_pvm("# of PVM\n* ep=/opt/bin\nb sp=7\n&c\nd.lan\n").expect("sound");
+        let names: Vec<&str> = found.iter().map(|host| host.name.as_str()).collect();
+        assert_eq!(names, ["b", "d.lan"]);
+        for bad in ["a slots=2", "a:2", "-a"] {
+            assert!(of_pvm(bad).is_err(), "{bad}");
         }
         for bad in ["a:0", "a:513", "a:x", "a slots=", "a max=3", "-a", "a,b"] {
             assert!(line_of(bad).is_err(), "{bad}");

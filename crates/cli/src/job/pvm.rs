@@ -4,13 +4,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use hythe::Pool;
-use hythe_cluster::tasks::{self, JobHost};
+use hythe_cluster::HostName;
+use hythe_cluster::tasks::{self, JobHost, JobOptions};
 use hythe_pvm::machine::Host;
 use hythe_pvm::native::{places_text, take_in_hosts};
 use hythe_pvm::server::{FirstHost, Server};
 use hythe_pvm::session::variables;
 
 use super::RunArgs;
+use super::hosts::file_of_pvm;
 use crate::error::CliError;
 
 /// Where programs look for libraries first.
@@ -24,12 +26,15 @@ const LIBRARIES: [&str; 2] = ["libpvm3.so.3", "libgpvm3.so.3"];
 type Variables = Vec<(OsString, OsString)>;
 
 /// Serves the machine of a pool while the job runs, unless another job does, and takes the hosts of
-/// this one in. Returns what its tasks find in their environment, too.
-pub(super) fn serve(args: &RunArgs, pool: &Pool) -> Result<(Option<Server>, Variables), CliError> {
+/// this one in. Its tasks find the libraries, and where they are, in their environment.
+pub(super) fn serve(
+    args: &RunArgs,
+    pool: &Pool,
+    job: &mut JobOptions,
+) -> Result<Option<Server>, CliError> {
     let failed = |error: &dyn std::fmt::Display| {
         CliError::Failed(format!("cannot serve a machine for PVM: {error}"))
     };
-    let hosts = args.hosts()?;
     let here = tasks::here(pool)?.filter(|here| here.number > 0);
     let first = match &here {
         Some(here) => FirstHost {
@@ -45,15 +50,35 @@ pub(super) fn serve(args: &RunArgs, pool: &Pool) -> Result<(Option<Server>, Vari
         },
     };
     let server = Server::start(pool, &first).map_err(|error| failed(&error))?;
-    let mut environment = vec![(LIBRARY_PATH.into(), library_path()?)];
+    job.environment.push((LIBRARY_PATH.into(), library_path()?));
     // Without an agent the job has no hosts, and the runner says so.
-    if here.is_some() && !hosts.is_empty() {
-        let names: Vec<String> = hosts.iter().map(|host| host.name.to_string()).collect();
-        let known = take_in_hosts(pool, names).map_err(|error| failed(&error))?;
-        let places = places(&hosts, &known, args.tasks()?)?;
-        environment.push((variables::PLACES.into(), places.into()));
+    let Some(here) = here.filter(|_| !job.hosts.is_empty()) else {
+        return Ok(server);
+    };
+    if let Some(path) = &args.hostfile {
+        begin_here(&mut job.hosts, &here.name);
+        let options = file_of_pvm(path)?.options.into_iter();
+        let options = options.collect::<Vec<_>>().join("= ");
+        if !options.is_empty() {
+            tracing::warn!("{options}= of the hostfile are not used: hosts have agents");
+        }
     }
-    Ok((server, environment))
+    let names: Vec<String> = job.hosts.iter().map(|host| host.name.to_string()).collect();
+    let known = take_in_hosts(pool, names).map_err(|error| failed(&error))?;
+    let places = places(&job.hosts, &known, job.count)?;
+    job.environment
+        .push((variables::PLACES.into(), places.into()));
+    Ok(server)
+}
+
+/// PVM's machine has the host where it begins first, also if its file does not name that.
+fn begin_here(hosts: &mut Vec<JobHost>, here: &HostName) {
+    hosts.retain(|host| host.name != *here);
+    let here = JobHost {
+        name: here.clone(),
+        slots: 1,
+    };
+    hosts.insert(0, here);
 }
 
 /// The number of the host of each task that the job begins with, by ranks: as the runner starts
@@ -129,6 +154,21 @@ fn folders(own: Option<&Path>, set: Option<PathBuf>) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_of_a_hostfile_begins_here() {
+        let host = |name: &str| JobHost {
+            name: name.parse().expect("a name"),
+            slots: 1,
+        };
+        let here = host("a").name;
+        for named in [["b", "a"].as_slice(), &["b"], &["a", "b"]] {
+            let mut hosts: Vec<JobHost> = named.iter().map(|name| host(name)).collect();
+            begin_here(&mut hosts, &here);
+            let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+            assert_eq!(names, ["a", "b"]);
+        }
+    }
 
     #[test]
     fn the_folder_that_is_set_is_the_only_one() {

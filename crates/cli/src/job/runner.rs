@@ -18,9 +18,7 @@ pub(crate) fn run(args: &RunnerArgs, globals: &Globals) -> Result<(), CliError> 
     // Served until the job has ended.
     let mut _machine = None;
     if args.job.pvm {
-        let environment;
-        (_machine, environment) = pvm::serve(&args.job, &pool)?;
-        options.environment.extend(environment);
+        _machine = pvm::serve(&args.job, &pool, &mut options)?;
     }
     let runner = Runner::new(&pool, options, Some(args.front))?;
     let printer = Arc::new(Printer::begin(&args.job, globals, runner.job())?);

@@ -83,6 +83,12 @@ pub trait Machine: Send + std::fmt::Debug {
     /// [`Code::SYSTEM`].
     fn processes(&mut self) -> Result<Vec<Process>, Code>;
 
+    /// Takes hosts out of the machine, and ends its tasks there: 0 for each, or an error's number.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`].
+    fn delete_hosts(&mut self, names: Vec<String>) -> Result<Vec<i32>, Code>;
+
     /// Sends a signal to a task.
     ///
     /// # Errors

@@ -25,6 +25,8 @@ use place::{Place, started};
 
 /// How long a wait for messages of tasks does not look at the server.
 const LOOK: Duration = Duration::from_millis(10);
+/// `SIGKILL`.
+const KILL: i32 = 9;
 /// Messages of tasks that are taken before it is looked for those of the machine.
 const AT_ONCE: u32 = 32;
 /// Bytes that wait in this process for tasks that do not receive, unless this variable says
@@ -201,16 +203,29 @@ impl Machine for Native {
     }
 
     fn processes(&mut self) -> Result<Vec<Process>, Code> {
-        let Reply::Tasks(rows) = self.link.ask(&Request::Tasks)? else {
-            return Err(Code::BAD_MESSAGE);
-        };
-        let rows = rows.into_iter().map(|row| (row.task, row.is_enrolled));
-        let known: BTreeMap<Tid, bool> = rows.collect();
-        let Reply::Hosts(hosts) = self.link.ask(&Request::Hosts)? else {
-            return Err(Code::BAD_MESSAGE);
-        };
-        let listed = tasks::list(&self.pool).map_err(|error| failed(&error))?.0;
-        Ok(processes(&listed, self.realm_number, &hosts, &known))
+        let members = Members::ask(&mut self.link)?;
+        self.processes_of(&members)
+    }
+
+    fn delete_hosts(&mut self, names: Vec<String>) -> Result<Vec<i32>, Code> {
+        let members = Members::ask(&mut self.link)?;
+        let hosts = members.hosts.iter();
+        let gone = hosts.filter(|host| host.host != FIRST_HOST && names.contains(&host.name));
+        let gone: Vec<Tid> = gone.map(|host| host.host).collect();
+        // First: who spawns a task there from now on learns that the host is gone, and ends it.
+        let reply = self.link.ask(&Request::DeleteHosts { names });
+        let own = self.identity.task;
+        for process in self.processes_of(&members)? {
+            if process.task != own && gone.contains(&process.task.host()) {
+                // One that cannot be reached is out all the same.
+                let _ = self.signal(process.task, KILL);
+            }
+        }
+        match reply? {
+            Reply::Numbers(numbers) => Ok(numbers),
+            Reply::Refused(code) => Err(code),
+            _ => Err(Code::BAD_MESSAGE),
+        }
     }
 
     fn signal(&mut self, task: Tid, signal: i32) -> Result<(), Code> {
@@ -241,12 +256,38 @@ impl Machine for Native {
     }
 }
 
+/// Who is in the machine.
+#[derive(Debug)]
+struct Members {
+    hosts: Vec<Host>,
+    /// Tasks, and whether they have not left.
+    known: BTreeMap<Tid, bool>,
+}
+
+impl Members {
+    fn ask(link: &mut Link) -> Result<Self, Code> {
+        let (tasks, hosts) = (link.ask(&Request::Tasks)?, link.ask(&Request::Hosts)?);
+        let (Reply::Tasks(rows), Reply::Hosts(hosts)) = (tasks, hosts) else {
+            return Err(Code::BAD_MESSAGE);
+        };
+        let rows = rows.into_iter().map(|row| (row.task, row.is_enrolled));
+        let known = rows.collect();
+        Ok(Self { hosts, known })
+    }
+}
+
+impl Native {
+    fn processes_of(&self, members: &Members) -> Result<Vec<Process>, Code> {
+        let listed = tasks::list(&self.pool).map_err(|error| failed(&error))?.0;
+        Ok(processes(&listed, self.realm_number, members))
+    }
+}
+
 /// The tasks of the machine among those that run.
 fn processes(
     listed: &[TaskInfo],
     realm_number: u32,
-    hosts: &[Host],
-    known: &BTreeMap<Tid, bool>,
+    Members { hosts, known }: &Members,
 ) -> Vec<Process> {
     // Others are those of a machine of another host.
     let listed = listed

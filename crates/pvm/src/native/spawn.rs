@@ -1,15 +1,15 @@
 //! Spawning on hosts: all tasks at once, so that they are siblings; where that is refused, host by
 //! host, so that one which refuses does not stand in the way of others.
 
-use hythe_cluster::tasks::{SpawnOptions, SpawnPlace, TaskError};
+use hythe_cluster::tasks::{self, SpawnOptions, SpawnPlace, TaskError};
 
 use super::place::places_text;
-use super::{Native, programs};
+use super::{KILL, Native, programs};
 use crate::code::Code;
-use crate::machine::{Host, Spawn};
+use crate::machine::{Host, Reply, Request, Spawn};
 use crate::numbers::tid_of;
 use crate::session::variables;
-use crate::tid::Tid;
+use crate::tid::{FIRST_HOST, Tid};
 
 /// What is started: a path, or a name that is looked for there.
 type Named = (String, Vec<String>);
@@ -89,7 +89,7 @@ impl Native {
     }
 
     fn start(
-        &self,
+        &mut self,
         spawn: &Spawn,
         (program, arguments): &Named,
         places: &[Host],
@@ -114,9 +114,30 @@ impl Native {
             options = options.directory(directory.as_ref());
         }
         let spawned = self.task.spawn(&options)?.into_iter().zip(places);
-        let numbered = spawned.map(|(task, place)| tid_of(task, place.host));
-        Ok(numbered
-            .map(|tid| tid.ok_or(Code::OUT_OF_RESOURCES))
-            .collect())
+        let hosts = self.hosts_now(places);
+        let outcomes = spawned.map(|(task, place)| {
+            if hosts
+                .as_ref()
+                .is_some_and(|hosts| !hosts.contains(&place.host))
+            {
+                // It was taken out meanwhile, by a task that may not have seen this one.
+                let _ = tasks::kill(&self.pool, task, KILL);
+                return Err(Code::NO_HOST);
+            }
+            tid_of(task, place.host).ok_or(Code::OUT_OF_RESOURCES)
+        });
+        Ok(outcomes.collect())
+    }
+
+    /// Those of the machine. `None`: all of these places are on the first, which is always there,
+    /// or the machine does not answer any more.
+    fn hosts_now(&mut self, places: &[Host]) -> Option<Vec<Tid>> {
+        if places.iter().all(|place| place.host == FIRST_HOST) {
+            return None;
+        }
+        match self.link.ask(&Request::Hosts) {
+            Ok(Reply::Hosts(hosts)) => Some(hosts.iter().map(|host| host.host).collect()),
+            _ => None,
+        }
     }
 }

@@ -12,9 +12,11 @@ use crate::tid::{FIRST_HOST, Tid};
 
 impl Serving {
     pub(super) fn answer(&mut self, number: u64, request: Request) {
+        let may_ask = self.clients.get(&number).is_some_and(Client::may_ask);
         let sent = match request {
             Request::Enroll { task } => return self.enroll(number, task),
             request @ Request::Collect { .. } => return self.collect(number, request),
+            _ if !may_ask => return self.reply(number, Reply::Refused(Code::SYSTEM)),
             Request::AddHosts { names } => {
                 let (reply, sent) = self.add_hosts(&names);
                 self.reply(number, reply);

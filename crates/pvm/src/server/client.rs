@@ -22,6 +22,11 @@ const READS_MAX: usize = 16;
 const WAITING_MAX: usize = 512 << 20;
 /// The longest name of a host.
 const NAME_BYTES_MAX: usize = 255;
+/// The longest that one on another host says before it is a task of the machine.
+const FIRST_BYTES_MAX: usize = 64 << 10;
+/// While so much waits to be taken, nothing more is answered: who asks waits for the answer, and
+/// who does not could have the same long message sent again and again.
+const ANSWERED_AHEAD: usize = 16 << 20;
 /// Descriptors that came and were not asked about.
 const DESCRIPTORS_MAX: usize = 4;
 
@@ -40,6 +45,8 @@ enum From {
 pub(super) struct Client {
     pub(super) task: Option<Tid>,
     pub(super) descriptors: VecDeque<OwnedFd>,
+    /// Some of what it asked for may not be answered yet, since it was behind.
+    pub(super) is_held: bool,
     from: From,
     stream: UnixStream,
     came: Vec<u8>,
@@ -60,6 +67,7 @@ impl Client {
         Some(Self {
             task: None,
             descriptors: VecDeque::new(),
+            is_held: false,
             from: match is_far {
                 true => From::Unsaid,
                 false => From::Here,
@@ -75,9 +83,15 @@ impl Client {
     pub(super) fn poll_fd(&self) -> PollFd<'_> {
         let wanted = match self.waiting_bytes() {
             0 => PollFlags::IN,
+            ANSWERED_AHEAD.. => PollFlags::OUT,
             _ => PollFlags::IN | PollFlags::OUT,
         };
         PollFd::from_borrowed_fd(self.stream.as_fd(), wanted)
+    }
+
+    /// Is it to take what it asked for before it is answered anything else?
+    pub(super) fn is_behind(&self) -> bool {
+        self.waiting_bytes() >= ANSWERED_AHEAD
     }
 
     pub(super) fn waiting_bytes(&self) -> usize {
@@ -128,7 +142,16 @@ impl Client {
             let name = name.map_err(|_| Code::BAD_MESSAGE)?;
             self.from = From::Host(name.trim_end().to_owned());
         }
-        wire::take(&mut self.came)
+        let taken = wire::take(&mut self.came)?;
+        match taken.is_none() && !self.may_ask() && self.came.len() > FIRST_BYTES_MAX {
+            true => Err(Code::BAD_MESSAGE),
+            false => Ok(taken),
+        }
+    }
+
+    /// May it ask for more than to be in the machine? On this host every process of its user may.
+    pub(super) fn may_ask(&self) -> bool {
+        self.task.is_some() || self.from == From::Here
     }
 
     /// Its host, if it is another one than the first.

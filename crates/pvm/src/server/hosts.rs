@@ -3,6 +3,7 @@
 
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use hythe_cluster::HostName;
 use hythe_cluster::tasks::watch_host;
@@ -12,6 +13,10 @@ use super::Serving;
 use crate::code::Code;
 use crate::machine::{Outgoing, Reply};
 use crate::tid::{FIRST_HOST, Tid};
+
+/// How long the agent is asked about hosts of one request; about the one that it does not answer
+/// then, that long again.
+const ASKING: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct OtherHost {
@@ -38,9 +43,12 @@ impl Serving {
     pub(super) fn add_hosts(&mut self, names: &[String]) -> (Reply, Vec<(Tid, Outgoing)>) {
         let (mut numbers, mut sent) = (Vec::new(), Vec::new());
         let mut added: Vec<(usize, String, UnixStream)> = Vec::new();
+        let since = Instant::now();
         for (index, name) in names.iter().enumerate() {
             let watch = match self.state.host_named(name) {
                 Some(_) => Err(Code::DUPLICATE_HOST),
+                // All tasks of the machine wait meanwhile.
+                None if since.elapsed() > ASKING => Err(Code::CANNOT_START),
                 None => self.watch(name),
             };
             numbers.push(watch.as_ref().err().map_or(0, |code| code.number()));

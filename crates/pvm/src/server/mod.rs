@@ -152,7 +152,13 @@ impl Serving {
         waited_for.extend(self.clients.values().map(Client::poll_fd));
         let pipes = self.pipes.iter().filter(|pipe| self.may_read(pipe));
         waited_for.extend(pipes.map(|pipe| PollFd::new(&pipe.from, PollFlags::IN)));
-        let ready = hythe_sys::wait::ready(&mut waited_for, pause.unwrap_or(LONGEST_WAIT));
+        // What these asked for has come before, so that no descriptor shows it.
+        let mut clients = self.clients.values();
+        let timeout = match clients.any(|client| client.is_held && !client.is_behind()) {
+            true => Duration::ZERO,
+            false => pause.unwrap_or(LONGEST_WAIT),
+        };
+        let ready = hythe_sys::wait::ready(&mut waited_for, timeout);
         ready.first().copied().unwrap_or(false)
     }
 
@@ -201,9 +207,13 @@ impl Serving {
             let Some(client) = self.clients.get_mut(&number) else {
                 continue;
             };
-            let is_open = client.read();
+            let is_open = client.is_behind() || client.read();
             let mut is_sound = true;
             while let Some(client) = self.clients.get_mut(&number) {
+                client.is_held = client.is_behind();
+                if client.is_held {
+                    break;
+                }
                 match client.next_request() {
                     Ok(Some(request)) => self.answer(number, request),
                     Ok(None) => break,

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use hythe_node::PoolOptions;
 
 use super::*;
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Encoding};
 use crate::code::Code;
 use crate::machine::{Reply, Request, WatchedEvent};
 use crate::tid::FIRST_HOST;
@@ -187,9 +187,89 @@ fn a_task_of_another_host_is_none_of_this_one() {
     });
     let first = vec![Code::BAD_PARAMETER.number()];
     assert_eq!(own.next(), Outgoing::Reply(Reply::Numbers(first)));
+    // What the machine has is nobody's who is in none of it.
+    let mut peer = elsewhere(&fixture, "b\n");
+    let nothing = Outgoing::Reply(Reply::Refused(Code::SYSTEM));
+    for request in [
+        Request::Hosts,
+        Request::AddHosts { names: Vec::new() },
+        Request::DeleteHosts { names: Vec::new() },
+        Request::Tasks,
+    ] {
+        peer.say(&request);
+        assert_eq!(peer.next(), nothing, "{request:?}");
+    }
+    // Nor does anybody keep much for it.
+    let mut peer = elsewhere(&fixture, "b\n");
+    let _ = peer.stream.write_all(&(200_u32 << 20).to_le_bytes());
+    let _ = peer.stream.write_all(&vec![0; 1 << 20]);
+    let closed = peer.stream.read(&mut [0]);
+    assert!(closed.is_err() || closed.is_ok_and(|read| read == 0));
     // A name without an end is no agent's.
     let mut peer = elsewhere(&fixture, &"b".repeat(4096));
     let closed = peer.stream.read(&mut [0]);
     assert!(closed.is_err() || closed.is_ok_and(|read| read == 0));
+    drop(server);
+}
+
+#[test]
+fn who_does_not_take_answers_gets_no_more_of_them() {
+    const LONG: usize = 1 << 20;
+    let fixture = Fixture::new();
+    let server = Server::start(&fixture.pool, &here()).expect("it starts");
+    let [mut greedy, mut other] = [1, 2].map(|job| Peer::enroll(&fixture, task(job)));
+    let put = |class: &str, length| Request::Put {
+        class: class.to_owned(),
+        flags: 0,
+        message: Buffer::new(Encoding::Raw).frame().repeat(1 + length / 64),
+    };
+    greedy.say(&put("long", LONG));
+    assert!(matches!(greedy.next(), Outgoing::Reply(Reply::Number(_))));
+    let take = Request::Take {
+        class: "long".to_owned(),
+        index: 0,
+        flags: 0,
+    };
+    const TIMES: usize = 60;
+    for _ in 0..TIMES {
+        greedy.say(&take);
+    }
+    greedy.say(&put("last", 0));
+    // What comes before the second of these was seen by the server before it answers.
+    for _ in 0..2 {
+        let pattern = "last".to_owned();
+        other.say(&Request::Classes { pattern });
+        let none = Outgoing::Reply(Reply::Classes(Vec::new()));
+        assert_eq!(other.next(), none, "it is not answered yet");
+    }
+    for _ in 0..TIMES {
+        let reply = greedy.next();
+        assert!(matches!(reply, Outgoing::Reply(Reply::Message(_))));
+    }
+    assert!(matches!(greedy.next(), Outgoing::Reply(Reply::Number(_))));
+    drop(server);
+}
+
+/// It takes the question, and says nothing.
+#[test]
+fn an_agent_that_does_not_answer_is_asked_about_one_host_only() {
+    let fixture = Fixture::new();
+    let agent = UnixListener::bind(fixture.pool.path().join("tasks.agent")).expect("a free name");
+    let in_realm = FirstHost {
+        realm_number: 1,
+        ..here()
+    };
+    let server = Server::start(&fixture.pool, &in_realm).expect("it starts");
+    let mut peer = Peer {
+        stream: UnixStream::connect(socket_path(&fixture.pool.path())).expect("served"),
+        came: Vec::new(),
+    };
+    let names = ["b", "c", "d"].map(str::to_owned).to_vec();
+    peer.say(&Request::AddHosts { names });
+    let numbers = [Code::NO_HOST, Code::CANNOT_START, Code::CANNOT_START];
+    let numbers = numbers.map(Code::number).to_vec();
+    assert_eq!(peer.next(), Outgoing::Reply(Reply::Numbers(numbers)));
+    agent.set_nonblocking(true).expect("set");
+    assert!(agent.accept().is_ok() && agent.accept().is_err());
     drop(server);
 }

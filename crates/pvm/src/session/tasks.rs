@@ -3,7 +3,7 @@
 use super::Session;
 use crate::code::Code;
 use crate::machine::{Host, Process, Reply, Request, WatchedEvent};
-use crate::tid::{FIRST_HOST, Tid};
+use crate::tid::Tid;
 
 /// `PvmTaskExit` to `PvmRouteDelete`, and what is added to end a wait.
 const TASK_EXIT: i32 = 1;
@@ -12,9 +12,6 @@ const HOST_ADD: i32 = 3;
 const ROUTE_ADD: i32 = 4;
 const ROUTE_DELETE: i32 = 5;
 const CANCEL: i32 = 256;
-
-/// `SIGKILL`.
-const KILL: i32 = 9;
 
 /// Bits of `ti_flag`: the task has enrolled; it was spawned.
 const CONNECTED: i32 = 4;
@@ -137,7 +134,11 @@ impl<F: Clone> Session<F> {
     /// # Errors
     /// [`Code::SYSTEM`].
     pub fn add_hosts(&mut self, names: Vec<String>) -> Result<Vec<i32>, Code> {
-        self.ask_numbers(Request::AddHosts { names })
+        match self.machine.ask(Request::AddHosts { names })? {
+            Reply::Numbers(numbers) => Ok(numbers),
+            Reply::Refused(code) => Err(code),
+            _ => Err(Code::BAD_MESSAGE),
+        }
     }
 
     /// Ends all that runs on hosts, and takes them out: 0 for each, or an error's number.
@@ -145,28 +146,7 @@ impl<F: Clone> Session<F> {
     /// # Errors
     /// [`Code::SYSTEM`].
     pub fn delete_hosts(&mut self, names: Vec<String>) -> Result<Vec<i32>, Code> {
-        let own = self.task();
-        let hosts = self.hosts()?.into_iter();
-        let gone: Vec<Tid> = hosts
-            .filter(|host| host.host != FIRST_HOST && names.contains(&host.name))
-            .map(|host| host.host)
-            .collect();
-        let processes = self.machine.processes()?.into_iter();
-        for process in processes.filter(|process| gone.contains(&process.task.host())) {
-            if process.task != own {
-                // One that cannot be reached is out all the same.
-                let _ = self.machine.signal(process.task, KILL);
-            }
-        }
-        self.ask_numbers(Request::DeleteHosts { names })
-    }
-
-    fn ask_numbers(&mut self, request: Request) -> Result<Vec<i32>, Code> {
-        match self.machine.ask(request)? {
-            Reply::Numbers(numbers) => Ok(numbers),
-            Reply::Refused(code) => Err(code),
-            _ => Err(Code::BAD_MESSAGE),
-        }
+        self.machine.delete_hosts(names)
     }
 
     /// What `select` may wait for.

@@ -161,6 +161,10 @@ impl Machine for Fake {
         Ok(inside.messages.keys().map(row).collect())
     }
 
+    fn delete_hosts(&mut self, _names: Vec<String>) -> Result<Vec<i32>, Code> {
+        Err(Code::NOT_IMPLEMENTED)
+    }
+
     fn signal(&mut self, task: Tid, _signal: i32) -> Result<(), Code> {
         match self.network.lock().ended.contains(&task) {
             true => Err(Code::NO_TASK),
