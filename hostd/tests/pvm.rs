@@ -316,7 +316,9 @@ fn a_first_host_without_its_agent_is_alone_and_nothing_is_left() {
         let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
         // The agent of host a was killed.
         let is_left = |name: &String| {
-            ["pvm", "tasks."].iter().any(|what| name.starts_with(what))
+            ["pvm", "tasks.", "service."]
+                .iter()
+                .any(|what| name.starts_with(what))
                 && !["pvm.lock", "tasks.agent"].contains(&name.as_str())
         };
         assert_eq!(
