@@ -17,9 +17,9 @@ const LONG: &str = "120";
 /// Ours, without the number that their names end with.
 const LIBRARIES: [&str; 2] = ["libpvm3.so", "libgpvm3.so"];
 
-/// Where cargo has put a library: beside the command, or beside the tests.
+/// Where cargo puts a library first, and last where somebody has copied it, beside the command.
 fn library(hythe: &Path, name: &str) -> Option<PathBuf> {
-    let places = [name.to_owned(), format!("deps/{name}")];
+    let places = [format!("deps/{name}"), name.to_owned()];
     let mut places = places.map(|place| hythe.with_file_name(place)).into_iter();
     places.find(|place| place.is_file())
 }
