@@ -265,15 +265,16 @@ static int is_readable(long milliseconds)
     return select(last + 1, &set, NULL, NULL, &timeout);
 }
 
-/* Sleeps until a message has come, and takes it. How often nothing had: a few times at most. */
-static int wait_by_select(int task, int tag)
+/* Sleeps until a message has come, and takes it. Nothing had so often at most; else 0. */
+static int wait_by_select(int task, int tag, int most)
 {
     int looks = 0;
     while (pvm_nrecv(task, tag) == 0) {
-        if (is_readable(60000) != 1 || ++looks == 50)
-            return -1;
+        if (is_readable(60000) != 1 || ++looks == most)
+            return 0;
+        usleep(2000);
     }
-    return looks;
+    return 1;
 }
 
 /* An event loop that waits by select. */
@@ -293,8 +294,7 @@ static void events(int is_child)
     child = spawn("events");
     for (round = 0; round < 3; round++) {
         send_int(child, 1, round);
-        looks = wait_by_select(child, 2);
-        printf("round %d: came %d\n", round, looks >= 0);
+        printf("round %d: came %d\n", round, wait_by_select(child, 2, 50));
         pvm_recv(child, 3);
         /* Nothing more comes before it is asked for. */
         for (looks = 0, quiet = 0; looks < 50 && !quiet; looks++)
@@ -303,7 +303,8 @@ static void events(int is_child)
     }
     pvm_notify(PvmTaskExit, 9, 1, &child);
     send_int(child, 1, 1);
-    printf("its end: came %d\n", wait_by_select(-1, 9) >= 0);
+    /* A task that ends is something that happens, until it is known to have ended. */
+    printf("its end: came %d\n", wait_by_select(-1, 9, 5000));
 }
 
 int main(int argc, char **argv)
