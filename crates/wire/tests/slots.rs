@@ -167,6 +167,51 @@ fn one_file_is_sent_from_while_there_are_flows_and_then_another() {
     assert_eq!(take(&mut wire), b"comes");
 }
 
+#[test]
+fn who_offers_less_of_a_file_takes_nothing_from_others() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let [one, two, three] = [(); 3].map(|()| connected(&network));
+    let slots = Slots::new();
+    let little = Some((slots.file.as_fd(), 4096));
+    let less = Wire::connect(&there.path, &one.1, little, BOUND).expect("granted");
+    if !sends_from_slots(&less) {
+        return;
+    }
+    let wire = slots.wire(&there.path, &two.1);
+    assert!(!wire.sends_from_slots(), "the kernel knows one page of it");
+    drop((less, wire));
+    let mut wire = slots.wire(&there.path, &three.1);
+    assert!(wire.sends_from_slots());
+    three.0.send(b"known").expect("sent");
+    take(&mut wire);
+    slots.memory.write(SLOTS_BYTES - 1000, &[7; 1000]);
+    send(&mut wire, b"", SLOTS_BYTES as u64 - 1000, 1000);
+    let mut into = [0; 4096];
+    assert_eq!(three.0.recv(&mut into).expect("comes"), 1000);
+    until(|| wire.returned() == wire.taken());
+}
+
+#[test]
+fn memory_of_another_user_is_not_sent_from() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (near, far) = connected(&network);
+    let slots = Slots::new();
+    let another = rustix::process::Uid::from_raw(rustix::process::geteuid().as_raw() + 1);
+    rustix::fs::fchown(&slots.file, Some(another), None).expect("given away");
+    let mut wire = slots.wire(&there.path, &far);
+    assert!(!wire.sends_from_slots());
+    near.send(b"comes").expect("sent");
+    assert_eq!(take(&mut wire), b"comes");
+}
+
 /// Not a test of its own: the process that the next test kills.
 #[test]
 fn sends_and_stays() {
