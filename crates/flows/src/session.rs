@@ -70,6 +70,7 @@ struct State {
     receiving: Vec<(Arc<ReceivingFlow>, Vec<Arc<Doorbell>>)>,
     /// Flows of which the agent knows that they have a wire, and which.
     wired: BTreeMap<u32, WireUse>,
+    silent: Option<carry::Silent>,
 }
 
 #[derive(Debug)]
