@@ -168,6 +168,33 @@ fn one_file_is_sent_from_while_there_are_flows_and_then_another() {
 }
 
 #[test]
+fn slots_that_an_interface_kept_while_it_was_down_are_free_when_it_is_up() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (near, far) = connected(&network);
+    let slots = Slots::new();
+    let mut wire = slots.wire(&there.path, &far);
+    if !sends_from_slots(&wire) {
+        return;
+    }
+    near.send(b"known").expect("sent");
+    take(&mut wire);
+    network.at_far(|| links::ip("link set far down"));
+    for at in 0..3 {
+        assert_eq!(wire.send_from_slots(1, b"head", at * 500, 500), Sent::Taken);
+    }
+    wire.flush();
+    assert_eq!((wire.returned(), wire.taken()), (0, 3));
+    assert_eq!(wire.send_from_slots(1, b"head", 0, 500), Sent::NotNow);
+    network.at_far(|| links::ip("link set far up"));
+    // Nothing else is sent.
+    until(|| wire.returned() == wire.taken());
+}
+
+#[test]
 fn who_offers_less_of_a_file_takes_nothing_from_others() {
     let Some(network) = Network::new(1) else {
         return;
