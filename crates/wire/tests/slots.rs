@@ -44,6 +44,18 @@ impl Slots {
         let slots = Some((self.file.as_fd(), SLOTS_BYTES as u64));
         Wire::connect(path, socket, slots, BOUND)
     }
+
+    /// On a busy machine the kernel may keep the queues for longer than the service waits: then it
+    /// is asked again.
+    fn until_sent_from(&self, path: &Path, socket: &UdpSocket) -> Wire {
+        let mut wire = None;
+        until(|| {
+            drop(wire.take());
+            wire = self.try_wire(path, socket).ok();
+            wire.as_ref().is_some_and(Wire::sends_from_slots)
+        });
+        wire.expect("granted")
+    }
 }
 
 fn sends_from_slots(wire: &Wire) -> bool {
@@ -148,9 +160,8 @@ fn one_file_is_sent_from_while_there_are_flows_and_then_another() {
     let other = second.wire(&there.path, &three.1);
     assert!(!other.sends_from_slots());
     drop((wire, same, other));
-    // At once behind the end of the flows; and it receives as ever.
-    let mut wire = second.wire(&there.path, &four.1);
-    assert!(wire.sends_from_slots());
+    // Behind the end of the flows; and it receives as ever.
+    let mut wire = second.until_sent_from(&there.path, &four.1);
     four.0.send(b"comes").expect("sent");
     assert_eq!(take(&mut wire), b"comes");
     drop(wire);
@@ -211,8 +222,7 @@ fn who_offers_less_of_a_file_takes_nothing_from_others() {
     let wire = slots.wire(&there.path, &two.1);
     assert!(!wire.sends_from_slots(), "the kernel knows one page of it");
     drop((less, wire));
-    let mut wire = slots.wire(&there.path, &three.1);
-    assert!(wire.sends_from_slots());
+    let mut wire = slots.until_sent_from(&there.path, &three.1);
     three.0.send(b"known").expect("sent");
     take(&mut wire);
     slots.memory.write(SLOTS_BYTES - 1000, &[7; 1000]);
