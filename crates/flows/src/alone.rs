@@ -63,6 +63,22 @@ impl HostEnd {
     }
 }
 
+impl ReceivingFlow {
+    /// Does the publisher's host send by a later agent again? What came by the flow was sent before
+    /// that, and nobody may have said that it is over.
+    pub(crate) fn is_succeeded(&self, participant: &Participant) -> bool {
+        let host = &self.host;
+        let is_later = |port: &PortInfo| {
+            let owner = participant.pool().control().tables().member(port.member);
+            (port.member, port.session) != (host.index, host.session)
+                && owner.is_some_and(|owner| owner.name == host.name)
+        };
+        self.is_alone()
+            && host_ports(participant, self.id.port.channel, PortKind::Publisher)
+                .any(|port| is_later(&port))
+    }
+}
+
 /// Looks after a publisher's flow that is alone, in the place of its agent.
 pub(crate) fn look_after_sending(participant: &Participant, flow: &SendingFlow, now_ns: u64) {
     let Some(alone_ns) = flow.alone_ns(now_ns) else {
@@ -165,7 +181,9 @@ mod tests {
         let limits = (8, PortPolicy::DropNewest);
         let half = Receiving::new(participant, sockets().0, settings(8), limits);
         let id = FlowId { number: 1, port };
-        let flow = ReceivingFlow::new(id, port.member, half.expect("settings"));
+        let member = participant.pool().control().tables().member(port.member);
+        let half = half.expect("settings");
+        let flow = ReceivingFlow::new(id, member.expect("there"), half);
         flow.go_alone(SECOND_NS);
         look_after_receiving(&flow, 1 + SENDING.as_nanos() as u64 + SECOND_NS);
         assert_eq!(flow.over(), None);

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hythe_node::hop::Unconfirmed;
 use hythe_node::{RegionIndex, Sample};
-use hythe_pool::{MemberIndex, PortInfo};
+use hythe_pool::{MemberInfo, PortInfo};
 use hythe_wire::WireStatistics;
 
 use crate::receiving::{Entry, Receiving, Until};
@@ -411,8 +411,8 @@ impl Outbound {
 #[derive(Debug)]
 pub(crate) struct ReceivingFlow {
     pub(crate) id: FlowId,
-    /// The participant that stands for the publisher's host.
-    pub(crate) host: MemberIndex,
+    /// The participant that stands for the publisher's host, as it was when the flow began.
+    pub(crate) host: MemberInfo,
     state: Mutex<Inbound>,
 }
 
@@ -428,7 +428,7 @@ struct Inbound {
 }
 
 impl ReceivingFlow {
-    pub(crate) fn new(id: FlowId, host: MemberIndex, half: Receiving) -> Self {
+    pub(crate) fn new(id: FlowId, host: MemberInfo, half: Receiving) -> Self {
         Self {
             id,
             host,
@@ -516,6 +516,10 @@ impl ReceivingFlow {
         since_ns.map(|since_ns| now_ns.saturating_sub(since_ns))
     }
 
+    pub(crate) fn is_alone(&self) -> bool {
+        self.lock().alone_since_ns.is_some()
+    }
+
     pub(crate) fn over(&self) -> Option<String> {
         self.lock().over.clone()
     }
@@ -562,7 +566,8 @@ mod tests {
         let tables = fixture.participant().pool().control().tables();
         let port = tables.ports().next().expect("open");
         let id = FlowId { number: 1, port };
-        let flow = ReceivingFlow::new(id, MemberIndex(0), half.expect("settings"));
+        let member = tables.member(port.member).expect("there");
+        let flow = ReceivingFlow::new(id, member, half.expect("settings"));
         let mut peer = SendingPeer::new(other, settings);
         let mut now_ns = 10 * NEGLECT_NS;
         let send = |peer: &mut SendingPeer, now_ns, count| {

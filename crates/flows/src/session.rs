@@ -70,6 +70,7 @@ struct State {
     receiving: Vec<(Arc<ReceivingFlow>, Vec<Arc<Doorbell>>)>,
     /// Flows of which the agent knows that they have a wire, and which.
     wired: BTreeMap<u32, WireUse>,
+    silent: Option<carry::Silent>,
 }
 
 #[derive(Debug)]
@@ -484,7 +485,10 @@ impl Session {
                 let limits = (port.depth, port.policy);
                 let half = Receiving::new(&self.participant, socket, settings, limits)
                     .map_err(|fault| fault.to_string())?;
-                let flow = ReceivingFlow::new(id, MemberIndex(host), half);
+                let tables = self.participant.pool().control().tables();
+                let host = tables.member(MemberIndex(host));
+                let host = host.ok_or("the other host has gone")?;
+                let flow = ReceivingFlow::new(id, host, half);
                 self.lock().receiving.push((Arc::new(flow), doorbells));
             }
         }

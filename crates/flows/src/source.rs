@@ -60,7 +60,7 @@ impl FlowSource {
         let (me, port, host) = (
             self.participant.index(),
             self.flow.id.port.index,
-            self.flow.host,
+            self.flow.host.index,
         );
         let before = self.before.get_or_insert_with(|| {
             tables
@@ -104,6 +104,7 @@ impl Source for FlowSource {
 
     fn state(&mut self) -> SourceState {
         match self.flow.has_ended() {
+            (false, false) if self.flow.is_succeeded(&self.participant) => SourceState::Draining,
             (false, _) => SourceState::Open,
             (true, false) => SourceState::Draining,
             (true, true) => SourceState::Ended,
@@ -117,7 +118,7 @@ impl Source for FlowSource {
 
     fn origin(&self) -> Origin {
         Origin {
-            member: self.flow.host,
+            member: self.flow.host.index,
             port: None,
             number: u64::from(self.flow.id.number),
         }

@@ -255,6 +255,50 @@ fn what_a_broken_flow_leaves_unconfirmed_is_missing_on_the_other_way() {
 }
 
 #[test]
+fn what_comes_by_the_next_agent_does_not_overtake_a_flow_that_broke_without_one() {
+    let (mut pair, mut relay) = (Pair::new(), None);
+    let mut agreed = agreed(32);
+    agreed.unreachable_ns = 1_000_000_000;
+    let mut flow = pair.flow(&blocking(), agreed, |sending, receiving| {
+        let (made, ports) = Relay::between(sending, receiving, Faults::default());
+        relay = Some(made);
+        ports
+    });
+    let (node, relay) = (pair.a.node.clone(), relay.expect("made"));
+    flow.publish(&node, &[0]);
+    flow.go(&mut pair.a);
+    assert_eq!(flow.take(), [0]);
+    for number in 1..=5 {
+        assert_eq!(flow.publish(&node, &[number]).delivered, 1);
+    }
+    let start = Instant::now();
+    while pair.b.pool.snapshot().audit.held < 5 {
+        assert!(start.elapsed() < BOUND, "they do not come");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for side in [&pair.a, &pair.b] {
+        side.say(&FromAgent::Alone { flow: 1 });
+    }
+    relay.cut(true);
+    assert!(matches!(pair.a.hear(), FromProcess::Ended { .. }));
+    // Nobody tells the subscriber. The hosts meet again.
+    drop(flow.host_publisher);
+    let next = hop::join_host(&pair.b.pool, "a", &[]).expect("joins");
+    let mut publisher = next
+        .publisher("data1", &PublisherOptions::default())
+        .expect("opens");
+    for number in [6, 7] {
+        let mut by_agent = publisher.lease(1).expect("a slot");
+        by_agent.write(0, &[number]);
+        publisher.publish(by_agent, 1).expect("published");
+    }
+    for number in 1..=7 {
+        let taken = flow.subscriber.take(BOUND).expect("sound").expect("comes");
+        assert_eq!(taken.to_vec(), [number]);
+    }
+}
+
+#[test]
 fn what_is_sent_after_a_break_does_not_overtake_what_came_before() {
     let (mut pair, mut relay) = (Pair::new(), None);
     let mut agreed = agreed(32);

@@ -14,6 +14,9 @@ use hythe_flows::message::{Carrier, FromAgent, WireUse};
 use hythe_node::{PortPolicy, SubscriberOptions};
 use hythe_sys::namespaces::Network;
 use hythe_wire::Wire;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
+};
 use support::served::Served;
 use support::{BOUND, Flow, Pair, agreed, direct, short_by};
 use tempfile::TempDir;
@@ -235,6 +238,49 @@ fn where_nobody_serves_the_interface_a_flow_goes_by_udp_and_says_why() {
     };
     assert_eq!(*carrier, Carrier::Udp);
     assert!(reason.contains("none"), "{reason}");
+}
+
+#[test]
+fn a_program_that_does_not_answer_is_waited_for_once() {
+    let folder = TempDir::new().expect("made");
+    let path = folder.path().join("stands");
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let listener = socket_with(family, kind, flags, None).expect("made");
+    let place = SocketAddrUnix::new(&path).expect("short enough");
+    bind(&listener, &place).expect("bound");
+    listen(&listener, 16).expect("listens");
+    let (mut pair, mut flow) = begun_with(None);
+    let (began, mut reasons) = (Instant::now(), Vec::new());
+    for _ in 0..4 {
+        let (flow, wire) = (flow.number, Some(short_by(&path, 1)));
+        pair.a.say(&FromAgent::Carry { flow, wire });
+        let start = Instant::now();
+        while pair.a.carried.is_empty() {
+            pair.a.look();
+            assert!(start.elapsed() < BOUND, "it says nothing");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        reasons.append(&mut pair.a.carried);
+    }
+    assert_eq!(reasons.len(), 4);
+    assert!(reasons.iter().all(|(by, _)| *by == Carrier::Udp));
+    accept_with(&listener, flags).expect("it was asked");
+    // On an overloaded machine all that may have taken longer than it is let alone.
+    if began.elapsed() < Duration::from_secs(10) {
+        assert!(reasons[1].1.contains("has not answered"), "{reasons:?}");
+        accept_with(&listener, flags).expect_err("once");
+    }
+    while accept_with(&listener, flags).is_ok() {}
+    // Another program may.
+    let (number, wire) = (flow.number, Some(short_by(&path, 2)));
+    pair.a.say(&FromAgent::Carry { flow: number, wire });
+    let start = Instant::now();
+    while accept_with(&listener, flags).is_err() {
+        assert!(start.elapsed() < BOUND, "it is not asked");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    carry(&mut pair, &mut flow, 1..60);
 }
 
 #[test]

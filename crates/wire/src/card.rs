@@ -2,7 +2,8 @@
 //!
 //! The service never looks at its bytes: it registers them with the kernel, which pins the pages.
 //! So a file that is cut or punched later harms only who did that. What this module never does: it
-//! takes no file whose pages something else than this machine's memory would have to bring.
+//! takes no file whose pages something else than this machine's memory would have to bring, and
+//! none of a user that is not served: whoever has a socket can read and write all of it.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,15 +33,16 @@ pub(crate) struct CardIdentity {
 }
 
 impl Card {
-    /// The first `bytes` of a file that a process has passed.
-    pub(crate) fn checked(file: OwnedFd, bytes: u64) -> io::Result<Self> {
+    /// The first `bytes` of a file that a process has passed. It has to be this user's.
+    pub(crate) fn checked(file: OwnedFd, bytes: u64, user: u32) -> io::Result<Self> {
         let found = fstat(&file)?;
         let is_tmpfs = fstatfs(&file)?.f_type as u64 & 0xFFFF_FFFF == TMPFS;
         let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
         let is_whole = (1..=BYTES_MAX).contains(&bytes)
             && bytes.is_multiple_of(CHUNK_BYTES as u64)
             && u64::try_from(found.st_size).is_ok_and(|size| bytes <= size);
-        if !(is_tmpfs && is_file && is_whole) {
+        let is_own = found.st_uid == user;
+        if !(is_tmpfs && is_file && is_whole && is_own) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         Ok(Self {
@@ -57,6 +59,11 @@ impl Card {
         self.identity
     }
 
+    /// Can all be sent from this that would be from the other?
+    pub(crate) fn has(&self, other: &Self) -> bool {
+        self.identity == other.identity && self.bytes >= other.bytes
+    }
+
     /// What is to be mapped.
     pub(crate) fn range(&self) -> (BorrowedFd<'_>, usize) {
         (self.file.as_fd(), self.bytes)
@@ -67,22 +74,34 @@ impl Card {
 mod tests {
     use super::*;
 
+    fn checked(file: OwnedFd, bytes: u64) -> io::Result<Card> {
+        Card::checked(file, bytes, hythe_sys::identity::effective_user())
+    }
+
     #[test]
     fn only_whole_chunks_of_a_file_in_memory_are_taken() {
         let file = || hythe_xdp::sealed("card", 4 * CHUNK_BYTES).expect("memory");
-        let taken = |bytes| Card::checked(file(), bytes).is_ok();
+        let taken = |bytes| checked(file(), bytes).is_ok();
         assert!(taken(4096) && taken(4 * 4096));
         for bytes in [0, 4095, 5 * 4096, u64::MAX] {
             assert!(!taken(bytes), "{bytes}");
         }
         let other = |path| OwnedFd::from(std::fs::File::open(path).expect("there"));
         for path in ["/dev/zero", "/proc/self/maps", "/"] {
-            Card::checked(other(path), 4096).expect_err(path);
+            checked(other(path), 4096).expect_err(path);
         }
-        let one = Card::checked(file(), 4096).expect("taken");
-        let again = Card::checked(one.file.try_clone().expect("copied"), 8192).expect("taken");
-        assert_eq!(one.identity(), again.identity());
-        let another = Card::checked(file(), 4096).expect("taken");
-        assert_ne!(one.identity(), another.identity());
+        let one = checked(file(), 4096).expect("taken");
+        let more = checked(one.file.try_clone().expect("copied"), 8192).expect("taken");
+        assert_eq!(one.identity(), more.identity());
+        assert!(more.has(&one) && one.has(&one) && !one.has(&more));
+        let another = checked(file(), 4096).expect("taken");
+        assert!(!one.has(&another) && !another.has(&one));
+    }
+
+    #[test]
+    fn no_file_of_another_user_is_taken() {
+        let file = hythe_xdp::sealed("card", CHUNK_BYTES).expect("memory");
+        let another = hythe_sys::identity::effective_user() + 1;
+        Card::checked(file, 4096, another).expect_err("it is not theirs");
     }
 }

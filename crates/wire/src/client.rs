@@ -238,6 +238,8 @@ impl Wire {
     /// Of how many, the first of all, the kernel or the card has given back everything: it reads
     /// neither their chunks nor their slots any more.
     pub fn returned(&mut self) -> u64 {
+        // What an interface that was down has not taken would else wait for the next message.
+        self.flush();
         // Acquire, with the release of the service: what it has seen is over.
         let is_with_kernel = |frame| self.control.load(word_of(frame), Ordering::Acquire) != 0;
         while self.returned < self.taken && !is_with_kernel(self.returned) {
@@ -386,9 +388,13 @@ impl Wire {
         }
         let socket = &mut self.queues[0].socket;
         socket.send.publish();
+        self.unkicked = true;
         for _ in 0..=RINGS.send / SENT_IN_ONE_CALL {
             match socket.kick() {
-                Ok(()) => break,
+                Ok(()) => {
+                    self.unkicked = false;
+                    break;
+                }
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::AGAIN | Errno::BUSY | Errno::NOBUFS | Errno::INTR) => {}
                     _ => {

@@ -236,7 +236,7 @@ impl Service {
 
     /// Fills and completes.
     fn recycle(&mut self) {
-        let now = Instant::now();
+        let (now, mut broken) = (Instant::now(), Vec::new());
         for (index, queue) in self.queues.iter_mut().enumerate() {
             for (number, flow) in &mut self.flows {
                 let (_, observer) = &mut flow.sockets[index];
@@ -248,6 +248,7 @@ impl Service {
                 {
                     tracing::warn!(flow = number, ?word, "a process has broken its ring");
                     flow.end(&self.program, *number, now);
+                    broken.push(Some(*number));
                 }
             }
             queue.turn(|flow, chunk| {
@@ -257,6 +258,8 @@ impl Service {
                 }
             });
         }
+        // At once: when they leave later, their numbers may be others'.
+        self.clients.retain(|client| !broken.contains(&client.flow));
         self.flows
             .retain(|_, flow| flow.ended.is_none_or(|ended| now - ended < SETTLING));
     }
@@ -319,7 +322,7 @@ impl Service {
             io::Error::other(format!("{FLOWS_MAX} flows are there, which is the limit"))
         })?;
         let sends_from_slots = asked.card.is_some_and(|(file, bytes)| {
-            let card = Card::checked(file, bytes);
+            let card = Card::checked(file, bytes, self.options.user);
             card.is_ok_and(|card| self.is_registered(card))
         });
         if self.queues.is_empty() {
@@ -366,7 +369,8 @@ impl Service {
     /// takes nothing into a region that is registered, so the queues are taken anew.
     fn is_registered(&mut self, card: Card) -> bool {
         let identity = card.identity();
-        if self.card.as_ref().map(Card::identity) == Some(identity) {
+        let registered = self.card.as_ref();
+        if registered.is_some_and(|registered| registered.has(&card)) {
             return true;
         }
         let has_flows = self.flows.values().any(|flow| flow.ended.is_none());

@@ -9,11 +9,16 @@ use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Instant;
 
+use hythe_memory::{Access, Mapped, Memory as _, Ordering};
 use hythe_wire::{Sent, Wire};
 use hythe_xdp::{Attachment, Program, interface_index};
 use links::{BOUND, FAR, Network, udp};
+use rustix::net::{sockopt, xdp::XDP_PGOFF_RX_RING};
 use served::{Served, connected, send, take, until, wire};
 use tempfile::TempDir;
+
+/// As many as an interface has.
+const FLOWS: usize = 16;
 
 #[test]
 fn both_ends_go_past_the_kernel_for_longer_than_there_are_chunks() {
@@ -140,6 +145,41 @@ fn sockets_are_for_what_comes_to_ones_own_and_no_other() {
     assert!(refused(&v6).contains("IPv4"));
     let nobody = Wire::connect(&folder.path().join("none"), &far, None, BOUND);
     nobody.expect_err("nobody serves there");
+}
+
+#[test]
+fn who_breaks_its_ring_ends_its_own_flow_and_no_later_one() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let pairs: Vec<_> = (0..FLOWS).map(|_| connected(&network)).collect();
+    let mut wires: Vec<Wire> = pairs.iter().map(|pair| wire(&there, &pair.1)).collect();
+    let mut liar = wires.remove(0);
+    let socket = liar.descriptors()[0];
+    let consumer = sockopt::xdp_mmap_offsets(socket).expect("it is one").rx;
+    let ring = Mapped::file(socket, XDP_PGOFF_RX_RING, 4096, Access::Write).expect("mapped");
+    // As if it had given back more than there is.
+    ring.store(consumer.consumer as usize, 1 << 20, Ordering::Relaxed);
+    until(|| liar.look_for_end());
+    // All others are taken: this one has its place.
+    let (near, far) = connected(&network);
+    let mut last = None;
+    until(|| {
+        last = Wire::connect(&there.path, &far, None, BOUND).ok();
+        last.is_some()
+    });
+    let mut last = last.expect("granted");
+    drop((liar, ring));
+    let ends = pairs[1..].iter().map(|pair| &pair.0).chain([&near]);
+    for (near, wire) in ends.zip(wires.iter_mut().chain([&mut last])) {
+        for _ in 0..3 {
+            near.send(b"comes").expect("sent");
+            assert_eq!(take(wire), b"comes");
+        }
+        assert!(!wire.look_for_end());
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe_node::hop::{self, CardRegion, Doorbell};
 use hythe_node::{NodeError, RegionIndex};
@@ -19,6 +19,17 @@ use crate::socket::{FlowSocket, Uses};
 /// The answer of the program that serves the interface is waited for so long: it may have to wait
 /// for the kernel to let go of a queue.
 const WIRE_BOUND: Duration = Duration::from_secs(1);
+/// One that has not answered is not asked again for so long: each of many flows would have the
+/// session's thread wait as long.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// A program that has not answered.
+#[derive(Debug)]
+pub(super) struct Silent {
+    path: String,
+    instance: u64,
+    since: Instant,
+}
 
 impl Session {
     /// Has the socket of a flow that is about to begin use those past the kernel's protocols, if
@@ -114,12 +125,27 @@ impl Session {
         wire: &WireUse,
         udp: &UdpSocket,
     ) -> io::Result<(Wire, Option<RegionIndex>)> {
+        let is_it = |silent: &Silent| {
+            (&silent.path, silent.instance) == (&wire.path, wire.instance)
+                && silent.since.elapsed() < SILENCE
+        };
+        if self.lock().silent.as_ref().is_some_and(is_it) {
+            return Err(io::Error::other("it has not answered another flow"));
+        }
         let path = Path::new(&wire.path);
         let card = self.card_region(path);
         let slots = card.as_ref().map(|card| (card.file.as_fd(), card.bytes));
-        let wire = Wire::connect(path, udp, slots, WIRE_BOUND)?;
-        let card = card.filter(|_| wire.sends_from_slots());
-        Ok((wire, card.map(|card| card.index)))
+        let opened = Wire::connect(path, udp, slots, WIRE_BOUND).inspect_err(|error| {
+            if error.kind() == io::ErrorKind::TimedOut {
+                self.lock().silent = Some(Silent {
+                    path: wire.path.clone(),
+                    instance: wire.instance,
+                    since: Instant::now(),
+                });
+            }
+        })?;
+        let card = card.filter(|_| opened.sends_from_slots());
+        Ok((opened, card.map(|card| card.index)))
     }
 
     /// The region that frames could be sent from, where somebody may serve the interface. Those

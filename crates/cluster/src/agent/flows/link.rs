@@ -9,7 +9,7 @@
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -182,11 +182,19 @@ fn look(
     }
 }
 
-/// A number that another program at the same place has not.
+/// The program that serves an interface, if one does.
 fn served(interface: &str) -> Option<u64> {
+    instance(&wire_path(interface))
+}
+
+/// A number that another program at the same place has not. Many file systems give a new file the
+/// number of one that has just gone, so when it was made is in it.
+fn instance(path: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt as _;
-    let found = std::fs::symlink_metadata(wire_path(interface)).ok()?;
-    Some(found.ino())
+    let found = std::fs::symlink_metadata(path).ok()?;
+    let made_ns = found.mtime().wrapping_mul(1_000_000_000);
+    let made_ns = made_ns.wrapping_add(found.mtime_nsec());
+    Some(found.ino().wrapping_add(made_ns as u64))
 }
 
 fn judge(
@@ -232,6 +240,25 @@ pub(super) fn mtu_of(path: ConnectionPath, interface: Option<&str>) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_program_at_the_same_place_is_another() {
+        let folder = tempfile::TempDir::new().expect("made");
+        let path = folder.path().join("lo");
+        assert_eq!(instance(&path), None);
+        let mut before = None;
+        for _ in 0..3 {
+            let socket = std::os::unix::net::UnixListener::bind(&path).expect("bound");
+            let now = instance(&path);
+            assert!(now.is_some() && now != before);
+            assert_eq!(instance(&path), now);
+            before = now;
+            drop(socket);
+            std::fs::remove_file(&path).expect("there");
+            // Longer than the kernel's clock of files stands still.
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
 
     #[test]
     fn only_what_both_users_trust_is_used() {

@@ -178,7 +178,7 @@ impl Measurer<'_> {
 
     /// So that both do not begin at once.
     fn pause(&self) -> Duration {
-        match self.host.as_str() < self.session.host_name() {
+        match self.host.as_str() < self.session.host() {
             true => Duration::ZERO,
             false => SECOND,
         }

@@ -24,9 +24,6 @@ pub(crate) trait FlowSession: Debug + Send + Sync {
     /// The link of its control connection.
     fn link(&self) -> &Link;
 
-    /// The other host's.
-    fn host_name(&self) -> &str;
-
     /// Streams or flows are to be looked at.
     fn note_change(&self);
 

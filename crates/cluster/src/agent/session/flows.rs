@@ -41,10 +41,6 @@ impl FlowSession for Session {
         &self.link
     }
 
-    fn host_name(&self) -> &str {
-        self.record.name.as_str()
-    }
-
     fn note_change(&self) {
         Self::note_change(self);
     }
