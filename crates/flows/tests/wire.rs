@@ -268,7 +268,8 @@ fn agents_measure_both_carriers_and_what_the_program_costs_others() {
             && measured.udp.round_trip_ns.is_some()
             && let Ok(by_xdp) = measured.xdp.clone()
             && by_xdp.figures.round_trip_ns.is_some()
-            && matches!(by_xdp.others, Others::BytesPerS(_))
+            && measured.others_percent().is_some()
+            && matches!(by_xdp.others, Others::Beside(_))
         {
             break (measured, by_xdp);
         }
