@@ -292,10 +292,12 @@ impl Prober {
     fn measure_wire(&mut self, path: &Path, limits: Limits) -> Result<ByXdp, String> {
         let silent = |error: NotMeasured| error.to_string();
         self.begin(Use::Beside, path)?;
-        let was_on = self.beside.as_ref().is_some_and(|wire| wire.was_on());
-        let others = match was_on {
-            true => Others::PaidAlready,
-            false => {
+        let beside = self.beside.as_ref();
+        let others = match beside.map(|wire| (wire.was_on(), wire.has_others())) {
+            Some((_, true)) => Others::PaidAlready,
+            // For whoever has just left: what was to be compared had it, too.
+            Some((true, _)) => Others::Beside(Bulk::default()),
+            _ => {
                 self.prepare(Use::Beside).map_err(silent)?;
                 Others::Beside(Bulk {
                     udp_bytes_per_s: self.speed(Way::Udp, limits),
