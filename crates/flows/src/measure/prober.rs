@@ -214,6 +214,7 @@ impl Prober {
             if !self.lent.may(self.has_program(), Instant::now()) {
                 self.let_go();
             }
+            self.echo.take_if(|echo| echo.is_over());
             let has_gone_on = self.echo.as_mut().is_some_and(|echo| echo.turn());
             if has_gone_on {
                 last = Instant::now();
@@ -602,6 +603,7 @@ fn median(mut values: Vec<u64>, enough: u32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpStream;
     use std::os::fd::AsFd as _;
 
     use super::*;
@@ -634,6 +636,34 @@ mod tests {
             };
             assert_eq!(measured.xdp, Err("nobody serves it".to_owned()));
             assert!((1..=BYTES_MAX).contains(&measured.bytes), "{measured:?}");
+        }
+        drop(ring);
+        answering.join().expect("no panic").expect("sound");
+    }
+
+    #[test]
+    fn who_connects_all_the_time_has_nobody_listen_for_longer() {
+        let (mut one, mut other) = pair();
+        let (bell, ring) = std::io::pipe().expect("made");
+        let answering =
+            std::thread::spawn(move || other.answer(bell.as_fd(), None, Duration::from_secs(600)));
+        let start = Instant::now();
+        let port = loop {
+            assert!(start.elapsed() < Duration::from_secs(60));
+            one.send(Packet::new(Kind::Listen, one.number, 0));
+            let said = one.wait_for(&[Kind::Listening], LISTENING);
+            if let Some((packet, _)) = said {
+                break packet.index;
+            }
+        };
+        let start = Instant::now();
+        let there = ([127, 0, 0, 1], port).into();
+        // Where its queue is full the kernel would try again after a second only.
+        let connect = || TcpStream::connect_timeout(&there, Duration::from_millis(50));
+        let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        while !connect().is_err_and(is_refused) {
+            assert!(start.elapsed() < Duration::from_secs(60), "listens still");
+            std::thread::sleep(Duration::from_millis(5));
         }
         drop(ring);
         answering.join().expect("no panic").expect("sound");

@@ -24,6 +24,8 @@ const ANSWERED_MAX: u32 = 4 * (WARMING + BLOCKS);
 /// A block is back, and a connection there, within this.
 const BOUND: Duration = Duration::from_millis(100);
 const WORD_BYTES: usize = 8;
+/// Whoever answers listens for so long, whoever connects.
+const LISTENING_MAX: Duration = Duration::from_secs(2);
 
 /// A socket at an address and interface of this host, not connected yet.
 fn open(at: SocketAddr, interface: Option<&str>) -> io::Result<OwnedFd> {
@@ -52,6 +54,7 @@ pub(super) struct Echo {
     at: usize,
     is_back: bool,
     answered: u32,
+    since: Instant,
 }
 
 impl Echo {
@@ -73,11 +76,17 @@ impl Echo {
             at: 0,
             is_back: false,
             answered: 0,
+            since: Instant::now(),
         })
     }
 
     pub(super) fn port(&self) -> io::Result<u16> {
         self.listener.local_addr().map(|at| at.port())
+    }
+
+    /// Has it listened for long enough?
+    pub(super) fn is_over(&self) -> bool {
+        self.since.elapsed() >= LISTENING_MAX
     }
 
     /// What there is to wait for.
