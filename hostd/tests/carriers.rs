@@ -5,6 +5,7 @@
 mod network;
 
 use hythe_cluster::{CarriersStatus, MeasuredStatus};
+use hythe_wire::Attachment;
 use network::agent::{Host, eventually, pair};
 use network::served::Served;
 use network::{Lan, is_skipped};
@@ -12,7 +13,7 @@ use network::{Lan, is_skipped};
 /// Longer than the machine is busy, shorter than a test.
 const LEASE: &str = "5";
 /// What one measurement sends at most.
-const BYTES_MAX: u64 = 2 << 20;
+const BYTES_MAX: u64 = 4 << 20;
 
 fn start(host: &Host, more: &[&str]) {
     host.stop();
@@ -121,6 +122,23 @@ fn a_choice_is_made_from_figures_and_made_again_when_the_link_changes() {
     assert_eq!((it.short.as_str(), found.xdp_round_trip_ns), ("udp", None));
     let mut served = Served::start(b);
     let (it, found) = when((b, "a"), "it is found", is_whole);
+    assert_follows(&it, &found);
+    served.end();
+}
+
+#[test]
+fn what_a_program_in_the_driver_costs_others_is_weighed() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(53);
+    let hosts = pair(&lan);
+    let [_, b] = &hosts;
+    // In the driver of veth every packet gets a new buffer, and TCP loses its segmentation.
+    let mut served = Served::start_in(b, Attachment::Driver);
+    hosts.iter().for_each(|host| start(host, &[]));
+    let (it, found) = when((b, "a"), "b has measured both", is_whole);
+    eprintln!("{it:?}");
     assert_follows(&it, &found);
     served.end();
 }

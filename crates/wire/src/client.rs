@@ -63,6 +63,7 @@ pub struct Wire {
     unkicked: bool,
     is_over: bool,
     was_on: bool,
+    has_others: bool,
     statistics: WireStatistics,
 }
 
@@ -173,11 +174,19 @@ impl Wire {
             unkicked: false,
             is_over: false,
             was_on: grant.was_on,
+            has_others: grant.has_others,
             statistics: WireStatistics::default(),
         })
     }
 
-    /// Was the program on the interface already when this began, for somebody else?
+    /// Had others a flow when this began? The program is on the interface for their sake, too.
+    #[must_use]
+    pub const fn has_others(&self) -> bool {
+        self.has_others
+    }
+
+    /// Was the program on the interface already when this began, for others or because the last of
+    /// them has only just left?
     #[must_use]
     pub const fn was_on(&self) -> bool {
         self.was_on

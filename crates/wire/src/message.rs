@@ -17,7 +17,7 @@ use rustix::net::{
 use crate::layout::QUEUES_MAX;
 
 /// Changes with every change of what is here or in `layout`.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// The longest packet.
 const PACKET_BYTES_MAX: usize = 256;
 /// Control file and bell, and two for each queue.
@@ -29,8 +29,10 @@ pub(crate) struct Grant {
     pub(crate) flow: u32,
     /// Frames may be sent from the file that it has passed.
     pub(crate) sends_from_slots: bool,
-    /// The program was on the interface before: for somebody else.
+    /// The program was on the interface before.
     pub(crate) was_on: bool,
+    /// For others, who use it still.
+    pub(crate) has_others: bool,
     pub(crate) control: OwnedFd,
     pub(crate) bell: OwnedFd,
     /// Region and socket of each queue.
@@ -82,13 +84,13 @@ pub(crate) fn asked(connection: impl AsFd) -> io::Result<Option<Asked>> {
 /// Grants it.
 pub(crate) fn grant(
     connection: impl AsFd,
-    (flow, [sends_from_slots, was_on]): (u32, [bool; 2]),
+    (flow, says): (u32, [bool; 3]),
     (control, bell): (BorrowedFd<'_>, BorrowedFd<'_>),
     queues: &[(BorrowedFd<'_>, BorrowedFd<'_>)],
 ) -> io::Result<()> {
     let mut packet = VERSION.to_le_bytes().to_vec();
     packet.extend_from_slice(&flow.to_le_bytes());
-    packet.extend([sends_from_slots, was_on].map(u8::from));
+    packet.extend(says.map(u8::from));
     let mut files = vec![control, bell];
     files.extend(
         queues
@@ -122,7 +124,7 @@ pub(crate) fn answered(connection: impl AsFd) -> io::Result<Option<Grant>> {
         let reason: String = String::from_utf8_lossy(rest).chars().take(200).collect();
         return Err(io::Error::other(reason));
     };
-    let Some((flow, [sends_from_slots, was_on])) = rest.split_first_chunk::<4>() else {
+    let Some((flow, [sends_from_slots, was_on, has_others])) = rest.split_first_chunk::<4>() else {
         return Err(io::ErrorKind::InvalidData.into());
     };
     let mut queues = Vec::with_capacity(QUEUES_MAX as usize);
@@ -133,6 +135,7 @@ pub(crate) fn answered(connection: impl AsFd) -> io::Result<Option<Grant>> {
         flow: u32::from_le_bytes(*flow),
         sends_from_slots: *sends_from_slots != 0,
         was_on: *was_on != 0,
+        has_others: *has_others != 0,
         control,
         bell,
         queues,
@@ -201,10 +204,11 @@ mod tests {
         let files: Vec<OwnedFd> = (0..6).map(|_| file()).collect();
         let of = |index: usize| files[index].as_fd();
         let queues = [(of(2), of(3)), (of(4), of(5))];
-        grant(&service, (7, [true, false]), (of(0), of(1)), &queues).expect("sent");
+        grant(&service, (7, [true, false, true]), (of(0), of(1)), &queues).expect("sent");
         let granted = answered(&process).expect("sound").expect("came");
         assert_eq!((granted.flow, granted.queues.len()), (7, 2));
-        assert_eq!([granted.sends_from_slots, granted.was_on], [true, false]);
+        let says = [granted.sends_from_slots, granted.was_on, granted.has_others];
+        assert_eq!(says, [true, false, true]);
         refuse(&service, &"no ".repeat(1000));
         let error = answered(&process).expect_err("refused");
         assert!(error.to_string().starts_with("no no"), "{error}");

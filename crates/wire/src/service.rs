@@ -336,6 +336,7 @@ impl Service {
         let mapped = Mapped::file(&control, 0, CONTROL_BYTES, Access::Write)?;
         let files: Vec<BorrowedFd<'_>> = sockets.iter().map(|(socket, _)| socket.as_fd()).collect();
         let was_on = self.is_on;
+        let has_others = self.flows.values().any(|flow| flow.ended.is_none());
         self.program
             .attach_again()
             .map_err(|error| named("a program on it", &error))?;
@@ -345,7 +346,7 @@ impl Service {
             let regions = self.queues.iter().map(ServedQueue::region);
             let queues: Vec<_> = regions.zip(files.iter().copied()).collect();
             let files = (control.as_fd(), self.bell.as_fd());
-            let says = [sends_from_slots, was_on];
+            let says = [sends_from_slots, was_on, has_others];
             grant(connection, (number, says), files, &queues)
         });
         if let Err(error) = passed {

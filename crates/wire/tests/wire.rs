@@ -233,8 +233,13 @@ fn a_program_is_on_the_interface_for_flows_only_and_beside_no_other() {
     });
     let (_other_near, other_far) = connected(&network);
     let other = wire(&there, &other_far);
-    assert!(other.was_on());
+    assert!(other.was_on() && other.has_others());
     drop((one, other));
+    // It stays for a moment, for nobody.
+    let (_last_near, last_far) = connected(&network);
+    let last = wire(&there, &last_far);
+    assert!(!last.has_others());
+    drop(last);
     until(|| !is_on());
     // Somebody else's program has taken the place.
     let foreign = network.at_far(|| {

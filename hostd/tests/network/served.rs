@@ -18,6 +18,11 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(host: &Host) -> Self {
+        Self::start_in(host, Attachment::Generic)
+    }
+
+    /// With its program there.
+    pub(crate) fn start_in(host: &Host, attachment: Attachment) -> Self {
         let network = format!("/proc/{}/ns/net", host.space.id());
         let network = std::fs::File::open(network).expect("a namespace");
         let interface = host.plug.interface();
@@ -29,7 +34,7 @@ impl Served {
                 interface,
                 user: rustix::process::geteuid().as_raw(),
                 path: None,
-                attachments: vec![Attachment::Generic],
+                attachments: vec![attachment],
             };
             let since = Instant::now();
             loop {

@@ -30,12 +30,19 @@ pub struct Figures {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Others {
-    /// Bytes per second of the same bursts by UDP, while it was there.
-    BytesPerS(u64),
+    /// How fast bursts by UDP and blocks by TCP were while it was there.
+    Beside(Bulk),
     /// It was there before, for somebody else: nothing more is to be paid.
     PaidAlready,
-    /// Too few of these bursts arrived.
-    Unknown,
+}
+
+/// How much traffic in bulk goes over an interface: bytes per second; `None`: too little arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bulk {
+    /// Bursts by UDP, which the kernel cuts.
+    pub udp_bytes_per_s: Option<u64>,
+    /// Blocks by TCP there and back, which it cuts, and joins where they come.
+    pub tcp_bytes_per_s: Option<u64>,
 }
 
 /// What was measured of `xdp`.
@@ -52,6 +59,8 @@ pub struct ByXdp {
 pub struct Measured {
     /// By UDP, as it was found.
     pub udp: Figures,
+    /// Blocks by TCP, as bursts by UDP; `None`: too few arrived, or there is nothing to compare.
+    pub tcp_bytes_per_s: Option<u64>,
     /// By `xdp`, or why that is not to be had.
     pub xdp: Result<ByXdp, String>,
     /// What measuring sent, and had the other side send.
@@ -82,14 +91,17 @@ impl Measured {
             && self.others_percent().is_some()
     }
 
-    /// How much longer other traffic takes while the program is on the interface, in percent.
+    /// How much longer other traffic takes while the program is on the interface, in percent: by
+    /// UDP or by TCP, the worse.
     #[must_use]
     pub fn others_percent(&self) -> Option<u64> {
-        let before = self.udp.bytes_per_s?;
         match self.xdp.as_ref().ok()?.others {
-            Others::BytesPerS(after) => Some(percent(before, after)),
+            Others::Beside(beside) => {
+                let udp = percent(self.udp.bytes_per_s?, beside.udp_bytes_per_s?);
+                let tcp = percent(self.tcp_bytes_per_s?, beside.tcp_bytes_per_s?);
+                Some(udp.max(tcp))
+            }
             Others::PaidAlready => Some(100),
-            Others::Unknown => None,
         }
     }
 }
@@ -189,6 +201,7 @@ mod tests {
         };
         Measured {
             udp: UDP,
+            tcp_bytes_per_s: Some(1_000_000_000),
             xdp: Ok(ByXdp { figures, others }),
             bytes: 0,
             took_ns: 0,
@@ -208,7 +221,18 @@ mod tests {
 
     const U: Carrier = Carrier::Udp;
     const X: Carrier = Carrier::Xdp;
-    const FREE: Others = Others::BytesPerS(1_000_000_000);
+    const FREE: Others = beside(1_000_000_000, 1_000_000_000);
+    const UNKNOWN: Others = Others::Beside(Bulk {
+        udp_bytes_per_s: Some(1_000_000_000),
+        tcp_bytes_per_s: None,
+    });
+
+    const fn beside(udp: u64, tcp: u64) -> Others {
+        Others::Beside(Bulk {
+            udp_bytes_per_s: Some(udp),
+            tcp_bytes_per_s: Some(tcp),
+        })
+    }
 
     #[test]
     fn each_class_has_what_is_better_for_it_with_a_distance_between_choosing_and_keeping() {
@@ -236,7 +260,7 @@ mod tests {
     fn what_other_traffic_pays_is_weighed_before_all() {
         let with = |others| measured(5_000, 2_000_000_000, others);
         // As found on veth: 2.6 times as long.
-        let dear = with(Others::BytesPerS(384_000_000));
+        let dear = with(beside(1_000_000_000, 384_000_000));
         let (carriers, why) = chosen([U, U], &dear);
         assert_eq!(carriers, [U, U]);
         assert!(why.contains("2.60 times as long"), "{why}");
@@ -245,18 +269,21 @@ mod tests {
             [U, U],
             "also where it was chosen before"
         );
-        let a_little = with(Others::BytesPerS(760_000_000));
+        // The worse of both counts.
+        let dear_for_udp = with(beside(384_000_000, 1_000_000_000));
+        assert_eq!(dear_for_udp.others_percent(), dear.others_percent());
+        let a_little = with(beside(1_000_000_000, 760_000_000));
         assert_eq!(chosen([U, U], &a_little).0, [U, U]);
         assert_eq!(chosen([X, U], &a_little).0, [X, X]);
-        assert!(a_little.is_whole() && !with(Others::Unknown).is_whole());
-        let cheap = with(Others::BytesPerS(850_000_000));
+        assert!(a_little.is_whole() && !with(UNKNOWN).is_whole());
+        let cheap = with(beside(850_000_000, 900_000_000));
         assert_eq!(chosen([U, U], &cheap).0, [X, X]);
         assert_eq!(chosen([U, U], &with(Others::PaidAlready)).0, [X, X]);
-        let (carriers, why) = chosen([X, X], &with(Others::Unknown));
+        let (carriers, why) = chosen([X, X], &with(UNKNOWN));
         assert_eq!((carriers, why.contains("not known")), ([U, U], true));
         // Nothing to divide by, and nothing that overflows.
-        chosen([U, U], &with(Others::BytesPerS(0)));
-        chosen([U, U], &measured(u64::MAX, u64::MAX, Others::BytesPerS(1)));
+        chosen([U, U], &with(beside(0, 0)));
+        chosen([U, U], &measured(u64::MAX, u64::MAX, beside(1, 1)));
     }
 
     #[test]

@@ -25,10 +25,14 @@ pub(super) enum Kind {
     Back = 7,
     /// Nothing more comes.
     Done = 8,
+    /// Answer blocks by TCP, too.
+    Listen = 9,
+    /// At the port that the index is, or not at all (0).
+    Listening = 10,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::Prepare,
         Self::Prepared,
         Self::Busy,
@@ -37,6 +41,8 @@ impl Kind {
         Self::Burst,
         Self::Back,
         Self::Done,
+        Self::Listen,
+        Self::Listening,
     ];
 }
 

@@ -15,11 +15,12 @@ use hythe_sys::udp_send::{self, SEGMENTED_BYTES_MAX};
 use hythe_wire::{Sent, Wire};
 use rustix::event::{PollFd, PollFlags};
 
-use super::choice::{ByXdp, Figures, Measured, Others};
+use super::choice::{Bulk, ByXdp, Figures, Measured, Others};
 use super::packet::{BURST_DATAGRAMS_MAX, Coming, Kind, PING_BYTES, Packet, Use};
+use super::tcp::{Asking, BLOCK_BYTES, Echo};
 
 /// A measurement sends, and has the other side send, at most so much.
-pub const BYTES_MAX: u64 = 2 << 20;
+pub const BYTES_MAX: u64 = 4 << 20;
 /// And takes so long.
 pub const TIME_MAX: Duration = Duration::from_secs(2);
 
@@ -31,6 +32,8 @@ const PING_BOUND: Duration = Duration::from_millis(20);
 const BURST_BOUND: Duration = Duration::from_millis(100);
 /// The other side says that it is prepared within this; it waits for the program of its interface.
 const PREPARING: Duration = Duration::from_millis(400);
+/// It listens within this.
+const LISTENING: Duration = Duration::from_millis(200);
 const WIRE_BOUND: Duration = Duration::from_millis(250);
 /// Who answers looks for the next packet for so long before it sleeps.
 const SPIN: Duration = Duration::from_millis(1);
@@ -69,6 +72,8 @@ impl fmt::Display for NotMeasured {
 #[derive(Debug)]
 pub struct Prober {
     socket: UdpSocket,
+    /// At which it is bound.
+    interface: Option<String>,
     /// What others know to be answered.
     word: u64,
     their_word: Option<u64>,
@@ -77,6 +82,8 @@ pub struct Prober {
     wire: Option<Box<Wire>>,
     /// That of another socket: the program is on the interface, and not for this one.
     beside: Option<Box<Wire>>,
+    /// For the other side's blocks by TCP.
+    echo: Option<Box<Echo>>,
     lent: Lent,
     coming: Coming,
     number: u32,
@@ -112,11 +119,13 @@ impl Prober {
         let _ = udp_receive::enable_gro(&socket);
         Ok(Self {
             socket,
+            interface: interface.map(str::to_owned),
             word,
             their_word: None,
             datagram_bytes: datagram_bytes(mtu_bytes),
             wire: None,
             beside: None,
+            echo: None,
             lent: Lent::new(Instant::now()),
             coming: Coming::default(),
             number: 0,
@@ -171,7 +180,7 @@ impl Prober {
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let left = match self.has_program() {
+            let left = match self.has_program() || self.echo.is_some() {
                 true => left.min(QUIET),
                 false => left,
             };
@@ -182,6 +191,7 @@ impl Prober {
             let of_wire = self.wire.iter().flat_map(|wire| wire.descriptors());
             let of_wire: Vec<BorrowedFd<'_>> = of_wire.collect();
             files.extend(of_wire.iter().map(|file| PollFd::new(file, PollFlags::IN)));
+            files.extend(self.echo.iter().flat_map(|echo| echo.files()));
             hythe_sys::wait::poll_or_sleep(&mut files, left)?;
             let is_called = !files[0].revents().is_empty();
             let has_come = files[1..].iter().any(|file| !file.revents().is_empty());
@@ -203,6 +213,11 @@ impl Prober {
         while last.elapsed() < SPIN && start.elapsed() < TIME_MAX {
             if !self.lent.may(self.has_program(), Instant::now()) {
                 self.let_go();
+            }
+            self.echo.take_if(|echo| echo.is_over());
+            let has_gone_on = self.echo.as_mut().is_some_and(|echo| echo.turn());
+            if has_gone_on {
+                last = Instant::now();
             }
             let packets = self.look();
             if packets.is_empty() {
@@ -232,6 +247,12 @@ impl Prober {
                         });
                         self.send_burst(way);
                     }
+                    Kind::Listen => {
+                        self.echo = self.open_echo().ok().map(Box::new);
+                        let port = self.echo.as_ref().and_then(|echo| echo.port().ok());
+                        let port = port.unwrap_or(0);
+                        self.send(Packet::new(Kind::Listening, packet.number, port));
+                    }
                     Kind::Done => self.let_go(),
                     _ => {}
                 }
@@ -252,11 +273,16 @@ impl Prober {
         self.let_go();
         self.prepare(Use::Udp)?;
         let udp = self.figures(Way::Udp, limits);
+        let tcp_bytes_per_s = match &wire {
+            Ok(_) => self.tcp_speed(limits),
+            Err(_) => None,
+        };
         let xdp = wire.and_then(|path| self.measure_wire(&path, limits));
         self.send(Packet::new(Kind::Done, self.number, 0));
         self.let_go();
         Ok(Measured {
             udp,
+            tcp_bytes_per_s,
             xdp,
             bytes: self.spent - before,
             took_ns: start.elapsed().as_nanos() as u64,
@@ -267,13 +293,17 @@ impl Prober {
     fn measure_wire(&mut self, path: &Path, limits: Limits) -> Result<ByXdp, String> {
         let silent = |error: NotMeasured| error.to_string();
         self.begin(Use::Beside, path)?;
-        let was_on = self.beside.as_ref().is_some_and(|wire| wire.was_on());
-        let others = match was_on {
-            true => Others::PaidAlready,
-            false => {
+        let beside = self.beside.as_ref();
+        let others = match beside.map(|wire| (wire.was_on(), wire.has_others())) {
+            Some((_, true)) => Others::PaidAlready,
+            // For whoever has just left: what was to be compared had it, too.
+            Some((true, _)) => Others::Beside(Bulk::default()),
+            _ => {
                 self.prepare(Use::Beside).map_err(silent)?;
-                let speed = self.speed(Way::Udp, limits);
-                speed.map_or(Others::Unknown, Others::BytesPerS)
+                Others::Beside(Bulk {
+                    udp_bytes_per_s: self.speed(Way::Udp, limits),
+                    tcp_bytes_per_s: self.tcp_speed(limits),
+                })
             }
         };
         self.begin(Use::Wire, path)?;
@@ -307,7 +337,7 @@ impl Prober {
     }
 
     fn let_go(&mut self) {
-        (self.wire, self.beside) = (None, None);
+        (self.wire, self.beside, self.echo) = (None, None, None);
     }
 
     /// Is it on the interface, for this end's sake?
@@ -381,6 +411,41 @@ impl Prober {
             }
         }
         median(speeds, BURSTS / 2)
+    }
+
+    /// The speed of blocks by TCP, there and back, over a connection of their own.
+    fn tcp_speed(&mut self, limits: Limits) -> Option<u64> {
+        let (peer, their_word) = (self.socket.peer_addr().ok()?, self.their_word?);
+        let port = (0..2).find_map(|_| {
+            self.number = self.number.wrapping_add(1);
+            self.send(Packet::new(Kind::Listen, self.number, 0));
+            let said = self.wait_for(&[Kind::Listening], LISTENING);
+            said.map(|(packet, _)| packet.index)
+        });
+        let mut there = peer;
+        there.set_port(port.filter(|port| *port != 0)?);
+        let from = (self.any_port().ok()?, self.interface.as_deref());
+        let mut asking = Asking::connect(from, there, their_word).ok()?;
+        let bytes = 2 * BLOCK_BYTES;
+        let spent = &mut self.spent;
+        let fastest = asking.fastest(|| {
+            let may = !limits.are_reached(*spent, bytes);
+            *spent += if may { bytes as u64 } else { 0 };
+            may
+        })?;
+        Some((bytes as u128 * 1_000_000_000 / fastest.as_nanos().max(1)) as u64)
+    }
+
+    fn open_echo(&self) -> io::Result<Echo> {
+        let peer = (self.socket.peer_addr()?.ip(), self.word);
+        Echo::open(self.any_port()?, self.interface.as_deref(), peer)
+    }
+
+    /// Any of its address.
+    fn any_port(&self) -> io::Result<SocketAddr> {
+        let mut at = self.socket.local_addr()?;
+        at.set_port(0);
+        Ok(at)
     }
 
     /// All datagrams like this one.
@@ -538,6 +603,7 @@ fn median(mut values: Vec<u64>, enough: u32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpStream;
     use std::os::fd::AsFd as _;
 
     use super::*;
@@ -570,6 +636,34 @@ mod tests {
             };
             assert_eq!(measured.xdp, Err("nobody serves it".to_owned()));
             assert!((1..=BYTES_MAX).contains(&measured.bytes), "{measured:?}");
+        }
+        drop(ring);
+        answering.join().expect("no panic").expect("sound");
+    }
+
+    #[test]
+    fn who_connects_all_the_time_has_nobody_listen_for_longer() {
+        let (mut one, mut other) = pair();
+        let (bell, ring) = std::io::pipe().expect("made");
+        let answering =
+            std::thread::spawn(move || other.answer(bell.as_fd(), None, Duration::from_secs(600)));
+        let start = Instant::now();
+        let port = loop {
+            assert!(start.elapsed() < Duration::from_secs(60));
+            one.send(Packet::new(Kind::Listen, one.number, 0));
+            let said = one.wait_for(&[Kind::Listening], LISTENING);
+            if let Some((packet, _)) = said {
+                break packet.index;
+            }
+        };
+        let start = Instant::now();
+        let there = ([127, 0, 0, 1], port).into();
+        // Where its queue is full the kernel would try again after a second only.
+        let connect = || TcpStream::connect_timeout(&there, Duration::from_millis(50));
+        let is_refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+        while !connect().is_err_and(is_refused) {
+            assert!(start.elapsed() < Duration::from_secs(60), "listens still");
+            std::thread::sleep(Duration::from_millis(5));
         }
         drop(ring);
         answering.join().expect("no panic").expect("sound");
