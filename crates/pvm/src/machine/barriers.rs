@@ -24,9 +24,6 @@ pub(super) struct Barriers {
     meetings: BTreeMap<(String, Purpose), Meeting>,
 }
 
-/// What the tasks that waited are told.
-pub(super) type Released = Vec<(Tid, Result<i32, Code>)>;
-
 impl Barriers {
     /// A task comes. Returns who goes on, itself included.
     pub(super) fn arrive(
@@ -36,7 +33,7 @@ impl Barriers {
         name: &str,
         task: Tid,
         count: i32,
-    ) -> Result<Released, Code> {
+    ) -> Result<Vec<Tid>, Code> {
         let group = groups.find_mut(name)?;
         if group.instance(task).is_none() {
             return Err(Code::NOT_IN_GROUP);
@@ -69,13 +66,12 @@ impl Barriers {
         if purpose == Purpose::Freeze {
             group.is_static = true;
         }
-        let waiting = met.map(|meeting| meeting.waiting).unwrap_or_default();
-        Ok(waiting.into_iter().map(|task| (task, Ok(0))).collect())
+        Ok(met.map(|meeting| meeting.waiting).unwrap_or_default())
     }
 
     /// A member has left a group, or is gone. Those who now would wait for more than there are go
     /// on with an error.
-    pub(super) fn member_left(&mut self, groups: &Groups, name: &str, task: Tid) -> Released {
+    pub(super) fn member_left(&mut self, groups: &Groups, name: &str, task: Tid) -> Vec<Tid> {
         let mut released = Vec::new();
         for purpose in [Purpose::Barrier, Purpose::Freeze] {
             let key = (name.to_owned(), purpose);
@@ -91,8 +87,7 @@ impl Barriers {
                 continue;
             }
             let ended = self.meetings.remove(&key);
-            let waiting = ended.map(|meeting| meeting.waiting).unwrap_or_default();
-            released.extend(waiting.into_iter().map(|one| (one, Err(Code::NO_GROUP))));
+            released.extend(ended.into_iter().flat_map(|meeting| meeting.waiting));
         }
         released
     }
@@ -121,8 +116,7 @@ mod tests {
             |one, count| barriers.arrive(&mut groups, Purpose::Barrier, "g", task(one), count);
         for _ in 0..2 {
             assert_eq!(arrive(1, 2), Ok(Vec::new()));
-            let all = vec![(task(1), Ok(0)), (task(3), Ok(0))];
-            assert_eq!(arrive(3, 2), Ok(all));
+            assert_eq!(arrive(3, 2), Ok(vec![task(1), task(3)]));
         }
         assert_eq!(arrive(1, 2), Ok(Vec::new()));
         assert_eq!(arrive(2, 3), Err(Code::MISMATCH));
@@ -139,8 +133,7 @@ mod tests {
         }
         groups.leave("g", task(3)).expect("a member");
         let released = barriers.member_left(&groups, "g", task(3));
-        let failed = Err(Code::NO_GROUP);
-        assert_eq!(released, [(task(1), failed), (task(2), failed)]);
+        assert_eq!(released, [task(1), task(2)]);
         assert_eq!(barriers.member_left(&groups, "g", task(3)), []);
     }
 

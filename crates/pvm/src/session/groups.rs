@@ -25,6 +25,7 @@ impl<F: Clone> Session<F> {
     /// # Errors
     /// [`Code::NO_GROUP`], [`Code::NOT_IN_GROUP`].
     pub fn leave_group(&mut self, group: &str) -> Result<i32, Code> {
+        self.frozen.remove(group);
         let group = group.to_owned();
         self.ask_number(Request::Leave { group })
     }
@@ -34,6 +35,10 @@ impl<F: Clone> Session<F> {
     /// # Errors
     /// [`Code::NO_GROUP`], [`Code::NO_INSTANCE`].
     pub fn group_member(&mut self, group: &str, instance: i32) -> Result<i32, Code> {
+        if let Some(members) = self.frozen.get(group) {
+            let found = members.iter().find(|(number, _)| *number == instance);
+            return found.map_or(Err(Code::NO_INSTANCE), |(_, task)| Ok(task.number()));
+        }
         let group = group.to_owned();
         self.ask_number(Request::Member { group, instance })
     }
@@ -47,6 +52,10 @@ impl<F: Clone> Session<F> {
         if !task.is_task() {
             return Err(Code::BAD_PARAMETER);
         }
+        if let Some(members) = self.frozen.get(group) {
+            let found = members.iter().find(|(_, one)| *one == task);
+            return found.map_or(Err(Code::NOT_IN_GROUP), |(number, _)| Ok(*number));
+        }
         let group = group.to_owned();
         self.ask_number(Request::Instance { group, task })
     }
@@ -56,6 +65,10 @@ impl<F: Clone> Session<F> {
     /// # Errors
     /// [`Code::NO_GROUP`].
     pub fn group_size(&mut self, group: &str) -> Result<i32, Code> {
+        if let Some(members) = self.frozen.get(group) {
+            // Fits: a machine has fewer tasks.
+            return Ok(members.len() as i32);
+        }
         let group = group.to_owned();
         self.ask_number(Request::Size { group })
     }
@@ -75,8 +88,13 @@ impl<F: Clone> Session<F> {
     /// # Errors
     /// As [`Session::barrier`]; [`Code::DUPLICATE_GROUP`]: it is frozen.
     pub fn freeze_group(&mut self, group: &str, size: i32) -> Result<i32, Code> {
-        let group = group.to_owned();
-        self.ask_number(Request::Freeze { group, size })
+        let request = Request::Freeze {
+            group: group.to_owned(),
+            size,
+        };
+        let members = self.ask_members(request)?;
+        self.frozen.insert(group.to_owned(), members);
+        Ok(0)
     }
 
     /// Members by their numbers.
@@ -84,8 +102,15 @@ impl<F: Clone> Session<F> {
     /// # Errors
     /// [`Code::NO_GROUP`].
     pub fn group_members(&mut self, group: &str) -> Result<Vec<(i32, Tid)>, Code> {
+        if let Some(members) = self.frozen.get(group) {
+            return Ok(members.clone());
+        }
         let group = group.to_owned();
-        match self.machine.ask(Request::Members { group })? {
+        self.ask_members(Request::Members { group })
+    }
+
+    fn ask_members(&mut self, request: Request) -> Result<Vec<(i32, Tid)>, Code> {
+        match self.machine.ask(request)? {
             Reply::Members(members) => Ok(members),
             Reply::Refused(code) => Err(code),
             _ => Err(Code::BAD_MESSAGE),

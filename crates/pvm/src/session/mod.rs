@@ -80,6 +80,9 @@ pub struct Session<F> {
     last_place: Option<Tid>,
     has_hidden_parent: bool,
     caught: Caught,
+    /// Members, by their numbers, of groups that this task is in and nobody joins any more: what is
+    /// kept here needs no question, as in PVM.
+    frozen: BTreeMap<String, Vec<(i32, Tid)>>,
     /// Messages that made no sense.
     violations: u64,
 }
@@ -113,6 +116,7 @@ impl<F: Clone> Session<F> {
             last_place: None,
             has_hidden_parent: variable(variables::NO_PARENT).is_some(),
             caught: Caught::default(),
+            frozen: BTreeMap::new(),
             violations: 0,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::barriers::{Barriers, Purpose, Released};
+use super::barriers::{Barriers, Purpose};
 use super::groups::Groups;
 use super::hosts::Hosts;
 use super::mailboxes::{Mailboxes, Taken};
@@ -101,7 +101,7 @@ impl State {
             // It is a member.
             let _ = self.groups.leave(&name, task);
             let released = self.barriers.member_left(&self.groups, &name, task);
-            sent.extend(replies(released));
+            sent.extend(told(released, &Reply::Refused(Code::NO_GROUP)));
         }
         sent.extend(self.tell_end(task));
         sent
@@ -234,7 +234,7 @@ impl State {
                 let left = groups.leave(&group, task);
                 if left.is_ok() {
                     let released = self.barriers.member_left(&self.groups, &group, task);
-                    sent.extend(replies(released));
+                    sent.extend(told(released, &Reply::Refused(Code::NO_GROUP)));
                 }
                 number(left.map(|()| 0))
             }
@@ -247,13 +247,7 @@ impl State {
                 number(found.and_then(|found| found.instance(task).ok_or(Code::NOT_IN_GROUP)))
             }
             Request::Size { group } => number(groups.find(&group).map(|found| found.size())),
-            Request::Members { group } => match groups.find(&group) {
-                Ok(found) => {
-                    let members = found.members.iter();
-                    Reply::Members(members.map(|(number, one)| (*number, *one)).collect())
-                }
-                Err(code) => Reply::Refused(code),
-            },
+            Request::Members { group } => self.members(&group),
             Request::Barrier { group, count } => {
                 return self.meet(Purpose::Barrier, &group, task, count, sent);
             }
@@ -322,6 +316,16 @@ impl State {
         Ok(context)
     }
 
+    fn members(&self, group: &str) -> Reply {
+        match self.groups.find(group) {
+            Ok(found) => {
+                let members = found.members.iter();
+                Reply::Members(members.map(|(number, one)| (*number, *one)).collect())
+            }
+            Err(code) => Reply::Refused(code),
+        }
+    }
+
     fn meet(
         &mut self,
         purpose: Purpose,
@@ -335,7 +339,12 @@ impl State {
             .arrive(&mut self.groups, purpose, group, task, count)
         {
             Ok(released) => {
-                sent.extend(replies(released));
+                let reply = match purpose {
+                    Purpose::Barrier => Reply::Number(0),
+                    // All keep the same, before one of them leaves.
+                    Purpose::Freeze => self.members(group),
+                };
+                sent.extend(told(released, &reply));
                 None
             }
             Err(code) => Some(Reply::Refused(code)),
@@ -440,12 +449,9 @@ fn number(outcome: Result<i32, Code>) -> Reply {
     }
 }
 
-fn replies(released: Released) -> impl Iterator<Item = (Tid, Outgoing)> {
-    let mut released = released.into_iter();
-    std::iter::from_fn(move || {
-        let (task, outcome) = released.next()?;
-        Some((task, Outgoing::Reply(number(outcome))))
-    })
+fn told(tasks: Vec<Tid>, reply: &Reply) -> impl Iterator<Item = (Tid, Outgoing)> {
+    let tasks = tasks.into_iter();
+    tasks.map(|task| (task, Outgoing::Reply(reply.clone())))
 }
 
 /// That a task or host is gone, for who asked for it; of hosts that come, that none did.

@@ -301,6 +301,38 @@ fn members_of_a_group_meet() {
 }
 
 #[test]
+fn a_frozen_group_stays_as_it_was_for_its_members_until_they_leave_it() {
+    let network = Network::default();
+    let members = [1, 2].map(|local| {
+        let mut member = task(&network, local);
+        std::thread::spawn(move || {
+            member.join_group("g").expect("new");
+            assert_eq!(member.freeze_group("g", 2), Ok(0));
+            member
+        })
+    });
+    let [mut one, mut two] = members.map(|member| member.join().expect("all went well"));
+    let gone = (two.group_instance("g", two.task().number()), two.task());
+    assert_eq!(two.leave_group("g"), Ok(0));
+    assert_eq!(two.group_size("g"), Ok(1), "it asks again");
+
+    assert_eq!(one.group_size("g"), Ok(2));
+    let instance = one.group_instance("g", gone.1.number());
+    assert_eq!(instance, gone.0);
+    let member = one.group_member("g", instance.expect("one of them"));
+    assert_eq!(member, Ok(gone.1.number()));
+    assert_eq!(one.group_member("g", 2), Err(Code::NO_INSTANCE));
+    assert_eq!(
+        one.group_instance("g", 3 + gone.1.number()),
+        Err(Code::NOT_IN_GROUP)
+    );
+    assert_eq!(one.meeting("g", 1).map(|(members, _)| members.len()), Ok(2));
+    assert_eq!(one.barrier("g", -1), Err(Code::NO_GROUP));
+    assert_eq!(one.leave_group("g"), Ok(0));
+    assert_eq!(one.group_size("g"), Err(Code::NO_GROUP));
+}
+
+#[test]
 fn an_end_is_noticed_as_a_message() {
     let network = Network::default();
     let mut one = task(&network, 1);
