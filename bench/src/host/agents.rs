@@ -1,6 +1,7 @@
 //! The agents of both hosts, made and joined by the shipped command, as a user does it: a realm and
 //! a pool of its own for each carrier, so that no row pays for the carrier of another.
 
+use std::ffi::OsString;
 use std::io::{ErrorKind, Read as _};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -18,8 +19,8 @@ use crate::starter::{Neighbour, remote_shell};
 const COMMAND: &str = "hythe";
 const AGENT: &str = "hythe-hostd";
 /// What the hosts are called.
-const NEAR: &str = "near";
-const FAR: &str = "far";
+pub(crate) const NEAR: &str = "near";
+pub(crate) const FAR: &str = "far";
 /// Where agents take connections and are found: at the address of their carrier's link.
 const PORT: u16 = 7450;
 const DISCOVERY_PORT: u16 = 7451;
@@ -27,31 +28,35 @@ const DISCOVERY_PORT: u16 = 7451;
 const LEASE_SECONDS: &str = "10";
 /// Until an interface is served.
 const SERVING: Duration = Duration::from_secs(10);
+/// Of an agent that is asked to stop.
+const ENDING_SECONDS: &str = "60";
 /// Until agents have found each other.
 const MEETING: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The agent of one carrier on one of the hosts.
 #[derive(Clone, Debug)]
-pub(super) struct Agent {
+pub(crate) struct Agent {
     /// Where the directories of all agents are.
-    pub(super) folder: PathBuf,
-    pub(super) carrier: Carrier,
-    pub(super) is_near: bool,
+    pub(crate) folder: PathBuf,
+    pub(crate) carrier: Carrier,
+    pub(crate) is_near: bool,
     /// That it serves.
-    pub(super) pool: String,
+    pub(crate) pool: String,
+    /// Of its environment, which the tasks that it starts for other hosts have, too.
+    pub(crate) variables: Vec<(&'static str, OsString)>,
 }
 
 /// The far host, as the near one takes it into its realm.
 #[derive(Debug)]
-pub(super) struct FarHost<'a> {
-    pub(super) pool: &'a str,
-    pub(super) address: IpAddr,
-    pub(super) neighbour: Neighbour,
+pub(crate) struct FarHost<'a> {
+    pub(crate) pool: &'a str,
+    pub(crate) address: IpAddr,
+    pub(crate) neighbour: Neighbour,
 }
 
 /// Why there are no agents here.
-pub(super) fn why_not() -> Option<String> {
+pub(crate) fn why_not() -> Option<String> {
     let mut programs = [COMMAND, AGENT].into_iter();
     let missing = programs.find(|name| find(name).is_none());
     missing.map(|name| format!("{name} is not there: run `make hosts`, and build hythe"))
@@ -67,7 +72,7 @@ impl Agent {
     }
 
     /// Begins a realm on this host, and takes the far one in, whose agent runs then.
-    pub(super) fn introduce(&self, own: IpAddr, far: &FarHost<'_>) -> Result<(), BenchError> {
+    pub(crate) fn introduce(&self, own: IpAddr, far: &FarHost<'_>) -> Result<(), BenchError> {
         let [own, other] = [own, far.address].map(|address| address.to_string());
         self.hythe(&["host", "init", "--name", NEAR, "--address", &own], None)?;
         let shell = self.remote_shell(far)?;
@@ -76,7 +81,7 @@ impl Agent {
     }
 
     /// At this link, and nowhere else.
-    pub(super) fn start(&self, link: &Link) -> Result<(), BenchError> {
+    pub(crate) fn start(&self, link: &Link) -> Result<(), BenchError> {
         let at = |port| Ok::<_, BenchError>(SocketAddr::new(link.own_ip()?, port).to_string());
         let (listen, discovery) = (at(PORT)?, at(DISCOVERY_PORT)?);
         let mut words = vec!["host", "start", "--lease", LEASE_SECONDS];
@@ -87,8 +92,16 @@ impl Agent {
         self.hythe(&words, None).map(|_said| ())
     }
 
-    pub(super) fn stop(&self) -> Result<(), BenchError> {
-        self.hythe(&["host", "stop"], None).map(|_said| ())
+    /// Tasks of the other host may start programs on this one.
+    pub(crate) fn let_other_spawn(&self) -> Result<(), BenchError> {
+        let other = if self.is_near { FAR } else { NEAR };
+        let words = ["host", "allow", other, "*", "spawn"];
+        self.hythe(&words, None).map(|_said| ())
+    }
+
+    pub(crate) fn stop(&self) -> Result<(), BenchError> {
+        let words = ["host", "stop", "--timeout", ENDING_SECONDS];
+        self.hythe(&words, None).map(|_said| ())
     }
 
     /// The document of `hythe host status --json`.
@@ -98,7 +111,7 @@ impl Agent {
     }
 
     /// Waits until it and the one of the other host are connected.
-    pub(super) fn wait_for_other(&self) -> Result<(), BenchError> {
+    pub(crate) fn wait_for_other(&self) -> Result<(), BenchError> {
         let start = Instant::now();
         while !(is_connected(&self.status()?) && is_connected(&self.other().status()?)) {
             if start.elapsed() > MEETING {
@@ -110,6 +123,13 @@ impl Agent {
             std::thread::sleep(LOOK);
         }
         Ok(())
+    }
+
+    /// By which commands find it and its pool.
+    pub(crate) fn environment(&self, command: &mut Command) {
+        command.env("HYTHE_POOL", &self.pool);
+        command.env("HYTHE_HOSTS_DIR", self.directory());
+        command.envs(self.variables.iter().cloned());
     }
 
     fn directory(&self) -> PathBuf {
@@ -140,8 +160,8 @@ impl Agent {
     /// What the command said on its standard output.
     fn hythe(&self, words: &[&str], remote_shell: Option<&Path>) -> Result<Vec<u8>, BenchError> {
         let mut command = hythe();
-        command.args(["--pool", &self.pool]).args(words);
-        command.env("HYTHE_HOSTS_DIR", self.directory());
+        command.args(words);
+        self.environment(&mut command);
         if let Some(agent) = find(AGENT) {
             command.env("HYTHE_HOSTD", agent);
         }

@@ -144,6 +144,7 @@ impl Host {
             carrier,
             is_near,
             pool: self.pool(carrier)?.name().to_owned(),
+            variables: Vec::new(),
         })
     }
 

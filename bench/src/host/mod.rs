@@ -5,7 +5,7 @@
 //! cases, so that what is compared was measured next to each other. Afterwards both ledgers are
 //! audited.
 
-mod agents;
+pub(crate) mod agents;
 pub(crate) mod args;
 mod carriage;
 pub(crate) mod case;

@@ -28,9 +28,18 @@ pub(super) enum Order {
     Join(Link),
     /// To the near end: who the other host is. Answer: `Ready`.
     Meet(Neighbour),
+    /// To the near end: begin a realm and take the far host into it, whose agent runs then. Answer:
+    /// `Ready`.
+    Introduce,
+    /// To the far end: its agent, which was started at all addresses, ends. Answer: `Ready`.
+    Halt,
+    /// The agent runs at the link, and lets the other host start programs. Answer: `Ready`.
+    Start,
+    /// To the near end: wait until the agents have met. Answer: `Ready`.
+    Await,
     /// To the near end: measure. Answer: what was found.
     Measure(Run),
-    /// To the near end: the virtual machine ends. Answer: `Ready`.
+    /// The agent ends, and the virtual machine of PVM. Answer: `Ready`.
     Part,
 }
 

@@ -23,7 +23,7 @@ use indicatif::ProgressBar;
 use rustix::process::geteuid;
 
 use self::args::PvmArguments;
-use self::case::{Case, Metric, Part, Subject};
+use self::case::{Case, Metric, Part, Subject, System};
 use self::message::Run;
 use self::scene::Scene;
 use crate::descendants::Descendants;
@@ -99,13 +99,14 @@ pub(crate) fn run(arguments: &PvmArguments) -> Result<TimesReport, BenchError> {
     let descendants = Descendants::adopt()?;
     let others = Others::watch(&cpus.map_or_else(|| vec![0], Vec::from), &[])?;
     let mut scene = Scene::set(cpus, (folder.path(), library), &lookout)?;
-    let measured = rounds(
-        &plan.runs,
-        &scale,
-        arguments.scale.quick,
-        &mut scene,
-        &lookout,
-    );
+    let needs_agents =
+        |(case, _): &(Case, usize)| case.system == System::Hythe && case.subject.is_remote();
+    let joined = match plan.runs.iter().any(needs_agents) {
+        true => scene.join(),
+        false => Ok(()),
+    };
+    let is_quick = arguments.scale.quick;
+    let measured = joined.and_then(|()| rounds(&plan.runs, &scale, is_quick, &mut scene, &lookout));
     // Whatever came of it: daemons outlive whoever started them.
     let parted = scene.part();
     let rows = measured?;
@@ -176,19 +177,16 @@ fn plan(
 
 /// Compiles what a case needs; why this machine cannot measure it.
 fn prepare(case: Case, folder: &Path, library: Option<&Path>) -> Result<(), String> {
-    if case.system == case::System::Hythe && case.subject.is_remote() {
-        return Err("not available: measured on one host only".to_owned());
-    }
     match (case.subject, case.subject.part()) {
         (Subject::Program(program, _), _) => {
-            programs::prepare(program, case.system, folder, library)?;
+            programs::prepare(program, case, folder, library)?;
         }
-        (Subject::Netpipe, _) => netpipe::why_not(case.system, library)?,
-        _ => tasks::why_not(case.system, library)?,
+        (Subject::Netpipe, _) => netpipe::why_not(case, library)?,
+        _ => tasks::why_not(case, library)?,
     }
     // Programs and NetPIPE of PVM need it to start and to end their virtual machine.
     match case.system {
-        case::System::Pvm | case::System::Hythe => starter::pvm::prepare_peer(folder),
+        System::Pvm | System::Hythe => starter::pvm::prepare_peer(folder),
         _ => Ok(()),
     }
 }

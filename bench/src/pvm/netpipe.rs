@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::case::{Metric, System};
+use super::case::{Case, Metric, System};
 use super::message::{Found, Run};
-use super::tasks::{self, surround};
+use super::tasks::{self, Surroundings, surround};
 use crate::error::BenchError;
 use crate::lookout::SILENCE_BOUND;
 use crate::starter::mpi::{Mpi, Ranks};
-use crate::starter::{self, Hosts, installed, pvm, remote_shell};
+use crate::starter::{self, installed, pvm, remote_shell};
 use crate::statistics;
 
 /// The largest message, in bytes.
@@ -26,12 +26,13 @@ const MEETING: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Why a system has no table here.
-pub(super) fn why_not(system: System, library: Option<&Path>) -> Result<(), String> {
-    program(system)?;
-    match system {
+pub(super) fn why_not(case: Case, library: Option<&Path>) -> Result<(), String> {
+    program(case.system)?;
+    match case.system {
         System::Openmpi => Mpi::Open.look_for(),
         System::Mpich => Mpi::Mpich.look_for(),
-        System::Pvm | System::Hythe => tasks::why_not(system, library),
+        System::Pvm => tasks::why_not(case, library),
+        System::Hythe => Err("not available: its far side is not started yet".to_owned()),
         System::Tcp => Ok(()),
     }
 }
@@ -45,11 +46,8 @@ fn program(system: System) -> Result<PathBuf, String> {
     }
 }
 
-pub(super) fn measure(
-    run: &Run,
-    hosts: &Hosts<'_>,
-    library: Option<&Path>,
-) -> Result<Vec<Found>, BenchError> {
+pub(super) fn measure(run: &Run, around: &Surroundings<'_>) -> Result<Vec<Found>, BenchError> {
+    let hosts = around.hosts;
     let table = hosts.folder.join("netpipe.out");
     let program = program(run.case.system).map_err(BenchError::Unable)?;
     match run.case.system {
@@ -67,7 +65,7 @@ pub(super) fn measure(
             command.arg(&program);
             starter::output(options(&mut command, run, &table), BOUND)?;
         }
-        _ => between_two(run, hosts, library, (&program, &table))?,
+        _ => between_two(run, around, (&program, &table))?,
     }
     let text = std::fs::read_to_string(&table)?;
     rows(&text)?
@@ -87,18 +85,16 @@ pub(super) fn measure(
 /// The far side waits, and is ended when the near one has measured.
 fn between_two(
     run: &Run,
-    hosts: &Hosts<'_>,
-    library: Option<&Path>,
+    around: &Surroundings<'_>,
     (program, table): (&Path, &Path),
 ) -> Result<(), BenchError> {
+    let hosts = around.hosts;
     // `VirtualMachine` has written the one of PVM, with its variables.
     let shell = match run.case.system {
         System::Pvm => hosts.folder.join("pvm-remote-shell"),
         _ => {
-            let path = library.map_or("", |library| library.to_str().unwrap_or_default());
-            let variables = [("LD_LIBRARY_PATH", path)];
             let place = (hosts.folder, "netpipe-remote-shell");
-            remote_shell::write(place, hosts.neighbour, &variables)?
+            remote_shell::write(place, hosts.neighbour, &[])?
         }
     };
     let mut far = Command::new(shell);
@@ -107,14 +103,14 @@ fn between_two(
     let _far = Running::start(&mut far)?;
     let start = Instant::now();
     if run.case.system != System::Tcp {
-        wait_for_the_far_task(run.case.system, hosts, library)?;
+        wait_for_the_far_task(run.case, around)?;
     }
     loop {
         let mut near = Command::new(program);
         near.args(["-h", &hosts.other.to_string()]);
         match run.case.system {
             System::Tcp => {}
-            system => surround(&mut near, system, hosts, library),
+            _ => surround(&mut near, run.case, around),
         }
         match starter::output(options(&mut near, run, table), BOUND) {
             Ok(_) => return Ok(()),
@@ -127,15 +123,11 @@ fn between_two(
 /// The near program takes the one other task of the machine for the far one, were it a leftover of
 /// ours that is about to end, and then waits for it without a bound. With the far one there, a
 /// leftover makes three, which it refuses.
-fn wait_for_the_far_task(
-    system: System,
-    hosts: &Hosts<'_>,
-    library: Option<&Path>,
-) -> Result<(), BenchError> {
+fn wait_for_the_far_task(case: Case, around: &Surroundings<'_>) -> Result<(), BenchError> {
     let start = Instant::now();
     loop {
-        let mut look = pvm::peer_command(hosts.folder, &["elsewhere"]);
-        surround(&mut look, system, hosts, library);
+        let mut look = pvm::peer_command(around.hosts.folder, &["elsewhere"]);
+        surround(&mut look, case, around);
         if starter::output(&mut look, SILENCE_BOUND)?.trim() == "1" {
             return Ok(());
         }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::case::{Metric, Placement, Program, System};
+use super::case::{Case, Metric, Placement, Program, System};
 use super::message::{Found, Run};
-use super::tasks::{self, surround};
+use super::tasks::{self, Surroundings, surround};
 use crate::error::BenchError;
 use crate::ipc::case::word;
 use crate::starter::mpi::{Mpi, Ranks};
-use crate::starter::{self, Hosts, compile, pvm};
+use crate::starter::{self, compile, pvm};
 use crate::statistics;
 
 const MESSAGE: (&str, &str) = ("message.h", include_str!("../../programs/message.h"));
@@ -53,10 +53,11 @@ impl Program {
 /// Compiles a program for a system into `folder`, once; why that is not possible here.
 pub(super) fn prepare(
     program: Program,
-    system: System,
+    case: Case,
     folder: &Path,
     library: Option<&Path>,
 ) -> Result<(), String> {
+    let system = case.system;
     let files = [program.source(), MESSAGE, COMMON];
     let name = file_name(program, system);
     let mut built = starter::Program {
@@ -71,7 +72,7 @@ pub(super) fn prepare(
             compile(mpi.compiler(), &built, folder)
         }
         None => {
-            tasks::why_not(system, library)?;
+            tasks::why_not(case, library)?;
             compile(pvm::COMPILER, &built, folder)
         }
     }
@@ -80,10 +81,9 @@ pub(super) fn prepare(
 pub(super) fn measure(
     run: &Run,
     (program, placement): (Program, Placement),
-    hosts: &Hosts<'_>,
-    library: Option<&Path>,
+    around: &Surroundings<'_>,
 ) -> Result<Vec<Found>, BenchError> {
-    let mut command = command(run, (program, placement), hosts, library)?;
+    let mut command = command(run, (program, placement), around)?;
     if run.is_quick {
         let [size, rounds] = program.quick();
         command.args(["--size", size, "--rounds", rounds]);
@@ -123,9 +123,9 @@ pub(super) fn measure(
 fn command(
     run: &Run,
     (program, placement): (Program, Placement),
-    hosts: &Hosts<'_>,
-    library: Option<&Path>,
+    around: &Surroundings<'_>,
 ) -> Result<Command, BenchError> {
+    let hosts = around.hosts;
     let file = hosts.folder.join(file_name(program, run.case.system));
     let tasks = placement.tasks.to_string();
     let mut command = match mpi(run.case.system) {
@@ -141,7 +141,7 @@ fn command(
         }
         None => {
             let mut command = Command::new(file);
-            surround(&mut command, run.case.system, hosts, library);
+            surround(&mut command, run.case, around);
             let both = tasks::host_names(run.case.system, hosts, placement.is_remote);
             command.args(["--hosts", &both.join(",")]);
             command

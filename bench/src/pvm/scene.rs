@@ -21,8 +21,7 @@ const LINK: LinkPlan = LinkPlan {
 #[derive(Debug)]
 pub(super) struct Scene {
     near: Process,
-    /// Holds its network.
-    _far: Process,
+    far: Process,
 }
 
 impl Scene {
@@ -44,7 +43,16 @@ impl Scene {
         connect(&LINK, [&mut near, &mut far])?;
         let process = far.id();
         near.order(&Order::Meet(Neighbour { process, cpus }))?;
-        Ok(Self { near, _far: far })
+        Ok(Self { near, far })
+    }
+
+    /// Joins the two hosts by agents.
+    pub(super) fn join(&mut self) -> Result<(), BenchError> {
+        self.near.order(&Order::Introduce)?;
+        self.far.order(&Order::Halt)?;
+        self.far.order(&Order::Start)?;
+        self.near.order(&Order::Start)?;
+        self.near.order(&Order::Await)
     }
 
     /// One run.
@@ -57,6 +65,8 @@ impl Scene {
 
     /// Ends what serves several runs.
     pub(super) fn part(&mut self) -> Result<(), BenchError> {
-        self.near.order_at_the_end(&Order::Part)
+        let near = self.near.order_at_the_end(&Order::Part);
+        let far = self.far.order_at_the_end(&Order::Part);
+        near.and(far)
     }
 }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::case::{Metric, Operation, Packing, Subject, System};
+use super::case::{Case, Metric, Operation, Packing, Subject, System};
 use super::message::{Found, Run};
 use crate::error::BenchError;
+use crate::host::agents::{self, Agent, FAR, NEAR};
 use crate::host::case::Reach;
 use crate::ipc::case::word;
 use crate::lookout::SILENCE_BOUND;
@@ -16,13 +17,28 @@ use crate::statistics;
 /// What `--library` must have in it.
 const LIBRARIES: [&str; 2] = ["libpvm3.so.3", "libgpvm3.so.3"];
 /// Where `hythe run --pvm` looks for them first.
-const LIBRARY_FOLDER: &str = "HYTHE_PVM_LIBRARIES";
+pub(super) const LIBRARY_FOLDER: &str = "HYTHE_PVM_LIBRARIES";
 
-/// Why programs of PVM do not run by this system.
-pub(super) fn why_not(system: System, library: Option<&Path>) -> Result<(), String> {
+/// What a program runs in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Surroundings<'a> {
+    pub(super) hosts: &'a Hosts<'a>,
+    /// The folder of Hythe's libraries.
+    pub(super) library: Option<&'a Path>,
+    /// Hythe's on this host, where there are two.
+    pub(super) agent: Option<&'a Agent>,
+}
+
+/// Why programs of PVM do not run by the system of a case.
+pub(super) fn why_not(case: Case, library: Option<&Path>) -> Result<(), String> {
     pvm::look_for()?;
-    if system != System::Hythe {
+    if case.system != System::Hythe {
         return Ok(());
+    }
+    if case.subject.is_remote()
+        && let Some(why) = agents::why_not()
+    {
+        return Err(format!("not available: {why}"));
     }
     product::hythe().ok_or_else(|| format!("not available: {}", product::MISSING))?;
     let library = library.ok_or_else(|| {
@@ -50,45 +66,45 @@ pub(super) fn built_library(folder: &Path) -> Option<PathBuf> {
     Some(library)
 }
 
-/// By which a program of PVM becomes one of this system, without being compiled again. Its
+/// By which a program of PVM becomes one of a case's system, without being compiled again. Its
 /// arguments may follow.
-pub(super) fn surround(
-    command: &mut Command,
-    system: System,
-    hosts: &Hosts<'_>,
-    library: Option<&Path>,
-) {
-    match (system, library, product::hythe()) {
+pub(super) fn surround(command: &mut Command, case: Case, around: &Surroundings<'_>) {
+    let folder = around.hosts.folder;
+    match (case.system, around.library, product::hythe()) {
         (System::Hythe, Some(library), Some(hythe)) => {
             let mut run = Command::new(hythe);
-            run.args(["run", "--pvm", "--"]).arg(command.get_program());
-            run.args(command.get_args()).current_dir(hosts.folder);
+            run.args(["run", "--pvm"]);
+            if case.subject.is_remote() {
+                run.args(["--hosts", &[NEAR, FAR].join(",")]);
+            }
+            run.arg("--").arg(command.get_program());
+            run.args(command.get_args()).current_dir(folder);
             run.env(LIBRARY_FOLDER, library).env_remove("HYTHE_POOL");
             // The peer spawns itself by its name.
-            run.env("PVM_PATH", hosts.folder);
+            run.env("PVM_PATH", folder);
+            if let Some(agent) = around.agent.filter(|_| case.subject.is_remote()) {
+                agent.environment(&mut run);
+            }
             *command = run;
         }
-        _ => pvm::environment(command, hosts.folder),
+        _ => pvm::environment(command, folder),
     }
 }
 
-/// What a program of PVM calls the first host and the second: Hythe's machine has one.
+/// What a program of PVM calls the first host and the second.
 pub(super) fn host_names(system: System, hosts: &Hosts<'_>, is_remote: bool) -> [String; 2] {
-    match system {
-        System::Hythe => [".".to_owned(), ".".to_owned()],
+    match (system, is_remote) {
+        (System::Hythe, false) => [".".to_owned(), ".".to_owned()],
+        (System::Hythe, true) => [NEAR.to_owned(), FAR.to_owned()],
         _ => [hosts.own.to_string(), hosts.second(is_remote).to_string()],
     }
 }
 
-pub(super) fn measure(
-    run: &Run,
-    hosts: &Hosts<'_>,
-    library: Option<&Path>,
-) -> Result<Vec<Found>, BenchError> {
-    let (metric, words) = words(run, hosts);
+pub(super) fn measure(run: &Run, around: &Surroundings<'_>) -> Result<Vec<Found>, BenchError> {
+    let (metric, words) = words(run, around.hosts);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut command = pvm::peer_command(hosts.folder, &words);
-    surround(&mut command, run.case.system, hosts, library);
+    let mut command = pvm::peer_command(around.hosts.folder, &words);
+    surround(&mut command, run.case, around);
     let printed = starter::output(&mut command, STARTING + SILENCE_BOUND + 2 * run.time)?;
     Ok(vec![Found {
         metric,
