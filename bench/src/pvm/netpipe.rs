@@ -23,6 +23,10 @@ const TRIPS_QUICK: &str = "10";
 const BOUND: Duration = Duration::from_secs(60);
 /// Until the far side is there, which does not say so.
 const MEETING: Duration = Duration::from_secs(20);
+/// What each task of a job does. The first looks for the other once, and what comes to the table is
+/// its own.
+const EACH_RANK: &str = r#"[ "$HYTHE_RANK" = 0 ] || exec "$0" "$@" -o /dev/null
+sleep 1; exec "$0" -h far "$@""#;
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Why a system has no table here.
@@ -31,8 +35,7 @@ pub(super) fn why_not(case: Case, library: Option<&Path>) -> Result<(), String> 
     match case.system {
         System::Openmpi => Mpi::Open.look_for(),
         System::Mpich => Mpi::Mpich.look_for(),
-        System::Pvm => tasks::why_not(case, library),
-        System::Hythe => Err("not available: its far side is not started yet".to_owned()),
+        System::Pvm | System::Hythe => tasks::why_not(case, library),
         System::Tcp => Ok(()),
     }
 }
@@ -65,7 +68,8 @@ pub(super) fn measure(run: &Run, around: &Surroundings<'_>) -> Result<Vec<Found>
             command.arg(&program);
             starter::output(options(&mut command, run, &table), BOUND)?;
         }
-        _ => between_two(run, around, (&program, &table))?,
+        System::Hythe => as_one_job(run, around, (&program, &table))?,
+        System::Pvm | System::Tcp => between_two(run, around, (&program, &table))?,
     }
     let text = std::fs::read_to_string(&table)?;
     rows(&text)?
@@ -113,6 +117,25 @@ fn between_two(
             _ => surround(&mut near, run.case, around),
         }
         match starter::output(options(&mut near, run, table), BOUND) {
+            Ok(_) => return Ok(()),
+            Err(_) if start.elapsed() < MEETING => std::thread::sleep(LOOK),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// With a task on each host: those of two jobs do not reach each other there.
+fn as_one_job(
+    run: &Run,
+    around: &Surroundings<'_>,
+    (program, table): (&Path, &Path),
+) -> Result<(), BenchError> {
+    let start = Instant::now();
+    loop {
+        let mut job = Command::new("sh");
+        job.args(["-c", EACH_RANK]).arg(program);
+        surround(options(&mut job, run, table), run.case, around);
+        match starter::output(&mut job, BOUND) {
             Ok(_) => return Ok(()),
             Err(_) if start.elapsed() < MEETING => std::thread::sleep(LOOK),
             Err(error) => return Err(error),

@@ -77,6 +77,9 @@ pub(super) fn surround(command: &mut Command, case: Case, around: &Surroundings<
             if case.subject.is_remote() {
                 run.args(["--hosts", &[NEAR, FAR].join(",")]);
             }
+            if case.subject == Subject::Netpipe {
+                run.args(["-n", "2"]);
+            }
             run.arg("--").arg(command.get_program());
             run.args(command.get_args()).current_dir(folder);
             run.env(LIBRARY_FOLDER, library).env_remove("HYTHE_POOL");

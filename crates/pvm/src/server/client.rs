@@ -15,7 +15,7 @@ use crate::machine::{Outgoing, Request};
 use crate::tid::Tid;
 use crate::wire;
 
-const READ_BYTES: usize = 64 << 10;
+pub(super) const READ_BYTES: usize = 64 << 10;
 /// In a row.
 const READS_MAX: usize = 16;
 /// What waits to be taken by one that does not; then it is let go.
@@ -98,15 +98,14 @@ impl Client {
         self.to_send.len() - self.sent
     }
 
-    /// Takes in what has come, but no more at a time than others can wait for. False: nothing
-    /// more will.
-    pub(super) fn read(&mut self) -> bool {
-        let mut bytes = vec![0; READ_BYTES];
+    /// Takes in what has come, through these bytes, but no more at a time than others can wait for.
+    /// False: nothing more will.
+    pub(super) fn read(&mut self, bytes: &mut [u8]) -> bool {
         for _ in 0..READS_MAX {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
             let mut control = RecvAncillaryBuffer::new(&mut space);
             let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-            let mut slices = [IoSliceMut::new(&mut bytes)];
+            let mut slices = [IoSliceMut::new(bytes)];
             match recvmsg(&self.stream, &mut slices, &mut control, flags) {
                 Ok(message) if message.bytes == 0 => return false,
                 Ok(message) => {
@@ -118,7 +117,7 @@ impl Client {
                     }
                     self.descriptors.truncate(DESCRIPTORS_MAX);
                     self.came.extend_from_slice(&bytes[..read]);
-                    if read < READ_BYTES {
+                    if read < bytes.len() {
                         return true;
                     }
                 }

@@ -82,6 +82,7 @@ impl Server {
             by_task: BTreeMap::new(),
             pipes: Vec::new(),
             accepted: 0,
+            bytes: vec![0; client::READ_BYTES],
             accepts_from: None,
         };
         let thread = hythe_sys::wait::spawn("hythe-pvm", move || serving.run(&stopped))?;
@@ -121,6 +122,8 @@ struct Serving {
     by_task: BTreeMap<Tid, u64>,
     pipes: Vec<Pipe>,
     accepted: u64,
+    /// What comes is read into them.
+    bytes: Vec<u8>,
     /// No connection is taken in before; none: they are.
     accepts_from: Option<Instant>,
 }
@@ -203,11 +206,12 @@ impl Serving {
 
     fn serve_clients(&mut self) {
         let numbers: Vec<u64> = self.clients.keys().copied().collect();
+        let mut bytes = mem::take(&mut self.bytes);
         for number in numbers {
             let Some(client) = self.clients.get_mut(&number) else {
                 continue;
             };
-            let is_open = client.is_behind() || client.read();
+            let is_open = client.is_behind() || client.read(&mut bytes);
             let mut is_sound = true;
             while let Some(client) = self.clients.get_mut(&number) {
                 client.is_held = client.is_behind();
@@ -227,6 +231,7 @@ impl Serving {
                 self.disconnect(number);
             }
         }
+        self.bytes = bytes;
     }
 
     fn deliver(&mut self, sent: Vec<(Tid, Outgoing)>) {

@@ -51,10 +51,11 @@ impl Alone {
         self.0.insert(who, flow);
     }
 
-    /// Has the publisher one? Another would come beside it.
-    pub(super) fn has(&self, process: ProcessId, ask: Ask) -> bool {
-        let mut flows = self.0.range((process, 0)..=(process, u32::MAX));
-        flows.any(|(_, flow)| flow.ask.is_some_and(|own| own.port == ask.port))
+    /// Has the publisher one with that host? Another would come beside it.
+    pub(super) fn has(&self, process: ProcessId, ask: Ask, host: &str) -> bool {
+        let flows = self.0.range((process, 0)..=(process, u32::MAX));
+        let mut with_host = flows.filter(|(_, flow)| flow.session.host() == host);
+        with_host.any(|(_, flow)| flow.ask.is_some_and(|own| own.port == ask.port))
     }
 
     /// Ends those that may not go on.

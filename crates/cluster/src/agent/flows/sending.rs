@@ -129,7 +129,7 @@ impl Sending {
             };
             if !self.flows.values().any(is_known)
                 && !self.ending.values().any(is_waiting)
-                && !alone.has(process, ask)
+                && !alone.has(process, ask, session.host())
                 && let Some(publisher) = eligible(processes, &**session, process, ask)
             {
                 if let Err(reason) = places.take() {
