@@ -249,6 +249,8 @@ fn a_program_is_on_the_interface_for_flows_only_and_beside_no_other() {
     let error = Wire::connect(&there.path, &far, None, BOUND).expect_err("refused");
     assert!(error.to_string().contains("a program on it"), "{error}");
     drop(foreign);
+    // The kernel takes it off some time after its last user.
+    until(|| !is_on());
     // Served still, and by the kernel meanwhile.
     let mut again = wire(&there, &far);
     near.send(b"again").expect("sent");
