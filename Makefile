@@ -86,7 +86,7 @@ check: setup ## format, lints, tidy, licences, sizes of the C library, public na
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --lib
 	$(hostd) check
-	cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir $(target)/fuzz
+	cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir $(target)
 	scripts/other-targets.sh check
 
 # The agent is built apart (`make hosts`), and installed if it is there.

@@ -29,12 +29,13 @@ standard_library() {
     fi
 }
 
+# Both at once: the two chains of crates that wait for each other then share the CPUs.
 check() {
-    local target
+    local target targets=()
     for target in "$static_target" "$narrow_target"; do
-        standard_library "$target" || continue
-        cargo check --quiet --locked --target "$target" "${libraries[@]/#/--package=}" --lib
+        standard_library "$target" && targets+=("--target=$target")
     done
+    ((${#targets[@]} == 0)) || cargo check --quiet --locked "${targets[@]}" "${libraries[@]/#/--package=}" --lib
 }
 
 # The tests of two widths, with the 32-bit program as the other side.
