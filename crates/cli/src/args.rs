@@ -105,9 +105,13 @@ pub(crate) struct PoolCreateArgs {
     /// of it meets the core)
     #[arg(long)]
     pub(crate) mlock: bool,
-    /// Put the slots on huge pages: a hugetlbfs mount
+    /// Put the slots on huge pages, those that network cards send from, too: a hugetlbfs mount
     #[arg(long, value_name = "DIR")]
     pub(crate) huge_pages: Option<PathBuf>,
+    /// Add the region that network cards send from (2.75 MiB) now, so that too little memory is
+    /// said here; else the first program adds it whose messages could leave by `hythe host wire`
+    #[arg(long)]
+    pub(crate) card_region: bool,
 }
 
 /// What a group may do.

@@ -291,6 +291,20 @@ fn refusals_name_what_and_what_to_do() {
 }
 
 #[test]
+fn the_region_for_network_cards_is_made_at_once_or_no_pool_is() {
+    let root = Root::new();
+    let none = ["--limit", "core-slots=1"];
+    let create = ["pool", "create", "cards", "--size", "16M", "--card-region"];
+    root.run(&[&create[..], &none].concat())
+        .failed(1, &["region `card` has 256 slots", "at least 256"]);
+    let listed = &root.json(&["pool", "list"])["pools"];
+    assert_eq!(listed.as_array().map(Vec::len), Some(0), "{listed}");
+    root.run(&create).succeeded();
+    let shown = root.json(&["pool", "show", "cards"]);
+    assert!(shown.to_string().contains(r#""kind":"card""#), "{shown}");
+}
+
+#[test]
 fn pools_of_others_and_of_nobody_are_refused_with_what_fits() {
     let root = Root::new();
     // Nobody has this number, whatever /etc/passwd says.

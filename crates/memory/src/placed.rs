@@ -71,24 +71,16 @@ impl Placed {
     }
 
     /// Maps the first bytes of these files, whole pages, one behind the other, to be written: for
-    /// who hands the kernel one range of addresses.
+    /// who hands the kernel one range of addresses. `alignment` is the size of the largest pages
+    /// that one of them has, a power of two.
     ///
     /// # Errors
-    /// What `mmap` says; `EINVAL`: not whole pages.
-    pub fn joined(files: &[(BorrowedFd<'_>, usize)]) -> io::Result<Self> {
+    /// What `mmap` says; `EINVAL`: not whole pages, or large pages behind what is none of them.
+    pub fn joined(files: &[(BorrowedFd<'_>, usize)], alignment: usize) -> io::Result<Self> {
         let bytes = files.iter().try_fold(0_usize, |sum, file| {
             sum.checked_add(file.1).ok_or(io::ErrorKind::OutOfMemory)
         })?;
-        // SAFETY: without a hint no existing mapping is replaced.
-        let base = unsafe {
-            mmap_anonymous(
-                core::ptr::null_mut(),
-                bytes,
-                ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        }?;
-        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let base = reserve_aligned(bytes, alignment)?;
         let mut joined = Self {
             base,
             bytes,
@@ -161,6 +153,29 @@ impl Placed {
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
+}
+
+/// Addresses where nothing is mapped, from one on that is a multiple of `alignment`.
+fn reserve_aligned(bytes: usize, alignment: usize) -> io::Result<NonNull<u8>> {
+    let reserved = bytes.checked_add(alignment);
+    let reserved = reserved.ok_or(io::ErrorKind::OutOfMemory)?;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: without a hint no existing mapping is replaced.
+    let first =
+        unsafe { mmap_anonymous(core::ptr::null_mut(), reserved, ProtFlags::empty(), flags) }?;
+    let first = first.cast::<u8>();
+    let before = (first as usize).next_multiple_of(alignment) - first as usize;
+    let base = first.wrapping_add(before);
+    for (at, bytes) in [
+        (first, before),
+        (base.wrapping_add(bytes), alignment - before),
+    ] {
+        if bytes > 0 {
+            // SAFETY: a part of the range that was just mapped, which nobody else knows.
+            unsafe { munmap(at.cast(), bytes) }?;
+        }
+    }
+    NonNull::new(base).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
 impl Drop for Placed {

@@ -15,7 +15,6 @@ use hythe_pool::{PoolError, SlotClass};
 use crate::NodeError;
 use crate::contention::retry_on_contention;
 use crate::participant::Participant;
-use crate::pool::directory::open_file;
 
 /// A slot for what one packet takes, and for what some packets take: longer messages go by the
 /// kernel's protocols, which cut them by one call.
@@ -42,15 +41,16 @@ pub struct CardRegion {
     pub index: RegionIndex,
     /// Its slots, from the first byte on.
     pub file: OwnedFd,
-    /// Whole pages.
+    /// Of its slots: whole pages of 4 KiB. On huge pages the file is longer.
     pub bytes: u64,
 }
 
 /// Finds the region of the pool, or adds it.
 ///
 /// # Errors
-/// [`PoolError::LedgerFull`], [`PoolError::TooManyRegions`]; no room; only the pool's owner adds
-/// it, and who may not write it does not get it.
+/// [`PoolError::LedgerFull`], [`PoolError::TooManyRegions`]; no room;
+/// [`NodeError::NoHugePages`] in a pool whose slots are on huge pages, where this region is, too;
+/// only the pool's owner adds it, and who may not write it does not get it.
 pub(crate) fn find_or_add(shared: &Arc<Participant>) -> Result<CardRegion, NodeError> {
     shared.check_original()?;
     let pool = shared.pool();
@@ -61,9 +61,7 @@ pub(crate) fn find_or_add(shared: &Arc<Participant>) -> Result<CardRegion, NodeE
         retry_on_contention(|| {
             shared.act(|member| {
                 member.add_card_region(control, (BYTES, &CLASSES), |region| {
-                    // What is there already was left by somebody who died over it.
-                    pool.add_file(&format!("region.{}", region.0), BYTES)
-                        .map(drop)
+                    pool.add_card_file(region, BYTES)
                 })
             })
         })?;
@@ -71,10 +69,10 @@ pub(crate) fn find_or_add(shared: &Arc<Participant>) -> Result<CardRegion, NodeE
     }
     let gone = || PoolError::NotAPool("it has no region for network cards".to_owned());
     let region = pool.regions().card().ok_or_else(gone)?;
-    let name = format!("region.{}", region.index.0);
-    let (file, bytes) = open_file(pool.directory(), &name, true, pool.options())?;
+    let (file, bytes) = pool.open_region(region.index)?;
     if bytes < region.bytes {
-        let why = format!("{name} has {bytes} bytes and needs {}", region.bytes);
+        let (number, needed) = (region.index.0, region.bytes);
+        let why = format!("region.{number} has {bytes} bytes and needs {needed}");
         return Err(PoolError::NotAPool(why).into());
     }
     Ok(CardRegion {

@@ -17,7 +17,7 @@ use crate::subscriber::{Subscriber, SubscriberOptions};
 use crate::transport::{ProcessQueues, Transport};
 use crate::wait_set::WaitSet;
 use crate::wire::{self, WireOptions};
-use crate::{NodeError, holders};
+use crate::{NodeError, card, holders};
 
 /// A participant. Clones share it; it leaves the pool when the last clone, port, lease and sample
 /// is gone.
@@ -122,6 +122,18 @@ impl Node {
     /// on one with huge pages.
     pub fn wire_region(&self, options: &WireOptions) -> Result<RegionIndex, NodeError> {
         wire::find_or_add(self.participant(), options).map_err(|error| self.named(error))
+    }
+
+    /// Finds the region of the pool that network cards send from, or adds it: else that is done
+    /// when a message could leave by such a card. On huge pages where the pool's slots are.
+    ///
+    /// # Errors
+    /// [`hythe_pool::PoolError::LedgerFull`], [`hythe_pool::PoolError::TooManyRegions`],
+    /// [`NodeError::NoHugePages`]; no room; no permission.
+    pub fn card_region(&self) -> Result<RegionIndex, NodeError> {
+        let found = card::find_or_add(self.participant());
+        let found = found.map_err(|error| self.named(error))?;
+        Ok(found.index)
     }
 
     /// The region that a core of this name shares, once it has run in this pool.

@@ -14,6 +14,7 @@ fn a_pool_has_one_whose_file_has_what_is_written_to_its_slots() {
     let [node, other] = ["one", "other"].map(|name| Node::join(&pool, name).expect("joins"));
     let found = hop::card_region(node.participant()).expect("added");
     let again = hop::card_region(other.participant()).expect("found");
+    assert_eq!(node.card_region().expect("found"), found.index);
     assert_eq!((again.index, again.bytes), (found.index, found.bytes));
     let snapshot = pool.snapshot();
     let regions = snapshot.regions.iter();

@@ -6,7 +6,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hythe_node::hop::{HopNode as _, HopPool as _};
+use hythe_node::hop::{self, HopNode as _, HopPool as _};
 use hythe_node::{
     CoreRegionPlan, GroupAccess, LinkPlace, Node, NodeError, Pool, PoolOptions, RegionIndex,
     SlotClass,
@@ -318,6 +318,7 @@ fn with_huge_pages(root: &Path) {
             .any(|size| size.starts_with("2048 kB"))
     );
     too_few_pages(&mount);
+    cards(&mount, &node);
     elsewhere(&mount, &pool);
     // The mount stays busy for as long as anything of it is mapped.
     drop((lease, node, pool));
@@ -341,6 +342,50 @@ fn too_few_pages(mount: &Path) {
     assert!(refused.to_string().contains("nr_hugepages"), "{refused}");
     assert_eq!(names(mount).len(), 1, "half a region is left");
     assert_eq!(Pool::list(&large).expect("listed"), ["test"]);
+}
+
+/// The region for network cards is where the slots are, or not made.
+fn cards(mount: &Path, node: &Node) {
+    // As many as there are, so that none is left.
+    let free = || -> u64 {
+        let text = std::fs::read_to_string(COUNTER.replace("nr_", "free_")).expect("counted");
+        text.trim().parse().expect("a number")
+    };
+    let all = std::fs::File::create(mount.join("all")).expect("made");
+    let reserve = |pages: u64| {
+        let none = rustix::fs::FallocateFlags::empty();
+        rustix::fs::fallocate(&all, none, 0, pages * (2 << 20))
+    };
+    // Others may take one meanwhile.
+    let is_taken = reserve(free()).or_else(|_| reserve(free()));
+    is_taken.expect("they are free");
+    let refused = hop::card_region(node.participant()).expect_err("too few");
+    assert!(
+        matches!(
+            refused,
+            NodeError::NoHugePages {
+                needed: 2,
+                page_kib: 2048,
+                ..
+            }
+        ),
+        "{refused:?}"
+    );
+    assert!(refused.to_string().contains("nr_hugepages"), "{refused}");
+    assert_eq!(names(mount).len(), 2, "half a region is left");
+    drop(all);
+    std::fs::remove_file(mount.join("all")).expect("own");
+    let card = hop::card_region(node.participant()).expect("made");
+    let lies_on = rustix::fs::fstatfs(&card.file).expect("open");
+    assert_eq!(lies_on.f_bsize, 2 << 20, "its pages are huge");
+    assert_eq!(names(mount).len(), 2);
+    let mut lease = node.lease_in(card.index, 30_000).expect("free");
+    lease.write(29_999, &[9]);
+    let sample = lease.freeze(30_000);
+    let (_, offset) = hop::place_of(&sample);
+    let mut byte = [0];
+    rustix::io::pread(&card.file, &mut byte, offset + 29_999).expect("read");
+    assert_eq!(byte, [9]);
 }
 
 /// Another mount of the same files: as a container sees them at another place.

@@ -39,12 +39,12 @@ pub enum PoolError {
     /// The ledger has too few entries left for the slots of another region.
     #[error(
         "region `{name}` has {slots} slots, and the pool has {left} ledger entries left for \
-         those of cores and the wire; make the pool with at least {needed}, or give the region \
+         those of cores, the wire and network cards; make the pool with at least {needed}, or give the region \
          fewer slots",
         name = escaped(name)
     )]
     LedgerFull {
-        /// The region: that of a core of this name, or `wire`.
+        /// The region: that of a core of this name, `wire` or `card`.
         name: String,
         /// Its slots.
         slots: u64,

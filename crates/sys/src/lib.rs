@@ -8,7 +8,7 @@
 //! - threads that wait: [`wait`];
 //! - the media hop: [`packet`], [`socket_option`], [`error_queue`], [`udp_receive`];
 //! - flows between hosts: [`udp_receive`], [`udp_send`], [`socket_option`], [`peer`], [`wait`],
-//!   [`bpf`];
+//!   [`bpf`], [`interface`];
 //! - the storage hop: [`control_group`], [`fanotify`], [`file_pages`], [`io_priority`],
 //!   [`namespaces`], [`read_ahead`], [`residency`];
 //! - the doctor and the latency of this machine: [`probe`], [`scheduling`];
@@ -30,6 +30,7 @@ pub mod fanotify;
 pub mod file_pages;
 pub mod fork;
 pub mod identity;
+pub mod interface;
 pub mod io_priority;
 pub mod namespaces;
 pub mod packet;

@@ -6,15 +6,17 @@
 //! none of a user that is not served: whoever has a socket can read and write all of it.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
-use hythe_xdp::CHUNK_BYTES;
+use hythe_xdp::{CHUNK_BYTES, OtherFile};
 use rustix::fs::{FileType, fstat, fstatfs};
 
 /// As much memory is pinned for one at most.
 const BYTES_MAX: u64 = 64 << 20;
 /// `f_type` of tmpfs (linux/magic.h).
 const TMPFS: u64 = 0x0102_1994;
+/// `f_type` of hugetlbfs.
+const HUGETLBFS: u64 = 0x9584_58F6;
 
 /// A file whose pages the kernel may keep.
 #[derive(Debug)]
@@ -22,7 +24,10 @@ pub(crate) struct Card {
     /// Kept open: no other file is this one then.
     file: OwnedFd,
     identity: CardIdentity,
+    /// Whole pages.
     bytes: usize,
+    /// Of the file: on hugetlbfs larger than a chunk.
+    page_bytes: usize,
 }
 
 /// Which file it is, whoever has it open.
@@ -33,17 +38,40 @@ pub(crate) struct CardIdentity {
 }
 
 impl Card {
-    /// The first `bytes` of a file that a process has passed. It has to be this user's.
+    /// The first `bytes` of a file that a process has passed, with the pages that they are in. It
+    /// has to be this user's.
+    ///
+    /// # Errors
+    /// Which of its properties is not as it has to be.
     pub(crate) fn checked(file: OwnedFd, bytes: u64, user: u32) -> io::Result<Self> {
-        let found = fstat(&file)?;
-        let is_tmpfs = fstatfs(&file)?.f_type as u64 & 0xFFFF_FFFF == TMPFS;
+        let (found, system) = (fstat(&file)?, fstatfs(&file)?);
+        let chunk = CHUNK_BYTES as u64;
+        let page_bytes = match system.f_type as u64 & 0xFFFF_FFFF {
+            TMPFS => Some(chunk),
+            HUGETLBFS => u64::try_from(system.f_bsize).ok(),
+            _ => None,
+        };
         let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+        let Some(page_bytes) = page_bytes.filter(|_| is_file) else {
+            return Err(refused("it is no file on a tmpfs or hugetlbfs".to_owned()));
+        };
+        if found.st_uid != user {
+            let owner = found.st_uid;
+            return Err(refused(format!("it is of user {owner}, not {user}")));
+        }
         let is_whole = (1..=BYTES_MAX).contains(&bytes)
-            && bytes.is_multiple_of(CHUNK_BYTES as u64)
+            && bytes.is_multiple_of(chunk)
             && u64::try_from(found.st_size).is_ok_and(|size| bytes <= size);
-        let is_own = found.st_uid == user;
-        if !(is_tmpfs && is_file && is_whole && is_own) {
-            return Err(io::ErrorKind::InvalidInput.into());
+        if !is_whole {
+            let size = found.st_size;
+            let why = format!("{bytes} of its {size} bytes are asked for, and {BYTES_MAX} is most");
+            return Err(refused(why));
+        }
+        // A file on hugetlbfs has whole pages, so these are in it.
+        let bytes = bytes.next_multiple_of(page_bytes.max(1));
+        if bytes > BYTES_MAX {
+            let why = format!("its pages of {page_bytes} bytes are larger than {BYTES_MAX}");
+            return Err(refused(why));
         }
         Ok(Self {
             file,
@@ -52,6 +80,7 @@ impl Card {
                 inode: found.st_ino,
             },
             bytes: usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?,
+            page_bytes: usize::try_from(page_bytes).map_err(|_| io::ErrorKind::OutOfMemory)?,
         })
     }
 
@@ -64,10 +93,28 @@ impl Card {
         self.identity == other.identity && self.bytes >= other.bytes
     }
 
-    /// What is to be mapped.
-    pub(crate) fn range(&self) -> (BorrowedFd<'_>, usize) {
-        (self.file.as_fd(), self.bytes)
+    /// Where it is, as the service sees it: for people.
+    pub(crate) fn name(&self) -> String {
+        let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let path = std::fs::read_link(link);
+        path.map_or_else(
+            |_| "a file".to_owned(),
+            |path| path.to_string_lossy().into_owned(),
+        )
     }
+
+    /// What is to be mapped.
+    pub(crate) fn range(&self) -> OtherFile<'_> {
+        OtherFile {
+            file: self.file.as_fd(),
+            bytes: self.bytes,
+            page_bytes: self.page_bytes,
+        }
+    }
+}
+
+fn refused(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use crate::layout::{
-    CARD_OFFSET, CONTROL_BYTES, FIRST_REGION_CHUNKS, PIECES_MAX, RECEIVE_CHUNKS, RING_AFTER, RINGS,
-    SEND_CHUNKS, first_send_chunk,
+    CARD_OFFSET, CONTROL_BYTES, FIRST_REGION_CHUNKS, FlowPlace, PIECES_MAX, RECEIVE_CHUNKS,
+    RING_AFTER, RINGS, SEND_CHUNKS,
 };
 use crate::message::{Grant, answered, ask};
 
@@ -51,13 +51,14 @@ pub struct Wire {
     ends: Ends,
     /// Of what is sent; with when it was seen last.
     stations: Option<(Stations, u64)>,
-    first_chunk: u32,
+    place: FlowPlace,
     /// Frames that were taken, and of which number on some are not given back. Chunks are used in
     /// turn: that of a frame is its number, modulo how many there are.
     taken: u64,
     returned: u64,
     /// Bytes of slots that can be sent from.
     slots_bytes: u64,
+    copies_because: String,
     /// Chunks given back and sent since the last ring.
     unrung: u32,
     unkicked: bool,
@@ -166,10 +167,11 @@ impl Wire {
             queues,
             ends,
             stations: None,
-            first_chunk: first_send_chunk(grant.flow),
+            place: grant.place,
             taken: 0,
             returned: 0,
             slots_bytes,
+            copies_because: grant.copies_because,
             unrung: 0,
             unkicked: false,
             is_over: false,
@@ -209,6 +211,12 @@ impl Wire {
     #[must_use]
     pub fn sends_from_slots(&self) -> bool {
         self.slots_bytes > 0
+    }
+
+    /// Why not, for people; empty: they can, or none were offered.
+    #[must_use]
+    pub fn copies_because(&self) -> &str {
+        &self.copies_because
     }
 
     /// What it has done.
@@ -342,7 +350,7 @@ impl Wire {
             return Sent::NotNow;
         }
         let TaskQueue { socket, memory } = &mut self.queues[0];
-        let start = (self.first_chunk + chunk_of(self.taken)) as usize * CHUNK_BYTES;
+        let start = self.place.frame_at(chunk_of(self.taken));
         let ends = self.ends.swapped();
         memory.write(start, &frame::headers(stations, ends, bytes));
         let mut at = start + HEADERS_BYTES;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use hythe_xdp::frame::{HEADERS_BYTES, PAYLOAD_BYTES_MAX};
 use hythe_xdp::{CHUNK_BYTES, RingSizes};
 
 /// Where services listen, each by the name of its interface.
@@ -44,6 +45,17 @@ pub(crate) const CONTROL_BYTES: usize = 4096;
 /// the service looks by itself before long.
 pub(crate) const RING_AFTER: u32 = SEND_CHUNKS / 2;
 
+/// What may be behind it has pages of 2 MiB.
+const _: () = assert!(CARD_OFFSET.is_multiple_of(2 << 20));
+/// Flows that have the same number, one after the other, begin their frames at as many places of a
+/// chunk: so what the kernel completes late is not taken for a later flow's.
+pub(crate) const GENERATIONS: u32 = 64;
+const GENERATION_BYTES: u32 = 4;
+
+const _: () = assert!(
+    HEADERS_BYTES + PAYLOAD_BYTES_MAX + ((GENERATIONS - 1) * GENERATION_BYTES) as usize
+        <= CHUNK_BYTES
+);
 const _: () = assert!(OWN_RING >= RECEIVE_CHUNKS);
 const _: () = assert!(OWN_RING >= FLOWS_MAX * SEND_CHUNKS * PIECES_MAX as u32);
 const _: () = assert!(RINGS.send >= SEND_CHUNKS * PIECES_MAX as u32);
@@ -52,4 +64,99 @@ const _: () = assert!(SEND_CHUNKS as usize * 4 <= CONTROL_BYTES);
 /// The first chunk that a flow sends from.
 pub(crate) const fn first_send_chunk(flow: u32) -> u32 {
     RECEIVE_CHUNKS + flow * SEND_CHUNKS
+}
+
+/// A place for a flow, of those that an interface has one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlowPlace {
+    /// Which chunks it sends from.
+    pub(crate) number: u32,
+    /// Below [`GENERATIONS`]: where in them its frames begin.
+    pub(crate) generation: u32,
+}
+
+impl FlowPlace {
+    /// Where the frame begins that is in a chunk of its own.
+    pub(crate) const fn frame_at(self, chunk: u32) -> usize {
+        let chunk = first_send_chunk(self.number) + chunk;
+        chunk as usize * CHUNK_BYTES + (self.generation * GENERATION_BYTES) as usize
+    }
+
+    /// Whose which chunk begins a frame there, if it is one to send from.
+    pub(crate) fn of_frame(address: u64) -> Option<(Self, u32)> {
+        let chunk = u32::try_from(address / CHUNK_BYTES as u64).ok()?;
+        let of_flows = chunk.checked_sub(first_send_chunk(0))?;
+        let (number, chunk) = (of_flows / SEND_CHUNKS, of_flows % SEND_CHUNKS);
+        // Fits: within a chunk.
+        let generation = (address % CHUNK_BYTES as u64) as u32 / GENERATION_BYTES;
+        let place = Self { number, generation };
+        (number < FLOWS_MAX).then_some((place, chunk))
+    }
+}
+
+/// How many flows have had each number.
+#[derive(Debug, Default)]
+pub(crate) struct FlowPlaces([u32; FLOWS_MAX as usize]);
+
+impl FlowPlaces {
+    /// A number that is free, of those that were taken least often; if there is one.
+    pub(crate) fn take(&mut self, is_used: impl Fn(u32) -> bool) -> Option<FlowPlace> {
+        let numbers = (0..FLOWS_MAX).zip(&mut self.0);
+        let free = numbers.filter(|(number, _)| !is_used(*number));
+        let (number, taken) = free.min_by_key(|(_, taken)| **taken)?;
+        let generation = *taken % GENERATIONS;
+        *taken = taken.wrapping_add(1);
+        Some(FlowPlace { number, generation })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_says_whose_it_is_and_no_other_address_does() {
+        let mut all = std::collections::BTreeSet::new();
+        for number in 0..FLOWS_MAX {
+            for generation in 0..GENERATIONS {
+                let place = FlowPlace { number, generation };
+                for chunk in [0, 1, SEND_CHUNKS - 1] {
+                    let at = place.frame_at(chunk);
+                    assert_eq!(FlowPlace::of_frame(at as u64), Some((place, chunk)));
+                    assert!(all.insert(at), "{place:?}");
+                    let end = at + HEADERS_BYTES + PAYLOAD_BYTES_MAX;
+                    assert_eq!(
+                        at / CHUNK_BYTES,
+                        (end - 1) / CHUNK_BYTES,
+                        "leaves its chunk"
+                    );
+                }
+            }
+        }
+        let first = u64::from(RECEIVE_CHUNKS) * 4096;
+        // To receive into, and a piece in a slot.
+        for address in [0, first - 1, CARD_OFFSET, CARD_OFFSET + 4, u64::MAX] {
+            assert_eq!(FlowPlace::of_frame(address), None, "{address}");
+        }
+        assert!(FlowPlace::of_frame(CARD_OFFSET - 1).is_some());
+    }
+
+    #[test]
+    fn a_place_comes_again_behind_all_others_only() {
+        let mut places = FlowPlaces::default();
+        let all = FLOWS_MAX * GENERATIONS;
+        let mut taken = std::collections::BTreeSet::new();
+        for _ in 0..all {
+            let FlowPlace { number, generation } = places.take(|_| false).expect("free");
+            assert!(taken.insert((number, generation)), "{number} {generation}");
+        }
+        // Where all others are in use it is another generation each time.
+        let mut generations: Vec<_> = (0..GENERATIONS)
+            .map(|_| places.take(|number| number != 3).expect("free"))
+            .map(|place| (place.number, place.generation))
+            .collect();
+        generations.dedup();
+        assert_eq!(generations.len(), GENERATIONS as usize);
+        assert_eq!(places.take(|_| true), None);
+    }
 }

@@ -1,9 +1,10 @@
 //! What a process and the service say to each other: one packet each, with descriptors.
 //!
 //! The process: version, how many bytes of a file it would send from (0: none), its UDP socket, and
-//! that file. The service: version, flow, whether frames may be sent from that file, and whether
-//! the program was on the interface before (a byte each), then the control file, the bell, and for
-//! each queue its region and a socket; or the version and why not.
+//! that file. The service: version, number and generation of the flow, whether frames may be sent
+//! from that file, whether the program was on the interface before, and whether for others (a byte
+//! each), why frames are not sent from that file; then the control file, the bell, and for each
+//! queue its region and a socket; or the version and why not.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -14,21 +15,25 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-use crate::layout::QUEUES_MAX;
+use crate::layout::{FLOWS_MAX, FlowPlace, GENERATIONS, QUEUES_MAX};
 
 /// Changes with every change of what is here or in `layout`.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// The longest packet.
-const PACKET_BYTES_MAX: usize = 256;
+const PACKET_BYTES_MAX: usize = 512;
+/// Of a reason.
+const REASON_CHARS_MAX: usize = 200;
 /// Control file and bell, and two for each queue.
 const FILES_MAX: usize = 2 + 2 * QUEUES_MAX as usize;
 
 /// What a process gets.
 #[derive(Debug)]
 pub(crate) struct Grant {
-    pub(crate) flow: u32,
+    pub(crate) place: FlowPlace,
     /// Frames may be sent from the file that it has passed.
     pub(crate) sends_from_slots: bool,
+    /// Why not, if it has passed one.
+    pub(crate) copies_because: String,
     /// The program was on the interface before.
     pub(crate) was_on: bool,
     /// For others, who use it still.
@@ -84,13 +89,15 @@ pub(crate) fn asked(connection: impl AsFd) -> io::Result<Option<Asked>> {
 /// Grants it.
 pub(crate) fn grant(
     connection: impl AsFd,
-    (flow, says): (u32, [bool; 3]),
+    (place, says, copies_because): (FlowPlace, [bool; 3], &str),
     (control, bell): (BorrowedFd<'_>, BorrowedFd<'_>),
     queues: &[(BorrowedFd<'_>, BorrowedFd<'_>)],
 ) -> io::Result<()> {
     let mut packet = VERSION.to_le_bytes().to_vec();
-    packet.extend_from_slice(&flow.to_le_bytes());
+    packet.extend_from_slice(&place.number.to_le_bytes());
+    packet.extend_from_slice(&place.generation.to_le_bytes());
     packet.extend(says.map(u8::from));
+    add_reason(&mut packet, copies_because);
     let mut files = vec![control, bell];
     files.extend(
         queues
@@ -103,9 +110,30 @@ pub(crate) fn grant(
 /// Refuses it.
 pub(crate) fn refuse(connection: impl AsFd, reason: &str) {
     let mut packet = VERSION.to_le_bytes().to_vec();
-    packet.extend(reason.bytes().take(PACKET_BYTES_MAX - packet.len()));
+    add_reason(&mut packet, reason);
     // Who hung up needs no answer.
     let _ = send(connection, &packet, &[]);
+}
+
+/// The first of what a grant says, if there is such a place.
+fn place_of(bytes: &[u8]) -> Option<FlowPlace> {
+    let (number, rest) = bytes.split_first_chunk::<4>()?;
+    let (generation, _) = rest.split_first_chunk::<4>()?;
+    let place = FlowPlace {
+        number: u32::from_le_bytes(*number),
+        generation: u32::from_le_bytes(*generation),
+    };
+    let is_one = place.number < FLOWS_MAX && place.generation < GENERATIONS;
+    is_one.then_some(place)
+}
+
+fn add_reason(packet: &mut Vec<u8>, reason: &str) {
+    packet.extend(reason.bytes().take(PACKET_BYTES_MAX - packet.len()));
+}
+
+fn reason_of(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.chars().take(REASON_CHARS_MAX).collect()
 }
 
 /// The answer. `None`: nothing has come.
@@ -121,10 +149,10 @@ pub(crate) fn answered(connection: impl AsFd) -> io::Result<Option<Grant>> {
     }
     let mut files = files.into_iter();
     let (Some(control), Some(bell)) = (files.next(), files.next()) else {
-        let reason: String = String::from_utf8_lossy(rest).chars().take(200).collect();
-        return Err(io::Error::other(reason));
+        return Err(io::Error::other(reason_of(rest)));
     };
-    let Some((flow, [sends_from_slots, was_on, has_others])) = rest.split_first_chunk::<4>() else {
+    let place = place_of(rest).ok_or(io::ErrorKind::InvalidData)?;
+    let [sends_from_slots, was_on, has_others, why @ ..] = &rest[8..] else {
         return Err(io::ErrorKind::InvalidData.into());
     };
     let mut queues = Vec::with_capacity(QUEUES_MAX as usize);
@@ -132,8 +160,9 @@ pub(crate) fn answered(connection: impl AsFd) -> io::Result<Option<Grant>> {
         queues.push((region, socket));
     }
     Ok(Some(Grant {
-        flow: u32::from_le_bytes(*flow),
+        place,
         sends_from_slots: *sends_from_slots != 0,
+        copies_because: reason_of(why),
         was_on: *was_on != 0,
         has_others: *has_others != 0,
         control,
@@ -204,9 +233,16 @@ mod tests {
         let files: Vec<OwnedFd> = (0..6).map(|_| file()).collect();
         let of = |index: usize| files[index].as_fd();
         let queues = [(of(2), of(3)), (of(4), of(5))];
-        grant(&service, (7, [true, false, true]), (of(0), of(1)), &queues).expect("sent");
+        let place = |number, generation| FlowPlace { number, generation };
+        let says = |place| (place, [true, false, true], "others have it");
+        for none in [place(FLOWS_MAX, 0), place(0, GENERATIONS)] {
+            grant(&service, says(none), (of(0), of(1)), &queues).expect("sent");
+            answered(&process).expect_err("there is no such place");
+        }
+        grant(&service, says(place(7, 9)), (of(0), of(1)), &queues).expect("sent");
         let granted = answered(&process).expect("sound").expect("came");
-        assert_eq!((granted.flow, granted.queues.len()), (7, 2));
+        assert_eq!(granted.copies_because, "others have it");
+        assert_eq!((granted.place, granted.queues.len()), (place(7, 9), 2));
         let says = [granted.sends_from_slots, granted.was_on, granted.has_others];
         assert_eq!(says, [true, false, true]);
         refuse(&service, &"no ".repeat(1000));

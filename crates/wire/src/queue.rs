@@ -12,9 +12,7 @@ use hythe_xdp::{
 };
 
 use crate::card::Card;
-use crate::layout::{
-    FIRST_REGION_CHUNKS, FLOWS_MAX, OWN_RING, RECEIVE_CHUNKS, RINGS, SEND_CHUNKS, first_send_chunk,
-};
+use crate::layout::{FIRST_REGION_CHUNKS, FlowPlace, OWN_RING, RECEIVE_CHUNKS, RINGS};
 
 #[derive(Debug)]
 pub(crate) struct ServedQueue {
@@ -37,8 +35,7 @@ impl ServedQueue {
         };
         let (region, mut socket);
         if let Some(card) = card {
-            let (file, bytes) = card.range();
-            region = Region::create_with(chunks, file, bytes)?;
+            region = Region::create_with(chunks, card.range())?;
             socket = QueueSocket::bind_for_pieces(&region, queue, OWN_RING)?;
             if !socket.takes_pieces() {
                 return Err(io::ErrorKind::Unsupported.into());
@@ -101,14 +98,14 @@ impl ServedQueue {
     }
 
     /// Shows the kernel what was filled, and gives `sent` each chunk that has been sent: which
-    /// flow, and which of its chunks. What a frame has besides, in slots, is given back with its
+    /// flow's, and which of its chunks. What a frame has besides, in slots, is given back with its
     /// first piece: the kernel shows the pieces of a frame at once, and a card completes it whole.
-    pub(crate) fn turn(&mut self, mut sent: impl FnMut(u32, u32)) {
+    pub(crate) fn turn(&mut self, mut sent: impl FnMut(FlowPlace, u32)) {
         self.socket.fill.publish();
         self.socket.kick();
         while let Some(Address(address)) = self.socket.completion.pop() {
-            if let Some((flow, chunk)) = sent_chunk(address) {
-                sent(flow, chunk);
+            if let Some((place, chunk)) = FlowPlace::of_frame(address) {
+                sent(place, chunk);
             }
         }
         self.socket.completion.release();
@@ -117,14 +114,6 @@ impl ServedQueue {
 
 fn address_of(chunk: u32) -> Address {
     Address(u64::from(chunk) * CHUNK_BYTES as u64)
-}
-
-/// Which flow's which chunk was sent, if it is one to send from.
-fn sent_chunk(address: u64) -> Option<(u32, u32)> {
-    let chunk = u32::try_from(address / CHUNK_BYTES as u64).ok()?;
-    let of_flows = chunk.checked_sub(first_send_chunk(0))?;
-    let (flow, chunk) = (of_flows / SEND_CHUNKS, of_flows % SEND_CHUNKS);
-    (flow < FLOWS_MAX).then_some((flow, chunk))
 }
 
 /// The chunk of a frame, if it is one to receive into.
@@ -146,22 +135,5 @@ mod tests {
         assert_eq!(chunk_of(frame(last - 1)), Some(RECEIVE_CHUNKS - 1));
         assert_eq!(chunk_of(frame(last)), None);
         assert_eq!(chunk_of(frame(u64::MAX)), None);
-    }
-
-    #[test]
-    fn only_chunks_of_flows_are_completed() {
-        let first = u64::from(RECEIVE_CHUNKS) * 4096;
-        assert_eq!(sent_chunk(first - 1), None);
-        assert_eq!(sent_chunk(first + 90), Some((0, 0)));
-        let of_second = first + u64::from(SEND_CHUNKS + 3) * 4096;
-        assert_eq!(sent_chunk(of_second), Some((1, 3)));
-        // A piece in a slot.
-        let slots = crate::layout::CARD_OFFSET;
-        assert_eq!(
-            sent_chunk(slots - 1),
-            Some((FLOWS_MAX - 1, SEND_CHUNKS - 1))
-        );
-        assert_eq!(sent_chunk(slots), None);
-        assert_eq!(sent_chunk(u64::MAX), None);
     }
 }

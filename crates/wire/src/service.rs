@@ -25,7 +25,7 @@ use rustix::net::{
 };
 
 use crate::card::{Card, CardIdentity};
-use crate::layout::{CONTROL_BYTES, FLOWS_MAX, QUEUES_MAX, path_of};
+use crate::layout::{CONTROL_BYTES, FLOWS_MAX, FlowPlace, FlowPlaces, QUEUES_MAX, path_of};
 use crate::message::{Asked, asked, grant, refuse};
 use crate::queue::ServedQueue;
 
@@ -70,16 +70,25 @@ pub struct Service {
     queues: Vec<ServedQueue>,
     /// What is registered besides, to send from.
     card: Option<Card>,
-    /// What could not be.
-    refused_card: Option<CardIdentity>,
+    /// What could not be, and why.
+    refused_card: Option<(CardIdentity, String)>,
     interface: u32,
     clients: Vec<Client>,
     flows: BTreeMap<u32, Flow>,
+    places: FlowPlaces,
     bell: OwnedFd,
     listener: OwnedFd,
     network: u64,
     options: Options,
     path: PathBuf,
+    /// How many queues the interface had when they were taken, if its driver says so.
+    queue_count: Option<u32>,
+    /// When that was looked at last.
+    counted: Instant,
+    /// Queues have come or gone: nobody can connect until all of them are served.
+    starts_anew: bool,
+    /// In the interface's network, to ask for what it has.
+    probe: OwnedFd,
 }
 
 /// A process that is connected.
@@ -92,6 +101,8 @@ struct Client {
 
 #[derive(Debug)]
 struct Flow {
+    /// Of its number: another had that before.
+    generation: u32,
     ends: Ends,
     control: Mapped,
     /// Of each queue: its socket, as long as something may come, and what is given back.
@@ -107,6 +118,9 @@ impl Service {
     /// What could not be had, and what for.
     pub fn open(options: Options) -> io::Result<Self> {
         let interface = interface_index(&options.interface)?;
+        let probe = socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None)?;
+        // First: what changes meanwhile is noticed.
+        let queue_count = queue_count_of(&probe, &options.interface);
         let queues =
             take_queues(interface, None).map_err(|error| match Errno::from_io_error(&error) {
                 Some(Errno::NOBUFS) => io::Error::other(
@@ -126,7 +140,6 @@ impl Service {
         };
         let listener =
             open_listener(&path).map_err(|error| named(&path.display().to_string(), &error))?;
-        let probe = socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None)?;
         Ok(Self {
             program,
             is_on: false,
@@ -137,11 +150,16 @@ impl Service {
             interface,
             clients: Vec::new(),
             flows: BTreeMap::new(),
+            places: FlowPlaces::default(),
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             listener,
             network: network_of(&probe).map_err(|error| named("its network", &error))?,
             options,
             path,
+            queue_count,
+            counted: Instant::now(),
+            starts_anew: false,
+            probe,
         })
     }
 
@@ -205,6 +223,8 @@ impl Service {
         self.hear();
         if self.queues.is_empty() {
             self.retake();
+        } else if self.counted.elapsed() >= IDLE {
+            self.count_queues();
         }
         match self.program_stays() {
             true => Ok(is_to_stop),
@@ -251,10 +271,9 @@ impl Service {
                     broken.push(Some(*number));
                 }
             }
-            queue.turn(|flow, chunk| {
-                if let Some(flow) = self.flows.get(&flow) {
-                    // Release, with the acquire of the process: the kernel reads it no more.
-                    flow.control.store(chunk as usize * 4, 0, Ordering::Release);
+            queue.turn(|place, chunk| {
+                if let Some(flow) = self.flows.get(&place.number) {
+                    flow.completed(place, chunk);
                 }
             });
         }
@@ -317,14 +336,20 @@ impl Service {
         if self.flows.values().any(|flow| flow.ends == ends) {
             return Err(io::Error::other("that socket has a flow already"));
         }
-        let number = (0..FLOWS_MAX).find(|number| !self.flows.contains_key(number));
-        let number = number.ok_or_else(|| {
+        let place = self.places.take(|number| self.flows.contains_key(&number));
+        let place = place.ok_or_else(|| {
             io::Error::other(format!("{FLOWS_MAX} flows are there, which is the limit"))
         })?;
-        let sends_from_slots = asked.card.is_some_and(|(file, bytes)| {
+        let number = place.number;
+        let registered = asked.card.map(|(file, bytes)| {
             let card = Card::checked(file, bytes, self.options.user);
-            card.is_ok_and(|card| self.is_registered(card))
+            card.and_then(|card| self.register(card))
         });
+        let copies_because = match &registered {
+            Some(Err(error)) => error.to_string(),
+            _ => String::new(),
+        };
+        let sends_from_slots = matches!(registered, Some(Ok(())));
         if self.queues.is_empty() {
             return Err(io::Error::other(
                 "a process that has left still has a socket of this interface",
@@ -347,7 +372,7 @@ impl Service {
             let queues: Vec<_> = regions.zip(files.iter().copied()).collect();
             let files = (control.as_fd(), self.bell.as_fd());
             let says = [sends_from_slots, was_on, has_others];
-            grant(connection, (number, says), files, &queues)
+            grant(connection, (place, says, &copies_because), files, &queues)
         });
         if let Err(error) = passed {
             self.program.remove(ends, FlowIndex(number));
@@ -357,6 +382,7 @@ impl Service {
         self.flows.insert(
             number,
             Flow {
+                generation: place.generation,
                 ends,
                 control: mapped,
                 sockets,
@@ -366,17 +392,28 @@ impl Service {
         Ok(number)
     }
 
-    /// Is this file what may be sent from? While there are no flows it becomes that: the kernel
-    /// takes nothing into a region that is registered, so the queues are taken anew.
-    fn is_registered(&mut self, card: Card) -> bool {
-        let identity = card.identity();
+    /// Has the kernel send from this file. That is done while there are no flows: it takes nothing
+    /// into a region that is registered, so the queues are taken anew. The error says, for people,
+    /// why it is not sent from.
+    fn register(&mut self, card: Card) -> io::Result<()> {
         let registered = self.card.as_ref();
         if registered.is_some_and(|registered| registered.has(&card)) {
-            return true;
+            return Ok(());
         }
-        let has_flows = self.flows.values().any(|flow| flow.ended.is_none());
-        if has_flows || self.refused_card == Some(identity) {
-            return false;
+        if self.flows.values().any(|flow| flow.ended.is_none()) {
+            let whose = registered.map_or_else(
+                || "those of programs that have offered no slots".to_owned(),
+                |registered| format!("and it sends from {}", registered.name()),
+            );
+            return Err(io::Error::other(format!(
+                "it has flows, {whose}; when all of them have ended, slots of another pool can be \
+                 sent from"
+            )));
+        }
+        if let Some((refused, why)) = &self.refused_card
+            && *refused == card.identity()
+        {
+            return Err(io::Error::other(why.clone()));
         }
         // With the queues go all chunks: none is on its way to flows that have just ended.
         self.flows.clear();
@@ -384,15 +421,15 @@ impl Service {
         match take_queues_again(self.interface, &card) {
             Ok(queues) => {
                 (self.queues, self.card) = (queues, Some(card));
-                true
+                Ok(())
             }
             Err(error) => {
                 tracing::warn!(%error, "a pool's region is not sent from");
                 let is_busy = Errno::from_io_error(&error) == Some(Errno::BUSY);
-                self.refused_card = (!is_busy).then_some(identity);
+                self.refused_card = (!is_busy).then(|| (card.identity(), error.to_string()));
                 self.card = None;
                 self.retake();
-                false
+                Err(error)
             }
         }
     }
@@ -400,10 +437,50 @@ impl Service {
     /// Takes queues that could not be taken anew: a process that has left keeps one as long as it
     /// keeps a socket. Until then there are no flows, and all goes the usual way.
     fn retake(&mut self) {
+        let count = queue_count_of(&self.probe, &self.options.interface);
         match take_queues(self.interface, self.card.as_ref()) {
-            Ok(queues) => self.queues = queues,
-            Err(error) => tracing::debug!(%error, "the queues are not to be had"),
+            Ok(queues) => (self.queues, self.queue_count) = (queues, count),
+            Err(error) => return tracing::debug!(%error, "the queues are not to be had"),
         }
+        if self.starts_anew
+            && let Err(error) = self.serve_anew()
+        {
+            tracing::debug!(%error, "the interface is not to be had");
+            self.queues.clear();
+        }
+    }
+
+    /// Starts anew where queues have come or gone: what comes by a queue that is not served never
+    /// reaches a flow's sockets past the kernel, and sockets of a flow cannot become more. Flows go
+    /// the usual way meanwhile, since for their processes the service has ended.
+    fn count_queues(&mut self) {
+        self.counted = Instant::now();
+        let count = queue_count_of(&self.probe, &self.options.interface);
+        if count == self.queue_count {
+            return;
+        }
+        let (interface, before) = (&self.options.interface, self.queue_count);
+        tracing::warn!(interface, ?before, now = ?count, "its queues have changed: starts anew");
+        // For agents that look whether somebody serves.
+        let _ = fs::remove_file(&self.path);
+        self.starts_anew = true;
+        self.program.detach();
+        self.is_on = false;
+        self.clients.clear();
+        self.flows.clear();
+        self.queues.clear();
+    }
+
+    /// With the queues that there are now: the program is made for so many.
+    fn serve_anew(&mut self) -> io::Result<()> {
+        let sizes = (FLOWS_MAX, self.queues.len() as u32);
+        self.program = Program::attach(self.interface, sizes, &self.options.attachments)?;
+        self.program.detach();
+        // Another file: that is how agents see that this is another service.
+        self.listener = open_listener(&self.path)?;
+        self.starts_anew = false;
+        tracing::info!(queues = self.queues.len(), "serves all queues");
+        Ok(())
     }
 
     /// The ends of what comes to a process's socket.
@@ -432,11 +509,25 @@ impl Drop for Service {
 }
 
 impl Flow {
+    /// The kernel has sent a chunk of the flow that has this place, or had it before.
+    fn completed(&self, place: FlowPlace, chunk: u32) {
+        if place.generation == self.generation {
+            // Release, with the acquire of the process: the kernel reads it no more.
+            self.control.store(chunk as usize * 4, 0, Ordering::Release);
+        }
+    }
+
     /// Nothing comes to it from now on but what is on its way.
     fn end(&mut self, program: &Program, number: u32, now: Instant) {
         program.remove(self.ends, FlowIndex(number));
         self.ended.get_or_insert(now);
     }
+}
+
+/// How many queues there are, of those that can be served, if the driver says so.
+fn queue_count_of(probe: &OwnedFd, interface: &str) -> Option<u32> {
+    let count = hythe_sys::interface::queue_count(probe, interface).ok()?;
+    Some(count.min(QUEUES_MAX))
 }
 
 /// As [`take_queues`], when they were just given up.
@@ -486,4 +577,44 @@ fn of_v4(address: SocketAddrAny) -> io::Result<SocketAddrV4> {
 
 fn named(what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_completed_late_frees_nothing_of_a_later_flow() {
+        let file = hythe_xdp::sealed("control", CONTROL_BYTES).expect("memory");
+        let control = || Mapped::file(&file, 0, CONTROL_BYTES, Access::Write).expect("mapped");
+        let ends = Ends {
+            from: "10.0.0.1:1".parse().expect("an address"),
+            to: "10.0.0.2:2".parse().expect("an address"),
+        };
+        let mut places = FlowPlaces::default();
+        // All other numbers are in use.
+        let mut next = || places.take(|number| number != 5).expect("free");
+        let [before, now] = [next(), next()];
+        assert_eq!(before.number, now.number);
+        let flow = Flow {
+            generation: now.generation,
+            ends,
+            control: control(),
+            sockets: Vec::new(),
+            ended: None,
+        };
+        let with_kernel = |chunk: u32| control().load(chunk as usize * 4, Ordering::Acquire);
+        for chunk in [0, 7] {
+            control().store(chunk as usize * 4, 1, Ordering::Relaxed);
+            let completed = |place: FlowPlace| {
+                let (place, chunk) =
+                    FlowPlace::of_frame(place.frame_at(chunk) as u64).expect("a frame");
+                flow.completed(place, chunk);
+            };
+            completed(before);
+            assert_eq!(with_kernel(chunk), 1, "of a flow that has ended");
+            completed(now);
+            assert_eq!(with_kernel(chunk), 0);
+        }
+    }
 }

@@ -15,14 +15,37 @@ use hythe_sys::spawn::die_with_parent;
 use hythe_wire::{Sent, Wire};
 use hythe_xdp::sealed;
 use links::{BOUND, FAR, NEAR, Network, udp};
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use served::{Served, connected, take, until, wire};
 use tempfile::TempDir;
 
 const SLOTS_BYTES: usize = 64 << 10;
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+const HUGE_PAGES: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 /// Of the child process of a test: where the service is, and whom it sends to.
 const ROLE: &str = "HYTHE_TEST_SENDS_AND_STAYS";
 /// As many frames as a flow has chunks.
 const FRAMES: usize = 128;
+
+/// Huge pages for the time of a test, if this machine gives any.
+struct HugePages {
+    before: u64,
+}
+
+impl HugePages {
+    fn add(pages: u64) -> Option<Self> {
+        let before = std::fs::read_to_string(HUGE_PAGES).ok()?;
+        let before: u64 = before.trim().parse().ok()?;
+        std::fs::write(HUGE_PAGES, (before + pages).to_string()).ok()?;
+        Some(Self { before })
+    }
+}
+
+impl Drop for HugePages {
+    fn drop(&mut self) {
+        let _ = std::fs::write(HUGE_PAGES, self.before.to_string());
+    }
+}
 
 struct Slots {
     file: OwnedFd,
@@ -34,6 +57,15 @@ impl Slots {
         let file = sealed("slots", SLOTS_BYTES).expect("memory");
         let memory = Mapped::file(&file, 0, SLOTS_BYTES, Access::Write).expect("mapped");
         Self { file, memory }
+    }
+
+    /// On huge pages, if the kernel has one.
+    fn on_huge_pages() -> Option<Self> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
+        let file = memfd_create("huge", flags).ok()?;
+        fallocate(&file, FallocateFlags::empty(), 0, HUGE_PAGE_BYTES as u64).ok()?;
+        let memory = Mapped::file(&file, 0, HUGE_PAGE_BYTES, Access::Write).ok()?;
+        Some(Self { file, memory })
     }
 
     fn wire(&self, path: &Path, socket: &UdpSocket) -> Wire {
@@ -118,6 +150,47 @@ fn payload_leaves_from_slots_and_nothing_of_it_is_copied() {
 }
 
 #[test]
+fn payload_leaves_from_slots_on_huge_pages() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let _pages = HugePages::add(1);
+    let Some(slots) = Slots::on_huge_pages() else {
+        eprintln!("SKIPPED: this machine gives no huge pages");
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (near, far) = connected(&network);
+    // Less than a page is asked for, and all of it is registered.
+    let mut wire = slots.wire(&there.path, &far);
+    if !sends_from_slots(&wire) {
+        assert_eq!(wire.copies_because(), "");
+        return;
+    }
+    near.send(b"known").expect("sent");
+    assert_eq!(take(&mut wire), b"known");
+    let mut into = [0; 4096];
+    for round in 0..300_usize {
+        let (at, bytes) = (round * 211 % 60_000, 1 + round * 37 % 1400);
+        let written: Vec<u8> = (0..bytes).map(|index| (index + round) as u8).collect();
+        slots.memory.write(at, &written);
+        send(&mut wire, b"head", at as u64, bytes);
+        let length = near.recv(&mut into).expect("comes");
+        assert!(
+            into[..length] == [&b"head"[..], &written].concat(),
+            "round {round}"
+        );
+        // And it receives into the chunks before them.
+        near.send(&written).expect("sent");
+        assert!(take(&mut wire) == written);
+    }
+    assert_eq!(wire.statistics().sent_from_slots, 300);
+    until(|| wire.returned() == wire.taken());
+    assert_eq!(wire.dropped().invalid, 0);
+}
+
+#[test]
 fn what_is_not_in_the_slots_is_not_sent() {
     let Some(network) = Network::new(1) else {
         return;
@@ -135,10 +208,11 @@ fn what_is_not_in_the_slots_is_not_sent() {
         assert_eq!(sent, Sent::NotNow, "{bytes} at {at}");
     }
     assert_eq!((wire.taken(), wire.statistics().sent), (0, 0));
-    // Who offers none has none.
+    // Who offers none has none, and that is no failure.
     drop(wire);
     let mut plain = self::wire(&there, &connected(&network).1);
     assert!(!plain.sends_from_slots());
+    assert_eq!(plain.copies_because(), "");
     assert_eq!(plain.send_from_slots(1, &[], 0, 1), Sent::NotNow);
 }
 
@@ -157,8 +231,15 @@ fn one_file_is_sent_from_while_there_are_flows_and_then_another() {
     }
     let same = first.wire(&there.path, &two.1);
     assert!(same.sends_from_slots());
+    assert_eq!(same.copies_because(), "");
     let other = second.wire(&there.path, &three.1);
     assert!(!other.sends_from_slots());
+    // It says which file has the place: that of a pool is in the pool's directory.
+    let why = other.copies_because();
+    assert!(
+        why.contains("sends from /memfd:slots") && why.contains("have ended"),
+        "{why}"
+    );
     drop((wire, same, other));
     // Behind the end of the flows; and it receives as ever.
     let mut wire = second.until_sent_from(&there.path, &four.1);
@@ -245,6 +326,8 @@ fn memory_of_another_user_is_not_sent_from() {
     rustix::fs::fchown(&slots.file, Some(another), None).expect("given away");
     let mut wire = slots.wire(&there.path, &far);
     assert!(!wire.sends_from_slots());
+    let why = wire.copies_because();
+    assert!(why.contains("it is of user"), "{why}");
     near.send(b"comes").expect("sent");
     assert_eq!(take(&mut wire), b"comes");
 }

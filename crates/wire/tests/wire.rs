@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use hythe_memory::{Access, Mapped, Memory as _, Ordering};
+use hythe_sys::interface::set_queue_count;
 use hythe_wire::{Sent, Wire};
 use hythe_xdp::{Attachment, Program, interface_index};
 use links::{BOUND, FAR, Network, udp};
@@ -180,6 +181,52 @@ fn who_breaks_its_ring_ends_its_own_flow_and_no_later_one() {
         }
         assert!(!wire.look_for_end());
     }
+}
+
+/// Gives the far end so many queues, as `ethtool -L` does.
+fn set_queues(network: &Network, count: u32) {
+    network.at_far(|| {
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("bound");
+        set_queue_count(&socket, "far", count).expect("set");
+    });
+}
+
+#[test]
+fn queues_that_are_added_are_served_soon() {
+    let Some(network) = Network::new(3) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    set_queues(&network, 1);
+    let mut there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (near, far) = connected(&network);
+    let mut wire = wire(&there, &far);
+    assert_eq!(wire.descriptors().len(), 1);
+    near.send(b"here").expect("sent");
+    assert_eq!(take(&mut wire), b"here");
+    set_queues(&network, 3);
+    // For a process it is as if the service had ended, and nothing is lost.
+    until(|| wire.look_for_end());
+    near.send(b"there").expect("sent");
+    let mut into = [0; 100];
+    let bytes = far.recv(&mut into).expect("comes");
+    assert_eq!(&into[..bytes], b"there");
+    // While it holds sockets nobody can have others; then there is one for each queue.
+    assert!(!there.path.exists());
+    drop(wire);
+    until(|| there.path.exists());
+    let mut wire = self::wire(&there, &far);
+    assert_eq!(wire.descriptors().len(), 3, "one for each queue");
+    near.send(b"anew").expect("sent");
+    assert_eq!(take(&mut wire), b"anew");
+    // Whichever queue their packets come by: the kernel spreads flows over them.
+    for _ in 0..12 {
+        let (near, far) = connected(&network);
+        let mut wire = self::wire(&there, &far);
+        near.send(b"by any").expect("sent");
+        assert_eq!(take(&mut wire), b"by any");
+    }
+    there.end().expect("was there").expect("ended well");
 }
 
 #[test]

@@ -17,6 +17,6 @@ mod socket;
 
 pub use hythe_sys::bpf::Attachment;
 pub use program::{FlowIndex, Program};
-pub use region::{CHUNK_BYTES, Region, sealed};
+pub use region::{CHUNK_BYTES, OtherFile, Region, sealed};
 pub use ring::{Address, Consumer, Frame, ImpossibleWord, Observer, Producer};
 pub use socket::{Dropped, Queue, QueueSocket, RingSizes, TaskSocket, interface_index, observe};

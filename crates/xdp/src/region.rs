@@ -21,6 +21,17 @@ pub struct Region {
     own_bytes: usize,
 }
 
+/// A file whose first bytes are behind the chunks of a region.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherFile<'a> {
+    /// To be mapped for writing.
+    pub file: BorrowedFd<'a>,
+    /// How many bytes of it: whole pages.
+    pub bytes: usize,
+    /// Size of its pages: a power of two, of a chunk at least.
+    pub page_bytes: usize,
+}
+
 impl Region {
     /// Makes a region of so many chunks, each with memory.
     ///
@@ -39,17 +50,28 @@ impl Region {
 
     /// As [`create`](Self::create), with the first bytes of another file behind the chunks: frames
     /// may be sent from there as well. Nobody here looks at those bytes, so a file that is cut
-    /// harms only who sends from it.
+    /// harms only who sends from it. On hugetlbfs its pages are larger than chunks: then the chunks
+    /// before have to fill such pages.
     ///
     /// # Errors
-    /// No memory; the file cannot be mapped to be written; no whole chunks.
-    pub fn create_with(chunks: u32, other: BorrowedFd<'_>, other_bytes: usize) -> io::Result<Self> {
-        if other_bytes == 0 || !other_bytes.is_multiple_of(CHUNK_BYTES) {
+    /// No memory; the file cannot be mapped to be written; no whole pages of the file.
+    pub fn create_with(chunks: u32, other: OtherFile<'_>) -> io::Result<Self> {
+        let OtherFile {
+            file: other,
+            bytes: other_bytes,
+            page_bytes,
+        } = other;
+        let is_whole = other_bytes > 0
+            && page_bytes.is_power_of_two()
+            && page_bytes >= CHUNK_BYTES
+            && other_bytes.is_multiple_of(page_bytes);
+        if !is_whole {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let own_bytes = chunks as usize * CHUNK_BYTES;
         let file = sealed("hythe-xdp-region", own_bytes)?;
-        let placed = Placed::joined(&[(file.as_fd(), own_bytes), (other, other_bytes)])?;
+        let files = [(file.as_fd(), own_bytes), (other, other_bytes)];
+        let placed = Placed::joined(&files, page_bytes)?;
         Ok(Self {
             file,
             placed,
@@ -119,7 +141,12 @@ mod tests {
     #[test]
     fn another_file_is_behind_its_chunks() {
         let other = sealed("other", 2 * CHUNK_BYTES).expect("memory");
-        let joined = Region::create_with(3, other.as_fd(), 2 * CHUNK_BYTES).expect("mapped");
+        let of = |bytes| OtherFile {
+            file: other.as_fd(),
+            bytes,
+            page_bytes: CHUNK_BYTES,
+        };
+        let joined = Region::create_with(3, of(2 * CHUNK_BYTES)).expect("mapped");
         assert_eq!((joined.chunks(), joined.bytes()), (3, 5 * 4096));
         let seen = Mapped::file(&other, 0, 2 * CHUNK_BYTES, Access::Write).expect("mapped");
         seen.write(2 * CHUNK_BYTES - 1, &[9]);
@@ -132,9 +159,21 @@ mod tests {
         joined.placed.read(5 * CHUNK_BYTES - 1, &mut bytes[1..]);
         assert_eq!(bytes, [8, 9]);
         for bytes in [0, 1, CHUNK_BYTES + 1] {
-            Region::create_with(1, other.as_fd(), bytes).expect_err("no whole chunks");
+            Region::create_with(1, of(bytes)).expect_err("no whole chunks");
         }
         let none = std::fs::File::open("/dev/null").expect("there");
-        Region::create_with(1, none.as_fd(), CHUNK_BYTES).expect_err("not to be written");
+        let none = OtherFile {
+            file: none.as_fd(),
+            ..of(CHUNK_BYTES)
+        };
+        Region::create_with(1, none).expect_err("not to be written");
+        let large = OtherFile {
+            page_bytes: 1 << 21,
+            bytes: 1 << 21,
+            ..of(0)
+        };
+        // Aligned for large pages, whatever is there.
+        let joined = Region::create_with(512, large).expect("mapped");
+        assert!(joined.address().is_multiple_of(1 << 21));
     }
 }

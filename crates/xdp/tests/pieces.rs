@@ -9,7 +9,7 @@ use std::time::Instant;
 use hythe_memory::{Access, Mapped};
 use hythe_xdp::frame::{self, Ends, HEADERS_BYTES, Stations};
 use hythe_xdp::{
-    Address, CHUNK_BYTES, Frame, Queue, QueueSocket, Region, RingSizes, TaskSocket,
+    Address, CHUNK_BYTES, Frame, OtherFile, Queue, QueueSocket, Region, RingSizes, TaskSocket,
     interface_index, sealed,
 };
 use links::{BOUND, FAR, NEAR, Network, udp};
@@ -56,7 +56,12 @@ fn payload_leaves_from_another_file_and_each_piece_is_given_back() {
     };
     let near = udp(NEAR);
     let other = sealed("other", OTHER_BYTES).expect("memory");
-    let region = Region::create_with(CHUNKS, other.as_fd(), OTHER_BYTES).expect("mapped");
+    let behind = OtherFile {
+        file: other.as_fd(),
+        bytes: OTHER_BYTES,
+        page_bytes: CHUNK_BYTES,
+    };
+    let region = Region::create_with(CHUNKS, behind).expect("mapped");
     let (mut owner, mut task, from) = network.at_far(|| {
         let far = udp(FAR);
         let interface = interface_index("far").expect("there");

@@ -360,6 +360,8 @@ fn copies(count: u32) -> String {
 fn reason(channel: &ChannelStatus, link: &LinkStatus) -> String {
     let why = &channel.why_not_better;
     match channel.reason.is_empty() && !why.is_empty() && *why != link.why_no_flows {
+        // Then it says why payload is copied.
+        true if channel.carrier == "xdp" => why.clone(),
         true if channel.flows > 0 => format!("no xdp: {why}"),
         true => format!("no flow: {why}"),
         false => channel.reason.clone(),

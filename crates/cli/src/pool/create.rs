@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use hythe::{Geometry, GroupAccess, Pool, PoolOptions, RegionIndex};
+use hythe::{Geometry, GroupAccess, Node, Pool, PoolOptions, RegionIndex};
 use hythe_terminal::escaped;
 use serde::Serialize;
 
@@ -30,6 +30,14 @@ pub(crate) fn run(args: &PoolCreateArgs, globals: &Globals) -> Result<(), CliErr
         )));
     }
     let pool = Pool::open(&options)?;
+    if args.card_region
+        && let Err(error) = Node::join(&pool, "pool-create").and_then(|node| node.card_region())
+    {
+        drop(pool);
+        // Somebody may have joined already: then it stays, as a pool without that region.
+        let _ = Pool::remove(&options);
+        return Err(error.into());
+    }
     let terms = geometry::terms(&pool.snapshot());
     let region = pool.region_path(RegionIndex(0));
     let made = std::fs::metadata(&region).map_err(CliError::file("look at", &region))?;

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_node::hop::{self, CardRegion, Doorbell};
-use hythe_node::{NodeError, RegionIndex};
+use hythe_node::RegionIndex;
+use hythe_node::hop::{self, Doorbell};
 use hythe_wire::Wire;
 
 use super::Session;
@@ -22,6 +22,9 @@ const WIRE_BOUND: Duration = Duration::from_secs(1);
 /// One that has not answered is not asked again for so long: each of many flows would have the
 /// session's thread wait as long.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// Sockets, the region of which they send, and why there is none: for people.
+type OpenedWire = (Wire, Option<RegionIndex>, String);
 
 /// A program that has not answered.
 #[derive(Debug)]
@@ -36,14 +39,14 @@ impl Session {
     /// they are to be had, and tells the agent.
     pub(super) fn add_wire(&self, flow: u32, socket: &mut FlowSocket, wire: WireUse) {
         let opened = socket.udp().and_then(|udp| self.open_wire(&wire, &udp));
-        let failed = match opened {
-            Ok((opened, card)) => {
+        let became = match opened {
+            Ok((opened, card, why)) => {
                 socket.set_wire(Some((opened, card, uses_of(&wire))));
-                None
+                Ok(why)
             }
-            Err(error) => Some(error),
+            Err(error) => Err(error),
         };
-        self.note_wire((flow, wire), socket.is_zero_copy(), failed);
+        self.note_wire((flow, wire), socket.is_zero_copy(), became);
     }
 
     /// The agent has chosen another carrier for a flow.
@@ -90,16 +93,18 @@ impl Session {
         };
         // Behind the lock: it waits.
         let mut opened = Some(udp.and_then(|udp| self.open_wire(&wire, &udp)));
-        let (mut failed, mut is_zero_copy, mut doorbells) = (None, false, Ok(Vec::new()));
+        let (mut became, mut is_zero_copy) = (Ok(String::new()), false);
+        let mut doorbells = Ok(Vec::new());
         with_socket(&mut |socket| match opened.take() {
-            Some(Ok((opened, card))) => {
+            Some(Ok((opened, card, why))) => {
+                became = Ok(why);
                 socket.set_wire(Some((opened, card, uses_of(&wire))));
                 is_zero_copy = socket.is_zero_copy();
                 if receiving.is_some() {
                     doorbells = self.doorbells_of_wire(socket);
                 }
             }
-            Some(Err(error)) => failed = Some(error),
+            Some(Err(error)) => became = Err(error),
             None => {}
         });
         match doorbells {
@@ -113,18 +118,14 @@ impl Session {
             // Nobody would be woken by it.
             Err(error) => {
                 with_socket(&mut |socket| socket.set_wire(None));
-                failed = Some(error);
+                became = Err(error);
             }
         }
-        self.note_wire((number, wire), is_zero_copy, failed);
+        self.note_wire((number, wire), is_zero_copy, became);
     }
 
     /// Asks for sockets, and for sending from a region of the pool by them.
-    fn open_wire(
-        &self,
-        wire: &WireUse,
-        udp: &UdpSocket,
-    ) -> io::Result<(Wire, Option<RegionIndex>)> {
+    fn open_wire(&self, wire: &WireUse, udp: &UdpSocket) -> io::Result<OpenedWire> {
         let is_it = |silent: &Silent| {
             (&silent.path, silent.instance) == (&wire.path, wire.instance)
                 && silent.since.elapsed() < SILENCE
@@ -133,8 +134,13 @@ impl Session {
             return Err(io::Error::other("it has not answered another flow"));
         }
         let path = Path::new(&wire.path);
-        let card = self.card_region(path);
-        let slots = card.as_ref().map(|card| (card.file.as_fd(), card.bytes));
+        if !path.exists() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        // Those that only receive offer it, too: the first of a pool has it registered for all.
+        let card = hop::card_region(&self.participant);
+        let slots = card.as_ref().ok();
+        let slots = slots.map(|card| (card.file.as_fd(), card.bytes));
         let opened = Wire::connect(path, udp, slots, WIRE_BOUND).inspect_err(|error| {
             if error.kind() == io::ErrorKind::TimedOut {
                 self.lock().silent = Some(Silent {
@@ -144,30 +150,28 @@ impl Session {
                 });
             }
         })?;
-        let card = card.filter(|_| opened.sends_from_slots());
-        Ok((opened, card.map(|card| card.index)))
-    }
-
-    /// The region that frames could be sent from, where somebody may serve the interface. Those
-    /// that only receive offer it, too: the first of a pool has it registered for all.
-    fn card_region(&self, path: &Path) -> Option<CardRegion> {
-        let region = path.exists().then(|| hop::card_region(&self.participant));
-        let log = |error: &NodeError| tracing::debug!(%error, "no region for network cards");
-        region?.inspect_err(log).ok()
+        Ok(match card {
+            Ok(card) if opened.sends_from_slots() => (opened, Some(card.index), String::new()),
+            Ok(_) => {
+                let why = format!("payload is copied: {}", opened.copies_because());
+                (opened, None, why)
+            }
+            Err(error) => (opened, None, format!("payload is copied: {error}")),
+        })
     }
 
     fn note_wire(
         &self,
         (flow, wire): (u32, WireUse),
         is_zero_copy: bool,
-        failed: Option<io::Error>,
+        became: io::Result<String>,
     ) {
-        match failed {
-            None => {
+        match became {
+            Ok(why_copied) => {
                 self.lock().wired.insert(flow, wire);
-                self.say_carried(flow, (Carrier::Xdp, is_zero_copy), "");
+                self.say_carried(flow, (Carrier::Xdp, is_zero_copy), &why_copied);
             }
-            Some(error) => {
+            Err(error) => {
                 let reason = format!("{}: {error}", wire.path);
                 self.say_carried(flow, (Carrier::Udp, false), &reason);
             }

@@ -387,10 +387,44 @@ impl Pool {
     /// Adds a file for those who may use the pool: whoever made it has said who they are, and not
     /// who opened it.
     pub(crate) fn add_file(&self, name: &str, bytes: u64) -> Result<OwnedFd, NodeError> {
-        let make = |options: &PoolOptions| {
+        self.add_as_permitted(|options| {
             self.forget_file(name);
             directory::make_file(&self.shared.directory, name, bytes, options)
+        })
+    }
+
+    /// Adds the file of the region for network cards: on huge pages where region 0 is on them. What
+    /// is there already was left by somebody who died over it.
+    pub(crate) fn add_card_file(&self, region: RegionIndex, bytes: u64) -> Result<(), NodeError> {
+        let (directory, own) = (&self.shared.directory, &self.shared.options);
+        let Some(mount) = region_files::huge_mount(directory, own)? else {
+            let name = format!("region.{}", region.0);
+            return self.add_file(&name, bytes).map(drop);
         };
+        let forget = || {
+            if region_files::remove_one_elsewhere(directory, region, own) {
+                self.forget_file(&format!("region.{}.at", region.0));
+            }
+        };
+        let make = |options: &PoolOptions| {
+            forget();
+            region_files::make_huge(directory, region, &mount, (bytes, options))
+        };
+        self.add_as_permitted(make).inspect_err(|_| forget())
+    }
+
+    /// Opens the file of a region to be written, and says how long it is.
+    pub(crate) fn open_region(&self, region: RegionIndex) -> Result<(OwnedFd, u64), NodeError> {
+        let (directory, options) = (&self.shared.directory, &self.shared.options);
+        let (file, bytes, _) = region_files::open(directory, region, true, options)?;
+        Ok((file, bytes))
+    }
+
+    /// Has a file made with the permissions that the pool's maker gave.
+    fn add_as_permitted<T>(
+        &self,
+        make: impl Fn(&PoolOptions) -> Result<T, NodeError>,
+    ) -> Result<T, NodeError> {
         let own = self.shared.options.clone();
         let here = rustix::fs::statat(
             &self.shared.directory,

@@ -170,9 +170,9 @@ impl PoolOptions {
         self
     }
 
-    /// Put the slots on huge pages, if the pool has to be made: `mount` is a hugetlbfs mount. When
-    /// opening: the slots are on this mount, where it is not at the place that the maker saw
-    /// (another container).
+    /// Put the slots on huge pages, if the pool has to be made, and those of the region for network
+    /// cards when that is added: `mount` is a hugetlbfs mount. When opening: the slots are on this
+    /// mount, where it is not at the place that the maker saw (another container).
     #[must_use]
     pub fn huge_pages(mut self, mount: &Path) -> Self {
         self.huge_pages = Some(mount.to_owned());

@@ -1,5 +1,5 @@
-//! The files that hold slots: in the pool's directory, or on a hugetlbfs mount that `region.0.at`
-//! names.
+//! The files that hold slots: in the pool's directory, or on a hugetlbfs mount, of which
+//! `region.N.at` names the file. Region 0 and that for network cards can be there.
 //!
 //! Who may not write a region gets it mapped for reading. Called when a pool is made, opened and
 //! removed; never on a data path.
@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use hythe_abi::RegionIndex;
+use hythe_abi::pool::REGIONS_MAX;
 use hythe_memory::{Access, Mapped};
 use hythe_pool::{PoolError, RegionGeometry};
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags};
@@ -28,11 +29,14 @@ const TMPFS: u64 = 0x0102_1994;
 /// What stands in front of the names of files on a hugetlbfs mount: nothing else there is ever
 /// removed.
 const PREFIX: &str = "hythe.";
-/// The file that says where the region is instead.
-const ELSEWHERE: &str = "region.0.at";
 const PATH_MAX: u64 = 4096;
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
+/// The file that says where a region is instead.
+fn record_of(region: RegionIndex) -> String {
+    format!("region.{}.at", region.0)
+}
 
 /// Makes `region.0`, with its space reserved.
 pub(crate) fn make(
@@ -42,31 +46,49 @@ pub(crate) fn make(
 ) -> Result<(), NodeError> {
     match &options.huge_pages {
         None => directory::make_file(directory, "region.0", bytes, options).map(drop),
-        Some(mount) => make_huge(directory, mount, bytes, options),
+        Some(mount) => make_huge(directory, RegionIndex(0), mount, (bytes, options)),
     }
+}
+
+/// The hugetlbfs mount where region 0 is, if it is on one: further regions are made there, too.
+pub(crate) fn huge_mount(
+    directory: &OwnedFd,
+    options: &PoolOptions,
+) -> Result<Option<PathBuf>, NodeError> {
+    if !has_record(directory, RegionIndex(0)) {
+        return Ok(None);
+    }
+    let path = elsewhere(directory, RegionIndex(0), options)?;
+    Ok(path.parent().map(Path::to_owned))
+}
+
+fn has_record(directory: &OwnedFd, region: RegionIndex) -> bool {
+    fs::statat(directory, record_of(region), AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
 /// First the record, then the file: so that whoever dies in between leaves nothing that nobody
 /// knows of.
-fn make_huge(
+pub(crate) fn make_huge(
     directory: &OwnedFd,
+    region: RegionIndex,
     mount: &Path,
-    bytes: u64,
-    options: &PoolOptions,
+    (bytes, options): (u64, &PoolOptions),
 ) -> Result<(), NodeError> {
     let mount = std::fs::canonicalize(mount).map_err(|error| refused("find", mount, error))?;
     let opened = open_mount(&mount)?;
     let page_bytes = page_bytes(&opened, &mount)?;
-    let name = format!("{PREFIX}{:016x}.region.0", directory::random());
+    let usual = format!("region.{}", region.0);
+    let name = format!("{PREFIX}{:016x}.{usual}", directory::random());
     let path = mount.join(&name);
-    let record = directory::make_file(directory, ELSEWHERE, 1, options)?;
+    let at = record_of(region);
+    let record = directory::make_file(directory, &at, 1, options)?;
     File::from(record)
         .write_all(path.as_os_str().as_bytes())
-        .map_err(file("write", options.path().join(ELSEWHERE)))?;
+        .map_err(file("write", options.path().join(at)))?;
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let made = fs::openat(&opened, &name, flags, Mode::from_raw_mode(0o600))
         .map_err(|error| refused("make", &path, error.into()))?;
-    directory::set_access(&made, options.file_mode("region.0"), options, &path)?;
+    directory::set_access(&made, options.file_mode(&usual), options, &path)?;
     let pages = bytes.div_ceil(page_bytes);
     let flags = fs::FallocateFlags::empty();
     let reserve = || fs::fallocate(&made, flags, 0, pages * page_bytes);
@@ -152,7 +174,7 @@ pub(crate) fn open_as_permitted(
     Ok(found)
 }
 
-fn open(
+pub(crate) fn open(
     directory: &OwnedFd,
     region: RegionIndex,
     writable: bool,
@@ -162,9 +184,9 @@ fn open(
     match open_file(directory, &name, writable, options) {
         Ok((file, bytes)) => Ok((file, bytes, options.path().join(name))),
         Err(NodeError::File { source, .. })
-            if source.kind() == std::io::ErrorKind::NotFound && region.0 == 0 =>
+            if source.kind() == std::io::ErrorKind::NotFound && has_record(directory, region) =>
         {
-            let path = elsewhere(directory, options)?;
+            let path = elsewhere(directory, region, options)?;
             let parent = path.parent().unwrap_or(Path::new("/"));
             let mount = open_mount(parent)?;
             page_bytes(&mount, parent)?;
@@ -178,9 +200,14 @@ fn open(
 
 /// Where the region is, as the record says; on the mount of the options if they name one:
 /// containers mount things elsewhere.
-fn elsewhere(directory: &OwnedFd, options: &PoolOptions) -> Result<PathBuf, NodeError> {
-    let (record, _) = open_file(directory, ELSEWHERE, false, options)?;
-    let path = options.path().join(ELSEWHERE);
+fn elsewhere(
+    directory: &OwnedFd,
+    region: RegionIndex,
+    options: &PoolOptions,
+) -> Result<PathBuf, NodeError> {
+    let at = record_of(region);
+    let (record, _) = open_file(directory, &at, false, options)?;
+    let path = options.path().join(at);
     let mut bytes = Vec::new();
     File::from(record)
         .take(PATH_MAX)
@@ -202,15 +229,14 @@ fn is_ours(name: &OsStr) -> bool {
     name.as_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// Where the memory of region 0 is, for messages.
+/// Where the memory of a region is, for messages.
 pub(crate) fn path_of(directory: &OwnedFd, region: RegionIndex, options: &PoolOptions) -> PathBuf {
-    let here = options.path().join(format!("region.{}", region.0));
-    let is_elsewhere =
-        region.0 == 0 && fs::statat(directory, "region.0", AtFlags::SYMLINK_NOFOLLOW).is_err();
-    if is_elsewhere {
-        return elsewhere(directory, options).unwrap_or(here);
+    let usual = format!("region.{}", region.0);
+    let here = options.path().join(&usual);
+    match fs::statat(directory, usual, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(_) => elsewhere(directory, region, options).unwrap_or(here),
+        Ok(_) => here,
     }
-    here
 }
 
 /// Removes what is not in the directory itself. False: it is still there, and so must its record
@@ -219,11 +245,23 @@ pub(crate) fn path_of(directory: &OwnedFd, region: RegionIndex, options: &PoolOp
 /// The record is the word of the pool's owner, whoever removes: so only a file of that owner is
 /// removed, with the name of a pool's file, on a hugetlbfs mount.
 pub(crate) fn remove_elsewhere(directory: &OwnedFd, options: &PoolOptions) -> bool {
-    if fs::statat(directory, ELSEWHERE, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+    let regions = (0..REGIONS_MAX).map(|index| RegionIndex(index as u8));
+    // Each, also behind one that cannot be removed.
+    let left = regions.filter(|&region| !remove_one_elsewhere(directory, region, options));
+    left.count() == 0
+}
+
+/// As [`remove_elsewhere`], of one region.
+pub(crate) fn remove_one_elsewhere(
+    directory: &OwnedFd,
+    region: RegionIndex,
+    options: &PoolOptions,
+) -> bool {
+    if !has_record(directory, region) {
         return true;
     }
     let remove = || -> Result<(), NodeError> {
-        let path = elsewhere(directory, options)?;
+        let path = elsewhere(directory, region, options)?;
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(());
         };

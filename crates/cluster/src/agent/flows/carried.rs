@@ -63,7 +63,11 @@ impl Carriage {
         let reason = match flows.is_empty() {
             true => waiting(),
             false => {
-                let mut reasons = flows.iter().map(|flow| &flow.reason);
+                // Of `AF_XDP` it says why payload is copied into what is sent.
+                let matters = |flow: &&&Carried| {
+                    direction == Direction::Sending || flow.carrier == Carrier::Udp
+                };
+                let mut reasons = flows.iter().filter(matters).map(|flow| &flow.reason);
                 reasons
                     .find(|it| !it.is_empty())
                     .cloned()
