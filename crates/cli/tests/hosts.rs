@@ -14,8 +14,8 @@ use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer};
 use hythe_cluster::frame::{EndKind, Window};
 use hythe_cluster::{
     Calls, ChannelState, ChannelStatus, ConnectionAbout, Copies, Credit, Direction,
-    DirectoryStatus, HostState, HostStatus, LinkStatus, Losses, OpenChannelStatus, OpenStatus,
-    SessionStatus, Status,
+    DirectoryStatus, FlowCopies, HostState, HostStatus, LinkStatus, Losses, OpenChannelStatus,
+    OpenStatus, SessionStatus, Status,
 };
 use serde_json::{Value, json};
 use support::{Ended, Root, Running};
@@ -120,6 +120,13 @@ fn link() -> LinkStatus {
     }
 }
 
+fn copied_by_kernel(by_kernel: u32) -> FlowCopies {
+    FlowCopies {
+        by_kernel,
+        ..FlowCopies::default()
+    }
+}
+
 fn session() -> SessionStatus {
     let credit = |frames, bytes, used_frames, used_bytes| Credit {
         window: Window { frames, bytes },
@@ -143,7 +150,7 @@ fn session() -> SessionStatus {
                 why_not_better: why.to_owned(),
                 flows,
                 not_taken: 0,
-                flow_copies: flows.min(1),
+                flow_copies: copied_by_kernel(flows.min(1)),
             }
         };
     SessionStatus {

@@ -33,6 +33,6 @@ pub use hythe_flows::message::Carrier as FlowCarrier;
 pub use rights::{BadRule, RULES_MAX, Refusal, Right, Rights, Rule};
 pub use status::{
     Calls, CarriersStatus, ChannelState, ChannelStatus, Copies, Credit, Direction, DirectoryStatus,
-    HostState, HostStatus, LinkStatus, Losses, MeasuredStatus, OpenChannelStatus, OpenStatus,
-    SessionStatus, Status,
+    FlowCopies, HostState, HostStatus, LinkStatus, Losses, MeasuredStatus, OpenChannelStatus,
+    OpenStatus, SessionStatus, Status,
 };

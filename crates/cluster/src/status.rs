@@ -307,9 +307,42 @@ pub struct ChannelStatus {
     /// its losses.
     #[serde(default)]
     pub not_taken: u64,
-    /// How often the CPUs of this host copy each byte that goes by those, the most of them.
+    /// How often the CPUs of this host copy each byte that goes by those as `carrier` says. What
+    /// one by `xdp` sends by UDP is copied as by UDP.
     #[serde(default)]
-    pub flow_copies: u32,
+    pub flow_copies: FlowCopies,
+}
+
+/// How often each payload byte of a flow is copied by the CPUs of this host: of several flows the
+/// most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowCopies {
+    /// By the kernel: 1, or 0 where the card itself reads or writes the memory.
+    pub by_kernel: u32,
+    /// By the program that sends or receives.
+    pub by_program: u32,
+    /// By it, of payload that cannot leave from where it lies: in a slot that is not of the region
+    /// for network cards, or not longer than 256 bytes.
+    pub by_program_elsewhere: u32,
+}
+
+impl FlowCopies {
+    pub(crate) const fn of(by_kernel: u32, by_program: u32, by_program_elsewhere: u32) -> Self {
+        Self {
+            by_kernel,
+            by_program,
+            by_program_elsewhere,
+        }
+    }
+
+    /// The most of two flows.
+    pub(crate) fn most(self, other: Self) -> Self {
+        Self {
+            by_kernel: self.by_kernel.max(other.by_kernel),
+            by_program: self.by_program.max(other.by_program),
+            by_program_elsewhere: self.by_program_elsewhere.max(other.by_program_elsewhere),
+        }
+    }
 }
 
 /// Which way a channel goes.

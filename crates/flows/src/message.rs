@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Changes with every change of what is here.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// The longest message.
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 
@@ -55,6 +55,8 @@ pub enum FromProcess {
         carrier: Carrier,
         /// The card itself reads and writes what goes by `AF_XDP`.
         is_zero_copy: bool,
+        /// Payload that lies in the pool's region for network cards leaves from there.
+        sends_from_slots: bool,
         /// Why it is not what was asked for, for people; empty: it is.
         reason: String,
     },

@@ -71,6 +71,8 @@ struct State {
     /// Flows of which the agent knows that they have a wire, and which.
     wired: BTreeMap<u32, WireUse>,
     silent: Option<carry::Silent>,
+    /// Flows that go by UDP since they were refused other sockets.
+    refused: BTreeMap<u32, carry::Refused>,
 }
 
 #[derive(Debug)]
@@ -302,6 +304,7 @@ impl Session {
                 break;
             }
             timeout = self.help();
+            self.ask_again();
         }
         self.is_over.store(true, Ordering::Release);
         self.go_on_alone();
@@ -384,6 +387,7 @@ impl Session {
                 FromAgent::Begin { flow, peer, agreed } => {
                     let begun = self.begin(flow, peer, &agreed);
                     if let Err(reason) = begun {
+                        self.lock().refused.remove(&flow);
                         self.say_ended(flow, reason, 0);
                     }
                 }
@@ -581,6 +585,7 @@ impl Session {
             .asked
             .remove(&(flow.id.port.index.0, flow.host.port.index.0));
         state.wired.remove(&flow.id.number);
+        state.refused.remove(&flow.id.number);
         drop(state);
         self.announce(flow.id);
     }
@@ -591,6 +596,7 @@ impl Session {
             .receiving
             .retain(|(other, _)| !Arc::ptr_eq(other, flow));
         state.wired.remove(&flow.id.number);
+        state.refused.remove(&flow.id.number);
         drop(state);
         // First: what comes by the agent when it knows of the end finds a port that takes what is
         // left of the flow before.

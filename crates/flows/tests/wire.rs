@@ -245,6 +245,38 @@ fn where_nobody_serves_the_interface_a_flow_goes_by_udp_and_says_why() {
     assert!(reason.contains("none"), "{reason}");
 }
 
+#[test]
+fn a_flow_that_was_refused_asks_again_by_itself() {
+    let Some(_network) = own_network() else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let path = folder.path().join("lo");
+    let (mut pair, mut flow) = begun(&path);
+    let refused = carried(&mut pair);
+    assert!(refused.iter().all(|(carrier, _)| *carrier == Carrier::Udp));
+    // It was refused more than once, and says so once.
+    std::thread::sleep(Duration::from_millis(1500));
+    let served = Served::start(&path, "lo");
+    let (start, mut next) = (Instant::now(), 1);
+    while pair.a.carried.is_empty() || pair.b.carried.is_empty() {
+        carry(&mut pair, &mut flow, next..next + 10);
+        next += 10;
+        pair.a.look();
+        pair.b.look();
+        assert!(start.elapsed() < BOUND, "nobody asks again");
+    }
+    let [one, other] = carried(&mut pair).map(|(carrier, _)| carrier);
+    assert_eq!(
+        [one, other],
+        [Carrier::Xdp; 2],
+        "without a word of the agent"
+    );
+    carry(&mut pair, &mut flow, next..next + 200);
+    assert_eq!(flow.subscriber.statistics().dropped, 0);
+    served.end();
+}
+
 /// Measures until what is found is so: on a machine that is overloaded samples come too late.
 fn measured_until(one: &mut Prober, path: &Path, is_so: impl Fn(&Measured) -> bool) -> Measured {
     let start = Instant::now();

@@ -22,6 +22,7 @@ const MAP_DELETE: libc::c_int = 3;
 const PROGRAM_LOAD: libc::c_int = 5;
 const INFORMATION: libc::c_int = 15;
 const LINK_CREATE: libc::c_int = 28;
+const LINK_DETACH: libc::c_int = 34;
 const PROGRAM_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 const FLAG_GENERIC: u32 = 1 << 1;
@@ -274,6 +275,17 @@ impl Link {
 fn number(file: BorrowedFd<'_>) -> u32 {
     // Descriptors are not negative.
     file.as_raw_fd() as u32
+}
+
+/// Takes a program from its interface whose link somebody has open, as `bpftool link detach` does:
+/// for tests of what becomes of that one.
+///
+/// # Errors
+/// No permission; it is no link.
+pub fn detach(link: impl AsFd) -> io::Result<()> {
+    let mut attributes = number(link.as_fd());
+    // SAFETY: the command takes one word, a descriptor that is open while borrowed.
+    unsafe { call(LINK_DETACH, &mut attributes) }.map(drop)
 }
 
 /// # Safety

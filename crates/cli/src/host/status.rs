@@ -4,8 +4,8 @@ mod carriers;
 
 use hythe_cluster::frame::EndKind;
 use hythe_cluster::{
-    Calls, ChannelState, ChannelStatus, Credit, Direction, DirectoryStatus, HostState, HostStatus,
-    LinkStatus, Losses, OpenStatus, SessionStatus, Status,
+    Calls, ChannelState, ChannelStatus, Credit, Direction, DirectoryStatus, FlowCopies, HostState,
+    HostStatus, LinkStatus, Losses, OpenStatus, SessionStatus, Status,
 };
 use hythe_terminal::escaped;
 
@@ -349,10 +349,18 @@ fn channel(channel: &ChannelStatus, link: &LinkStatus) -> Vec<String> {
     ]
 }
 
-fn copies(count: u32) -> String {
-    match count {
+fn copies(flow: FlowCopies) -> String {
+    let counted = |count| match count {
         1 => "1 copy".to_owned(),
         count => format!("{count} copies"),
+    };
+    let usual = counted(flow.by_kernel + flow.by_program);
+    match flow.by_program_elsewhere - flow.by_program.min(flow.by_program_elsewhere) {
+        0 => usual,
+        more => {
+            let elsewhere = flow.by_kernel + flow.by_program + more;
+            format!("{usual} or {elsewhere}")
+        }
     }
 }
 

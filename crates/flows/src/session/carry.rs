@@ -23,6 +23,26 @@ const WIRE_BOUND: Duration = Duration::from_secs(1);
 /// session's thread wait as long.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// Sockets that were refused are asked for again after so long, and each time after twice as long,
+/// up to the second: whoever has them may let go.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+const ASK_AGAIN_MAX: Duration = Duration::from_secs(64);
+
+/// Sockets that a flow did not get.
+#[derive(Debug)]
+pub(super) struct Refused {
+    wire: WireUse,
+    again: Instant,
+    pause: Duration,
+}
+
+/// How a flow goes by `AF_XDP`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mode {
+    is_zero_copy: bool,
+    sends_from_slots: bool,
+}
+
 /// Sockets, the region of which they send, and why there is none: for people.
 type OpenedWire = (Wire, Option<RegionIndex>, String);
 
@@ -46,11 +66,34 @@ impl Session {
             }
             Err(error) => Err(error),
         };
-        self.note_wire((flow, wire), socket.is_zero_copy(), became);
+        self.note_wire((flow, wire), mode_of(socket), became);
     }
 
     /// The agent has chosen another carrier for a flow.
     pub(super) fn carry(&self, number: u32, wire: Option<WireUse>) {
+        self.lock().refused.remove(&number);
+        self.change_carrier(number, wire);
+    }
+
+    /// Asks again for sockets that a flow did not get, if that is due: for one flow, since it may
+    /// wait.
+    pub(super) fn ask_again(&self) {
+        let due = {
+            let mut state = self.lock();
+            let now = Instant::now();
+            let mut refused = state.refused.iter_mut();
+            let due = refused.find(|(_, refused)| now >= refused.again);
+            due.map(|(number, refused)| {
+                refused.again = now + refused.pause;
+                (*number, refused.wire.clone())
+            })
+        };
+        if let Some((number, wire)) = due {
+            self.change_carrier(number, Some(wire));
+        }
+    }
+
+    fn change_carrier(&self, number: u32, wire: Option<WireUse>) {
         if let Some(opened) = self.lock().opened.get_mut(&number) {
             opened.wire = wire;
             return;
@@ -74,7 +117,7 @@ impl Session {
         let Some(wire) = wire else {
             with_socket(&mut |socket| socket.set_wire(None));
             self.let_go_of_wire(number);
-            return self.say_carried(number, (Carrier::Udp, false), "");
+            return self.say_carried(number, (Carrier::Udp, Mode::default()), "");
         };
         let is_same =
             |before: &WireUse| (&before.path, before.instance) == (&wire.path, wire.instance);
@@ -93,13 +136,13 @@ impl Session {
         };
         // Behind the lock: it waits.
         let mut opened = Some(udp.and_then(|udp| self.open_wire(&wire, &udp)));
-        let (mut became, mut is_zero_copy) = (Ok(String::new()), false);
+        let (mut became, mut mode) = (Ok(String::new()), Mode::default());
         let mut doorbells = Ok(Vec::new());
         with_socket(&mut |socket| match opened.take() {
             Some(Ok((opened, card, why))) => {
                 became = Ok(why);
                 socket.set_wire(Some((opened, card, uses_of(&wire))));
-                is_zero_copy = socket.is_zero_copy();
+                mode = mode_of(socket);
                 if receiving.is_some() {
                     doorbells = self.doorbells_of_wire(socket);
                 }
@@ -121,7 +164,7 @@ impl Session {
                 became = Err(error);
             }
         }
-        self.note_wire((number, wire), is_zero_copy, became);
+        self.note_wire((number, wire), mode, became);
     }
 
     /// Asks for sockets, and for sending from a region of the pool by them.
@@ -160,22 +203,33 @@ impl Session {
         })
     }
 
-    fn note_wire(
-        &self,
-        (flow, wire): (u32, WireUse),
-        is_zero_copy: bool,
-        became: io::Result<String>,
-    ) {
+    fn note_wire(&self, (flow, wire): (u32, WireUse), mode: Mode, became: io::Result<String>) {
         match became {
             Ok(why_copied) => {
-                self.lock().wired.insert(flow, wire);
-                self.say_carried(flow, (Carrier::Xdp, is_zero_copy), &why_copied);
+                let mut state = self.lock();
+                state.refused.remove(&flow);
+                state.wired.insert(flow, wire);
+                drop(state);
+                self.say_carried(flow, (Carrier::Xdp, mode), &why_copied);
             }
             Err(error) => {
                 let reason = format!("{}: {error}", wire.path);
-                self.say_carried(flow, (Carrier::Udp, false), &reason);
+                // Once: the agent measures the link again when it hears of it.
+                if self.note_refused(flow, wire) {
+                    self.say_carried(flow, (Carrier::Udp, Mode::default()), &reason);
+                }
             }
         }
+    }
+
+    /// False: it was refused before, and asked for again.
+    fn note_refused(&self, flow: u32, wire: WireUse) -> bool {
+        let mut state = self.lock();
+        let before = state.refused.get(&flow).map(|before| before.pause);
+        let pause = before.map_or(ASK_AGAIN, |pause| (pause * 2).min(ASK_AGAIN_MAX));
+        let again = Instant::now() + pause;
+        state.refused.insert(flow, Refused { wire, again, pause });
+        before.is_none()
     }
 
     pub(super) fn doorbells(&self, socket: &FlowSocket) -> io::Result<Vec<Arc<Doorbell>>> {
@@ -198,7 +252,7 @@ impl Session {
     pub(super) fn note_end_of_wire(&self, flow: u32) {
         if self.let_go_of_wire(flow) {
             let reason = "the program at the interface has ended";
-            self.say_carried(flow, (Carrier::Udp, false), reason);
+            self.say_carried(flow, (Carrier::Udp, Mode::default()), reason);
         }
     }
 
@@ -218,13 +272,21 @@ impl Session {
         true
     }
 
-    fn say_carried(&self, flow: u32, (carrier, is_zero_copy): (Carrier, bool), reason: &str) {
+    fn say_carried(&self, flow: u32, (carrier, mode): (Carrier, Mode), reason: &str) {
         self.tell(&FromProcess::Carried {
             flow,
             carrier,
-            is_zero_copy,
+            is_zero_copy: mode.is_zero_copy,
+            sends_from_slots: mode.sends_from_slots,
             reason: reason.chars().take(200).collect(),
         });
+    }
+}
+
+fn mode_of(socket: &FlowSocket) -> Mode {
+    Mode {
+        is_zero_copy: socket.is_zero_copy(),
+        sends_from_slots: socket.card().is_some(),
     }
 }
 

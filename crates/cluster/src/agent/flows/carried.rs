@@ -2,13 +2,15 @@
 
 use hythe_flows::message::Carrier;
 
-use crate::status::Direction;
+use crate::status::{Direction, FlowCopies};
 
 /// What carries a flow at this host's end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Carried {
     pub(super) carrier: Carrier,
     pub(super) is_zero_copy: bool,
+    /// Payload that lies in the pool's region for network cards leaves from there.
+    pub(super) sends_from_slots: bool,
     /// Why it is not what was asked for; empty: it is.
     pub(super) reason: String,
 }
@@ -20,16 +22,19 @@ impl Carried {
     }
 
     /// How often the CPUs of this host copy each byte of payload.
-    const fn copies(&self, direction: Direction) -> u32 {
+    const fn copies(&self, direction: Direction) -> FlowCopies {
         // The kernel, where the card does not itself.
         let by_kernel = if self.is_zero_copy { 0 } else { 1 };
+        let from_slot = if self.sends_from_slots { 0 } else { 1 };
         match (self.carrier, direction) {
-            // From the slot into the socket; out of it, and into the slot.
-            (Carrier::Udp, Direction::Sending) => 1,
-            (Carrier::Udp, Direction::Receiving) => 2,
-            // Into a chunk, and from there; into a chunk, out of it, and into the slot.
-            (Carrier::Xdp, Direction::Sending) => 1 + by_kernel,
-            (Carrier::Xdp, Direction::Receiving) => by_kernel + 2,
+            // From the slot into the socket.
+            (Carrier::Udp, Direction::Sending) => FlowCopies::of(1, 0, 0),
+            // Out of it, and into the slot.
+            (Carrier::Udp, Direction::Receiving) => FlowCopies::of(1, 1, 1),
+            // Into a chunk, unless it leaves from its slot, and from there.
+            (Carrier::Xdp, Direction::Sending) => FlowCopies::of(by_kernel, from_slot, 1),
+            // Into a chunk; out of it, and into the slot.
+            (Carrier::Xdp, Direction::Receiving) => FlowCopies::of(by_kernel, 2, 2),
         }
     }
 }
@@ -38,8 +43,8 @@ impl Carried {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Carriage {
     pub(super) flows: u32,
-    /// The most of its flows; 0: there is none.
-    pub(super) copies: u32,
+    /// The most of its flows; none: there is none.
+    pub(super) copies: FlowCopies,
     /// Empty: nothing but the stream.
     pub(super) carrier: String,
     pub(super) reason: String,
@@ -80,8 +85,7 @@ impl Carriage {
             copies: flows
                 .iter()
                 .map(|flow| flow.copies(direction))
-                .max()
-                .unwrap_or(0),
+                .fold(FlowCopies::default(), FlowCopies::most),
             carrier: carrier.to_owned(),
             reason,
         }
@@ -96,8 +100,8 @@ mod tests {
     fn a_channel_shows_all_that_carries_it_and_what_is_missing() {
         let one = |carrier, reason: &str| Carried {
             carrier,
-            is_zero_copy: false,
             reason: reason.to_owned(),
+            ..Carried::default()
         };
         let shown = |flows: &[Carried]| {
             let carriage = Carriage::of(Direction::Sending, flows, || "nobody asks".to_owned());
@@ -113,20 +117,38 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_shows_the_most_copies_of_its_flows() {
-        let one = |carrier, is_zero_copy| Carried {
-            carrier,
+    fn copies_are_those_of_the_carrier_and_its_mode() {
+        let xdp = |is_zero_copy, sends_from_slots| Carried {
+            carrier: Carrier::Xdp,
             is_zero_copy,
+            sends_from_slots,
             reason: String::new(),
         };
         let copies = |flows: &[Carried]| {
-            [Direction::Sending, Direction::Receiving]
-                .map(|direction| Carriage::of(direction, flows, String::new).copies)
+            [Direction::Sending, Direction::Receiving].map(|direction| {
+                let copies = Carriage::of(direction, flows, String::new).copies;
+                let FlowCopies {
+                    by_kernel,
+                    by_program,
+                    by_program_elsewhere,
+                } = copies;
+                (by_kernel, by_program, by_program_elsewhere)
+            })
         };
-        assert_eq!(copies(&[]), [0, 0]);
-        let (udp, card) = (one(Carrier::Udp, false), one(Carrier::Xdp, true));
-        assert_eq!(copies(std::slice::from_ref(&udp)), [1, 2]);
-        assert_eq!(copies(std::slice::from_ref(&card)), [1, 2]);
-        assert_eq!(copies(&[udp, one(Carrier::Xdp, false), card]), [2, 3]);
+        assert_eq!(copies(&[]), [(0, 0, 0); 2]);
+        let udp = Carried::default();
+        // By the kernel, by the program, and by that where payload is in no slot to send from.
+        for (flow, expected) in [
+            (udp.clone(), [(1, 0, 0), (1, 1, 1)]),
+            (xdp(false, false), [(1, 1, 1), (1, 2, 2)]),
+            (xdp(false, true), [(1, 0, 1), (1, 2, 2)]),
+            (xdp(true, false), [(0, 1, 1), (0, 2, 2)]),
+            (xdp(true, true), [(0, 0, 1), (0, 2, 2)]),
+        ] {
+            assert_eq!(copies(std::slice::from_ref(&flow)), expected, "{flow:?}");
+        }
+        // Of several flows the most.
+        let all = [udp, xdp(true, true), xdp(true, false)];
+        assert_eq!(copies(&all), [(1, 1, 1), (1, 2, 2)]);
     }
 }

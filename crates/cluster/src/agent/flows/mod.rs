@@ -333,11 +333,13 @@ impl State {
                 flow,
                 carrier,
                 is_zero_copy,
+                sends_from_slots,
                 reason,
             } => {
                 let carried = Carried {
                     carrier,
                     is_zero_copy,
+                    sends_from_slots,
                     reason,
                 };
                 self.sending.carried((id, flow), &carried);

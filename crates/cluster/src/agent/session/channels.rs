@@ -15,7 +15,7 @@ use super::{Session, lock};
 use crate::agent::local::{ChannelKey, LocalEnds, LocalWant};
 use crate::error::ClusterError;
 use crate::frame::{CarriedType, Control, EndKind, NotTaken, Opening, Want};
-use crate::status::{ChannelState, ChannelStatus, Direction};
+use crate::status::{ChannelState, ChannelStatus, Direction, FlowCopies};
 use crate::stream::Violation;
 use crate::{Refusal, Right};
 
@@ -363,7 +363,7 @@ fn without_stream(
         why_not_better: String::new(),
         flows: 0,
         not_taken: 0,
-        flow_copies: 0,
+        flow_copies: FlowCopies::default(),
     }
 }
 

@@ -19,7 +19,7 @@ use super::{Session, lock};
 use crate::carrier::ConnectionSender;
 use crate::error::ClusterError;
 use crate::frame::{EndKind, Opening, Want};
-use crate::status::{ChannelState, ChannelStatus, Direction};
+use crate::status::{ChannelState, ChannelStatus, Direction, FlowCopies};
 use crate::stream::Incoming;
 
 /// Each payload byte is copied once: from what the carrier received into a slot.
@@ -180,7 +180,7 @@ impl ReceivingStream {
             why_not_better: String::new(),
             flows: 0,
             not_taken: 0,
-            flow_copies: 0,
+            flow_copies: FlowCopies::default(),
         }
     }
 }

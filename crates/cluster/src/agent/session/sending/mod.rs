@@ -26,7 +26,7 @@ use crate::agent::context::Context;
 use crate::carrier::{ConnectionReceiver, Received};
 use crate::error::ClusterError;
 use crate::frame::{Header, NotTaken, Opening, Want, Window};
-use crate::status::{ChannelState, ChannelStatus, Credit, Direction};
+use crate::status::{ChannelState, ChannelStatus, Credit, Direction, FlowCopies};
 use crate::stream::Outgoing;
 
 /// What is granted before the other side has said anything.
@@ -322,7 +322,7 @@ impl SendingStream {
             why_not_better: String::new(),
             flows: 0,
             not_taken,
-            flow_copies: 0,
+            flow_copies: FlowCopies::default(),
         }
     }
 }
