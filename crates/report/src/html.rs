@@ -11,6 +11,7 @@ use super::paper;
 use super::reaches;
 use super::style;
 use super::table::{Table, text};
+use super::tasks;
 use crate::error::ReportError;
 use crate::units;
 
@@ -117,7 +118,8 @@ impl Page {
             self.warn(EMULATED);
         }
         self.conditions(document);
-        self.reaches(document);
+        self.tables(reaches::NOTE, &reaches::tables(document));
+        self.tables(tasks::NOTE, &tasks::tables(document));
         for figure in figures(document)? {
             self.figure(figure.as_ref(), "h3", false)?;
         }
@@ -237,11 +239,12 @@ impl Page {
         self.add(&table.html("Ratios"));
     }
 
-    fn reaches(&mut self, document: &Document) {
-        for (place, (title, table)) in reaches::tables(document).iter().enumerate() {
+    /// Each below its title, the note above the first.
+    fn tables(&mut self, note: &str, tables: &[(&str, Table)]) {
+        for (place, (title, table)) in tables.iter().enumerate() {
             self.add(&format!("<h3>{}</h3>\n", text(title)));
             if place == 0 {
-                self.add(&format!("<p class=\"soft\">{}</p>\n", text(&reaches::NOTE)));
+                self.add(&format!("<p class=\"soft\">{}</p>\n", text(&note)));
             }
             self.add(&table.html(title));
         }
