@@ -82,11 +82,32 @@ static void answer(void)
     }
 }
 
+/*
+ * Before MPI_Init(), in which ranks of one host spin already, both on the CPU of their starter: the
+ * rank is what Open MPI's starter or MPICH's says. Where neither does, pin() comes later.
+ */
+static void pin_early(char **argv)
+{
+    const char *text = getenv("OMPI_COMM_WORLD_RANK");
+    int rank;
+
+    if (text == NULL) {
+        text = getenv("PMI_RANK");
+    }
+    rank = text == NULL ? -1 : atoi(text);
+    if (rank == 0 || rank == 1) {
+        pin(atoi(argv[4 + rank]));
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct plan plan;
     int rank, ranks, is_single;
 
+    if (argc >= 6) {
+        pin_early(argv);
+    }
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

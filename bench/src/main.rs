@@ -13,6 +13,7 @@ mod cpus;
 mod descendants;
 mod document;
 mod error;
+mod failures;
 mod host;
 mod ipc;
 mod lookout;

@@ -1,5 +1,6 @@
 //! Scenario `host` as a person runs it, by small runs.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::Value;
@@ -106,6 +107,59 @@ fn peers_with_a_starter_of_their_own_run_or_are_said_to_be_missing() {
             assert!(has_run || is_missing || is_alone, "{case}: {said}");
         }
     }
+}
+
+/// A folder with an MPICH that compiles, and whose programs never run.
+fn broken_mpich() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let compiler = "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && : >\"$2\"; shift; done\n";
+    let starter = "#!/bin/sh\n[ \"$1\" = --version ] || { echo no luck today >&2; exit 1; }\n";
+    for (name, script) in [("mpicc.mpich", compiler), ("mpirun.mpich", starter)] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, script).expect("written");
+        let executable = PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&path, executable).expect("executable");
+    }
+    folder
+}
+
+#[test]
+fn a_row_that_fails_is_left_out_with_its_reason_and_the_run_goes_on() {
+    if is_skipped() {
+        return;
+    }
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() < 2) {
+        eprintln!("SKIPPED: the rows that spin need two CPUs");
+        return;
+    }
+    let mpich = broken_mpich();
+    let path = std::env::var("PATH").expect("a PATH");
+    let words = "host --json --systems tcp,mpich --reaches local --waits poll --sizes 64,1024 \
+                 --count 20 --rounds 2 --seconds 1";
+    let output = Command::new(env!("CARGO_BIN_EXE_hythe-bench"))
+        .args(words.split_ascii_whitespace())
+        .env("PATH", format!("{}:{path}", mpich.path().display()))
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let document: Value = serde_json::from_slice(&output.stdout).expect(&said);
+    let results = document["results"].as_array().expect("results");
+    let cases: Vec<&str> = results
+        .iter()
+        .filter_map(|row| row["case"].as_str())
+        .collect();
+    assert_eq!(cases, ["tcp/local/poll/filled"; 2], "{said}");
+    let skipped = document["conditions"]["skipped"].to_string();
+    for size in ["64", "1024"] {
+        let row = format!("mpich/local/poll/filled, {size} bytes: ");
+        for text in [&*skipped, &*said] {
+            assert_eq!(text.matches(&row).count(), 1, "{text}");
+            assert!(text.contains("no luck today"), "{text}");
+        }
+    }
+    // It is not ours.
+    let invalid = document["conditions"]["invalid"].to_string();
+    assert!(!invalid.contains("mpich"), "{invalid}");
 }
 
 /// Processes of this name below this one.

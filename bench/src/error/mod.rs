@@ -92,6 +92,9 @@ pub(crate) enum BenchError {
     /// A signal asked to stop.
     #[error("stopped by a signal")]
     Stopped,
+    /// A host could not do what it was ordered, and takes the next order.
+    #[error("{0}")]
+    OrderFailed(String),
     /// It cannot be measured on this machine, or by this user.
     #[error("{0}")]
     Unable(String),

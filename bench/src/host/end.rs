@@ -243,7 +243,12 @@ impl Host {
         if run.case.system == System::Pvm && self.machine.is_none() {
             self.machine = Some(VirtualMachine::start(&hosts)?);
         }
-        starter::measure(run, &hosts)
+        let measured = starter::measure(run, &hosts);
+        if measured.is_err() && run.case.system == System::Pvm {
+            // With its tasks, which may go on.
+            self.machine = None;
+        }
+        measured
     }
 
     fn hythe(&self, carrier: Carrier, side: Side, run: &Run) -> Result<HytheEnd, BenchError> {

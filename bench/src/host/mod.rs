@@ -36,6 +36,7 @@ use self::scene::Scene;
 use crate::descendants::Descendants;
 use crate::document::Steady;
 use crate::error::BenchError;
+use crate::failures::{Failed, Failures};
 use crate::lookout::Lookout;
 use crate::others::Others;
 use crate::scale::Scale;
@@ -52,6 +53,8 @@ struct Series {
     rounds: Vec<Histogram<u64>>,
     /// Counted behind the last round, where that was asked for.
     steady: Option<Steady>,
+    /// It is left out from then on.
+    has_failed: bool,
 }
 
 impl Series {
@@ -75,7 +78,7 @@ pub(crate) fn run(arguments: &HostArguments) -> Result<TimesReport, BenchError> 
     let cpus = cpus::choose()?;
     let scale = arguments.scale();
     let folder = tempfile::tempdir()?;
-    let (mut series, skipped) = plan(arguments, &scale, cpus.is_some(), folder.path());
+    let (mut series, mut skipped) = plan(arguments, &scale, cpus.is_some(), folder.path());
     if let Some(why) = arguments.calls.then(steady::why_not).flatten() {
         return Err(BenchError::Unable(format!("--calls: {why}")));
     }
@@ -90,7 +93,9 @@ pub(crate) fn run(arguments: &HostArguments) -> Result<TimesReport, BenchError> 
     let others = Others::watch(&cpus.map_or_else(|| vec![0], Vec::from), &[])?;
     let mut scene = Scene::set(cpus, &folder.path().display().to_string(), &lookout)?;
     let counts_calls = arguments.calls;
-    measure((&scale, counts_calls), &mut series, &mut scene, &lookout)?;
+    let failures = measure((&scale, counts_calls), &mut series, &mut scene, &lookout)?;
+    let (failed, objection) = failures.into_lines(series.is_empty());
+    skipped.extend(failed);
     scene.audit()?;
     drop(scene);
     descendants.end()?;
@@ -100,7 +105,7 @@ pub(crate) fn run(arguments: &HostArguments) -> Result<TimesReport, BenchError> 
         load_before,
         others: others.share()?,
         skipped,
-        objection: None,
+        objection,
     };
     let labels = Labels {
         bench: "host",
@@ -119,6 +124,14 @@ pub(crate) fn run(arguments: &HostArguments) -> Result<TimesReport, BenchError> 
 }
 
 impl Series {
+    const fn failed(&self) -> Failed<'_, Case> {
+        Failed {
+            case: &self.case,
+            size: self.size,
+            is_own: !matches!(self.case.system.sides(), Sides::Starter | Sides::Programs),
+        }
+    }
+
     fn times(self, place: &Place) -> Times {
         Times {
             kernel_copies: self.case.kernel_copies(),
@@ -162,6 +175,7 @@ fn plan(
                     size,
                     rounds: Vec::new(),
                     steady: None,
+                    has_failed: false,
                 }),
                 false => skipped.push(format!("{case}, {size} bytes: more than a message holds")),
             }
@@ -191,30 +205,34 @@ fn contains<T: PartialEq>(chosen: &[T], value: &T) -> bool {
 /// All rounds of all cases at all sizes.
 fn measure(
     (scale, counts_calls): (&Scale, bool),
-    series: &mut [Series],
+    series: &mut Vec<Series>,
     scene: &mut Scene,
     lookout: &Lookout,
-) -> Result<(), BenchError> {
+) -> Result<Failures, BenchError> {
     let carriers: BTreeSet<Carrier> = series.iter().filter_map(|row| row.case.carrier()).collect();
     let joined = scene.join(&carriers);
     let measured = joined.and_then(|()| rounds((scale, counts_calls), series, scene, lookout));
     // Whatever came of it: agents outlive whoever started them.
     let parted = scene.part();
-    measured.and(parted)
+    let failures = measured?;
+    parted?;
+    Ok(failures)
 }
 
+/// Without the rows of cases that fail.
 fn rounds(
     (scale, counts_calls): (&Scale, bool),
-    series: &mut [Series],
+    series: &mut Vec<Series>,
     scene: &mut Scene,
     lookout: &Lookout,
-) -> Result<(), BenchError> {
+) -> Result<Failures, BenchError> {
     let runs = series.len() as u64 * u64::from(scale.rounds);
     let time = Duration::from_secs_f64(scale.seconds / runs as f64);
     // Shown on a terminal only.
     let bar = ProgressBar::new(runs);
+    let mut failures = Failures::default();
     for round in 1..=scale.rounds {
-        for row in series.iter_mut() {
+        for row in series.iter_mut().filter(|row| !row.has_failed) {
             lookout.check_stop()?;
             let run = Run {
                 case: row.case,
@@ -223,13 +241,20 @@ fn rounds(
                 time,
                 counts_calls: counts_calls && round == scale.rounds && row.case.is_steady(),
             };
-            let measured = scene.measure(&run);
-            let (times, steady) = measured.map_err(|error| error.of(&row.case, row.size))?;
-            row.rounds.push(times);
-            row.steady = steady;
+            match scene.measure(&run) {
+                Ok((times, steady)) => {
+                    row.rounds.push(times);
+                    row.steady = steady;
+                }
+                Err(error) => {
+                    row.has_failed = true;
+                    failures.note(error, row.failed(), &bar)?;
+                }
+            }
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
-    Ok(())
+    series.retain(|row| !row.has_failed);
+    Ok(failures)
 }

@@ -208,6 +208,7 @@ mod tests {
                 size: 64,
                 rounds: vec![round],
                 steady: None,
+                has_failed: false,
             }
         };
         medians.iter().map(row).collect()

@@ -128,6 +128,9 @@ impl Scene {
         match (measured, self.far.order(&Order::Collect)) {
             (Ok(measured), Ok(())) => Ok(measured),
             (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
+            (Err(BenchError::OrderFailed(near)), Err(BenchError::OrderFailed(far))) => {
+                Err(BenchError::OrderFailed(format!("{near}; {far}")))
+            }
             (Err(BenchError::Stopped), _) => Err(BenchError::Stopped),
             (Err(near), Err(far)) => Err(BenchError::Invalid(format!("{near}; {far}"))),
         }

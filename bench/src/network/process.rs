@@ -142,7 +142,7 @@ impl<O: Order> Process<O> {
                         serde_json::from_str(&line).map_err(std::io::Error::from)?;
                     return match answer {
                         Answer::Failed(why) => {
-                            Err(BenchError::Unable(format!("the {}: {why}", self.name)))
+                            Err(BenchError::OrderFailed(format!("the {}: {why}", self.name)))
                         }
                         answer => Ok(answer),
                     };

@@ -103,13 +103,18 @@ impl Host {
             library: self.library.as_deref(),
             agent: self.agent.as_ref(),
         };
-        match run.case.subject {
+        let measured = match run.case.subject {
             Subject::Program(program, placement) => {
                 programs::measure(run, (program, placement), &around)
             }
             Subject::Netpipe => netpipe::measure(run, &around),
             _ => tasks::measure(run, &around),
+        };
+        if measured.is_err() && run.case.system == System::Pvm {
+            // With its tasks, which may go on.
+            self.machine = None;
         }
+        measured
     }
 
     fn introduce(&self) -> Result<(), BenchError> {

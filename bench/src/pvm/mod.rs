@@ -28,6 +28,7 @@ use self::message::Run;
 use self::scene::Scene;
 use crate::descendants::Descendants;
 use crate::error::BenchError;
+use crate::failures::{Failed, Failures};
 use crate::ipc::case::word;
 use crate::lookout::Lookout;
 use crate::others::Others;
@@ -40,6 +41,8 @@ pub(crate) use self::end::run as run_end;
 /// All rounds of one figure.
 #[derive(Debug)]
 struct Row {
+    /// Which run of the plan it is of.
+    run: usize,
     case: Case,
     metric: Metric,
     size: usize,
@@ -99,8 +102,7 @@ pub(crate) fn run(arguments: &PvmArguments) -> Result<TimesReport, BenchError> {
     let descendants = Descendants::adopt()?;
     let others = Others::watch(&cpus.map_or_else(|| vec![0], Vec::from), &[])?;
     let mut scene = Scene::set(cpus, (folder.path(), library), &lookout)?;
-    let needs_agents =
-        |(case, _): &(Case, usize)| case.system == System::Hythe && case.subject.is_remote();
+    let needs_agents = |(case, _): &(Case, usize)| case.system == System::Hythe && case.subject.is_remote();
     let joined = match plan.runs.iter().any(needs_agents) {
         true => scene.join(),
         false => Ok(()),
@@ -109,8 +111,10 @@ pub(crate) fn run(arguments: &PvmArguments) -> Result<TimesReport, BenchError> {
     let measured = joined.and_then(|()| rounds(&plan.runs, &scale, is_quick, &mut scene, &lookout));
     // Whatever came of it: daemons outlive whoever started them.
     let parted = scene.part();
-    let rows = measured?;
+    let (rows, failures) = measured?;
     parted?;
+    let (failed, objection) = failures.into_lines(rows.is_empty());
+    let skipped = plan.skipped.into_iter().chain(failed).collect();
     drop(scene);
     descendants.end()?;
     let conditions = RunConditions {
@@ -118,8 +122,8 @@ pub(crate) fn run(arguments: &PvmArguments) -> Result<TimesReport, BenchError> {
         rounds: scale.rounds,
         load_before,
         others: others.share()?,
-        skipped: plan.skipped,
-        objection: None,
+        skipped,
+        objection,
     };
     let labels = Labels {
         bench: "pvm",
@@ -196,23 +200,28 @@ fn contains<T: PartialEq>(chosen: &[T], value: &T) -> bool {
     chosen.is_empty() || chosen.contains(value)
 }
 
-/// All rounds of all cases at all sizes.
+/// All rounds of all cases at all sizes, without those that fail.
 fn rounds(
     runs: &[(Case, usize)],
     scale: &Scale,
     is_quick: bool,
     scene: &mut Scene,
     lookout: &Lookout,
-) -> Result<Vec<Row>, BenchError> {
+) -> Result<(Vec<Row>, Failures), BenchError> {
     // Programs and NetPIPE take what they take.
     let timed = |case: &Case| !matches!(case.subject.part(), Part::Programs | Part::Netpipe);
     let timed = runs.iter().filter(|(case, _)| timed(case)).count();
     let each = scale.seconds / (timed.max(1) as f64 * f64::from(scale.rounds));
     let mut rows: Vec<Row> = Vec::new();
+    let mut failures = Failures::default();
+    let mut have_failed = vec![false; runs.len()];
     // Shown on a terminal only.
     let bar = ProgressBar::new(runs.len() as u64 * u64::from(scale.rounds));
     for _ in 0..scale.rounds {
-        for &(case, size) in runs {
+        for (number, &(case, size)) in runs.iter().enumerate() {
+            if have_failed[number] {
+                continue;
+            }
             lookout.check_stop()?;
             let run = Run {
                 case,
@@ -221,29 +230,52 @@ fn rounds(
                 time: Duration::from_secs_f64(each),
                 is_quick,
             };
-            let found = scene.measure(&run).map_err(|error| error.of(&case, size))?;
-            for figure in found {
-                let round = statistics::decode(&figure.times)?;
-                note(&mut rows, (case, figure.metric, figure.size), round);
+            match scene.measure(&run) {
+                Ok(found) => {
+                    for figure in found {
+                        let round = statistics::decode(&figure.times)?;
+                        let key = (figure.metric, figure.size);
+                        note(&mut rows, (number, case), key, round);
+                    }
+                }
+                Err(error) => {
+                    have_failed[number] = true;
+                    rows.retain(|row| row.run != number);
+                    failures.note(error, failed(&case, size), &bar)?;
+                }
             }
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
-    Ok(rows)
+    Ok((rows, failures))
+}
+
+fn failed(case: &Case, size: usize) -> Failed<'_, Case> {
+    Failed {
+        case,
+        size,
+        is_own: case.system == System::Hythe,
+    }
 }
 
 /// In the order in which they came first.
-fn note(rows: &mut Vec<Row>, key: (Case, Metric, usize), round: Histogram<u64>) {
+fn note(
+    rows: &mut Vec<Row>,
+    (run, case): (usize, Case),
+    (metric, size): (Metric, usize),
+    round: Histogram<u64>,
+) {
     let known = rows
         .iter_mut()
-        .find(|row| (row.case, row.metric, row.size) == key);
+        .find(|row| (row.run, row.metric, row.size) == (run, metric, size));
     match known {
         Some(row) => row.rounds.push(round),
         None => rows.push(Row {
-            case: key.0,
-            metric: key.1,
-            size: key.2,
+            run,
+            case,
+            metric,
+            size,
             rounds: vec![round],
         }),
     }

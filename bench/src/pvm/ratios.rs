@@ -111,6 +111,7 @@ mod tests {
             let mut round = statistics::histogram();
             round.record(time).expect("in range");
             Row {
+                run: 0,
                 case,
                 metric,
                 size: 0,

@@ -13,10 +13,11 @@ pub(crate) mod ucx;
 use std::io::{ErrorKind, Read};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::error::BenchError;
@@ -25,6 +26,8 @@ use crate::statistics;
 /// For the start of all sides, beside the time that they measure.
 pub(crate) const STARTING: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(2);
+/// For a program that is asked to end, and ends what it has started.
+const ENDING: Duration = Duration::from_secs(5);
 pub(crate) const EXCHANGE: (&str, &str) = ("exchange.h", include_str!("../../peers/exchange.h"));
 
 /// The other host, as this one sees it.
@@ -139,7 +142,7 @@ pub(crate) fn times(printed: &str) -> Result<Histogram<u64>, BenchError> {
     }
 }
 
-/// What a program printed; killed if it takes longer than `bound`.
+/// What a program printed; ended if it takes longer than `bound`.
 pub(crate) fn output(command: &mut Command, bound: Duration) -> Result<String, BenchError> {
     let name = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -153,17 +156,11 @@ pub(crate) fn output(command: &mut Command, bound: Duration) -> Result<String, B
         child.stdout.take().map(|pipe| reader(Box::new(pipe))),
         child.stderr.take().map(|pipe| reader(Box::new(pipe))),
     ];
-    let start = Instant::now();
-    let status = loop {
-        match child.try_wait()? {
-            Some(status) => break status,
-            None if start.elapsed() < bound => std::thread::sleep(LOOK),
-            None => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(BenchError::silent(bound));
-            }
-        }
+    let Some(status) = end_of(&mut child, bound)? else {
+        end(&mut child)?;
+        return Err(BenchError::PeerLost(format!(
+            "{name} was not done after {bound:?}, and is ended"
+        )));
     };
     let text = |reader: Option<std::thread::JoinHandle<String>>| {
         reader
@@ -180,6 +177,32 @@ pub(crate) fn output(command: &mut Command, bound: Duration) -> Result<String, B
     }
 }
 
+/// Waits for it, so long at most.
+fn end_of(child: &mut Child, bound: Duration) -> Result<Option<ExitStatus>, BenchError> {
+    let start = Instant::now();
+    loop {
+        match child.try_wait()? {
+            Some(status) => return Ok(Some(status)),
+            None if start.elapsed() < bound => std::thread::sleep(LOOK),
+            None => return Ok(None),
+        }
+    }
+}
+
+/// Asks it to end, and kills it where it does not: what is only killed leaves behind what it has
+/// started, which would spin on the CPUs of all that is measured from then on.
+fn end(child: &mut Child) -> Result<(), BenchError> {
+    if let Some(process) = Pid::from_raw(child.id().cast_signed()) {
+        // It has not been waited for: the number is its own.
+        let _ = kill_process(process, Signal::TERM);
+    }
+    if end_of(child, ENDING)?.is_none() {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    Ok(())
+}
+
 fn reader(mut pipe: Box<dyn Read + Send>) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut text = String::new();
@@ -187,4 +210,23 @@ fn reader(mut pipe: Box<dyn Read + Send>) -> std::thread::JoinHandle<String> {
         let _ = pipe.read_to_string(&mut text);
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `mpirun` ends its ranks.
+    #[test]
+    fn a_program_that_takes_too_long_may_end_what_it_started() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tidied = folder.path().join("tidied");
+        let mut command = Command::new("sh");
+        let script =
+            r#"trap 'kill $sleeper; touch "$0"; exit 1' TERM; sleep 600 & sleeper=$!; wait"#;
+        command.args(["-c", script]).arg(&tidied);
+        let error = output(&mut command, Duration::from_millis(300)).expect_err("too long");
+        assert!(error.to_string().contains("was not done"), "{error}");
+        assert!(tidied.exists());
+    }
 }

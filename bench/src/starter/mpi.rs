@@ -171,6 +171,8 @@ fn mpich_mpirun(ranks: Ranks, hosts: &Hosts<'_>) -> Result<Command, BenchError> 
         command.env("FI_PROVIDER", "tcp");
     } else {
         command.args(["-launcher", "fork"]);
+        // Memory only: it would try each interface, also those that carry frames of others.
+        command.envs(super::ucx::variables(false, hosts));
     }
     Ok(command)
 }

@@ -5,8 +5,8 @@
 //! for each metric; `drawn` lists the other charts of a document, each a `figure`: `plot` draws
 //! lines, `bars` bars, `distribution` percentiles. `axis` scales them, `paper` has what a paper
 //! measured, `reaches` the tables of the host hop, `tasks` those of a comparison with PVM; `chart`
-//! draws the frame, `palette` has the colours, `table` the numbers beside a chart. `html` writes the
-//! page. It needs no scripts and loads nothing.
+//! draws the frame, `palette` has the colours, `table` the numbers beside a chart. `html` writes
+//! the page. It needs no scripts and loads nothing.
 //!
 //! Never prints, never writes a file, and refuses to draw results that it could not check.
 
