@@ -4,14 +4,11 @@
 mod links;
 mod served;
 
-use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use hythe_sys::spawn::die_with_parent;
 use hythe_wire::Wire;
 use links::{BOUND, FAR, NEAR, Network, udp};
+use served::child::{Child, role, say_where};
 use served::{Served, connected, until, wire};
 use tempfile::TempDir;
 
@@ -21,16 +18,11 @@ const ROLE: &str = "HYTHE_TEST_READS_NOTHING";
 /// Not a test of its own: the process that the next test kills.
 #[test]
 fn reads_nothing_and_stays() {
-    let Some(role) = std::env::var_os(ROLE) else {
+    let Some((path, near)) = role(ROLE) else {
         return;
     };
-    let role = role.to_str().expect("readable");
-    let (path, port) = role.split_once(' ').expect("two words");
-    let near = udp(NEAR);
-    let far: u16 = port.parse().expect("a port");
-    near.connect((FAR, far)).expect("set");
-    let wire = Wire::connect(Path::new(path), &near, None, BOUND).expect("granted");
-    eprintln!("at {}", near.local_addr().expect("bound").port());
+    let wire = Wire::connect(&path, &near, None, BOUND).expect("granted");
+    say_where(&near);
     until(|| wire.dropped().fill_ring_empty > 0);
     eprintln!("full");
     std::thread::sleep(BOUND);
@@ -45,32 +37,11 @@ fn what_a_killed_process_has_left_unread_is_received_into_again() {
     // Here: the process ends with the thread that has started it.
     let served = Served::start(folder.path(), "near");
     let far = network.at_far(|| udp(FAR));
-    let port = far.local_addr().expect("bound").port();
-    let mut command = Command::new(std::env::current_exe().expect("itself"));
-    command
-        .args(["reads_nothing_and_stays", "--exact", "--nocapture"])
-        .env(ROLE, format!("{} {port}", served.path.display()))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    die_with_parent(&mut command);
-    let mut child = command.spawn().expect("started");
-    let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-    let (said, words) = std::sync::mpsc::channel();
-    let reading = std::thread::spawn(move || {
-        lines
-            .map_while(Result::ok)
-            .try_for_each(|line| said.send(line))
-    });
-    let at = loop {
-        let line = words.recv_timeout(BOUND).expect("it says where it is");
-        if let Some(port) = line.strip_prefix("at ") {
-            break port.parse::<u16>().expect("a port");
-        }
-    };
-    far.connect((NEAR, at)).expect("set");
+    let (child, near) = Child::start(("reads_nothing_and_stays", ROLE), &served, &far);
+    far.connect((NEAR, near)).expect("set");
     // It has all chunks, and more is lost.
     let start = Instant::now();
-    while !words.try_iter().any(|line| line == "full") {
+    while !child.has_said("full") {
         far.send(&[7; 100]).expect("sent");
         assert!(start.elapsed() < BOUND, "its ring takes all that comes");
     }
@@ -84,8 +55,8 @@ fn what_a_killed_process_has_left_unread_is_received_into_again() {
         None,
         "there is no chunk for it"
     );
-    child.kill().expect("runs");
     let killed = Instant::now();
+    drop(child);
     // More than there are: each chunk is used again.
     let mut got = 0;
     while got < 3_000 {
@@ -100,6 +71,4 @@ fn what_a_killed_process_has_left_unread_is_received_into_again() {
         other.flush();
         assert!(killed.elapsed() < BOUND, "{got} came");
     }
-    child.wait().expect("ended");
-    let _ = reading.join().expect("no panic");
 }

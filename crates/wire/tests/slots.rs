@@ -4,14 +4,12 @@
 mod links;
 mod served;
 
-use std::io::{BufRead, BufReader, IoSlice};
+use std::io::IoSlice;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use hythe_memory::{Access, Mapped};
-use hythe_sys::spawn::die_with_parent;
 use hythe_wire::{Sent, Wire};
 use hythe_xdp::sealed;
 use links::{BOUND, FAR, NEAR, Network, udp};
@@ -335,17 +333,12 @@ fn memory_of_another_user_is_not_sent_from() {
 /// Not a test of its own: the process that the next test kills.
 #[test]
 fn sends_and_stays() {
-    let Some(role) = std::env::var_os(ROLE) else {
+    let Some((path, near)) = served::child::role(ROLE) else {
         return;
     };
-    let role = role.to_str().expect("readable");
-    let (path, port) = role.split_once(' ').expect("two words");
-    let near = udp(NEAR);
-    let far: u16 = port.parse().expect("a port");
-    near.connect((FAR, far)).expect("set");
     let slots = Slots::new();
-    let mut wire = slots.wire(Path::new(path), &near);
-    eprintln!("at {}", near.local_addr().expect("bound").port());
+    let mut wire = slots.wire(&path, &near);
+    served::child::say_where(&near);
     take(&mut wire);
     for _ in 0..FRAMES {
         let sent = match wire.sends_from_slots() {
@@ -368,27 +361,11 @@ fn chunks_of_a_killed_process_are_anothers() {
     // Here: the process ends with the thread that has started it.
     let served = Served::start(folder.path(), "near");
     let far = network.at_far(|| udp(FAR));
-    let port = far.local_addr().expect("bound").port();
-    let mut command = Command::new(std::env::current_exe().expect("itself"));
-    command
-        .args(["sends_and_stays", "--exact", "--nocapture"])
-        .env(ROLE, format!("{} {port}", served.path.display()))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    die_with_parent(&mut command);
-    let mut child = command.spawn().expect("started");
-    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-    let mut word = |begin: &str| {
-        let mut lines = lines.by_ref().map(|line| line.expect("read"));
-        let found = lines.find_map(|line| line.strip_prefix(begin).map(str::to_owned));
-        found.unwrap_or_else(|| panic!("it has not said {begin}"))
-    };
-    let near: u16 = word("at ").parse().expect("a port");
+    let (child, near) = served::child::Child::start(("sends_and_stays", ROLE), &served, &far);
     far.connect((NEAR, near)).expect("set");
     far.send(b"known").expect("sent");
-    assert_eq!(word("sent "), FRAMES.to_string());
-    child.kill().expect("runs");
-    child.wait().expect("ended");
+    assert_eq!(child.word("sent "), FRAMES.to_string());
+    drop(child);
     // Frames that left before are whole.
     let (mut into, mut came) = ([0; 4096], 0);
     while came < FRAMES {

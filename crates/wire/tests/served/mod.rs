@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod child;
+
 use std::io::{ErrorKind, IoSlice};
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
