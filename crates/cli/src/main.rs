@@ -49,7 +49,8 @@ mod workspace;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::{ContextKind, ContextValue};
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use hythe_terminal::escaped;
 
 use crate::command_line::{Arguments, Command};
@@ -77,6 +78,10 @@ fn main() -> ExitCode {
 /// Prints help, version, or what is wrong with the arguments, and ends: as clap does, but without
 /// what a terminal would obey of the arguments that are repeated.
 fn wrong_use(mut error: clap::Error) -> ! {
+    if let Some(hint) = hint(&error) {
+        let hints = ContextValue::StyledStrs(vec![StyledStr::from(hint)]);
+        error.insert(ContextKind::Suggested, hints);
+    }
     let repeated: Vec<(ContextKind, String)> = error
         .context()
         .filter_map(|(kind, value)| match value {
@@ -88,6 +93,26 @@ fn wrong_use(mut error: clap::Error) -> ! {
         error.insert(kind, ContextValue::String(text));
     }
     error.exit()
+}
+
+/// Where a word belongs that stands where none does.
+fn hint(error: &clap::Error) -> Option<String> {
+    let (ContextValue::String(word), ContextValue::StyledStr(usage)) = (
+        error.get(ContextKind::InvalidArg)?,
+        error.get(ContextKind::Usage)?,
+    ) else {
+        return None;
+    };
+    // `hythe host add` takes its name so.
+    let is_name = error.kind() == ErrorKind::UnknownArgument
+        && !word.starts_with('-')
+        && usage.to_string().contains("hythe host init");
+    is_name.then(|| {
+        format!(
+            "the name of this host goes behind --name: hythe host init --name {}",
+            escaped(word)
+        )
+    })
 }
 
 fn run(arguments: Arguments) -> Result<(), CliError> {

@@ -153,3 +153,18 @@ fn wrong_use_exits_2_and_says_why() {
         .end()
         .failed(2, &["RUST_LOG=`a=b=c`", "try RUST_LOG=debug"]);
 }
+
+#[test]
+fn a_host_name_without_its_option_is_refused_with_where_it_goes() {
+    let root = Root::new();
+    let refused = root.run(&["host", "init", "hub"]);
+    refused.failed(2, &["'hub'", "tip:", "hythe host init --name hub"]);
+    // An option that is misspelt is not a name.
+    let refused = root.run(&["host", "init", "--nme", "hub"]);
+    refused.failed(2, &["'--nme'"]);
+    assert!(
+        !refused.errors.contains("goes behind"),
+        "{}",
+        refused.errors
+    );
+}
