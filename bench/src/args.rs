@@ -12,6 +12,7 @@ use crate::ipc::footprint::IdleNodeArguments;
 use crate::media::args::{MediaArguments, MediaEndArguments};
 use crate::preload::args::PreloadArguments;
 use crate::pvm::args::{PvmArguments, PvmEndArguments};
+use crate::pvm::stencil::StencilArguments;
 use crate::soak::args::{SoakArguments, WorkerArguments};
 use crate::wait_set::args::WaitSetArguments;
 
@@ -106,6 +107,9 @@ pub(crate) enum Command {
     /// One of the hosts of scenario pvm.
     #[command(hide = true)]
     PvmEnd(PvmEndArguments),
+    /// One task of program jacobi, natively.
+    #[command(hide = true)]
+    Stencil(StencilArguments),
     /// The other process of a run.
     #[command(hide = true)]
     Echo(EchoArguments),

@@ -68,6 +68,7 @@ fn main() -> ExitCode {
         Command::HostEnd(arguments) => host::run_end(&arguments),
         Command::Pvm(arguments) => run_pvm(&arguments),
         Command::PvmEnd(arguments) => pvm::run_end(&arguments),
+        Command::Stencil(arguments) => pvm::stencil::run(&arguments),
         Command::Echo(arguments) => ipc::echo(&arguments),
         Command::IdleNode(arguments) => ipc::footprint::idle(&arguments),
         Command::PairWriter(arguments) => core::pair::write(&arguments),

@@ -13,14 +13,23 @@ use crate::ipc::case::word;
 pub(crate) enum System {
     /// PVM 3.4.
     Pvm,
-    /// The same programs, not compiled again, with Hythe's libraries, on one host.
+    /// The same programs, not compiled again, with Hythe's libraries.
     Hythe,
+    /// Tasks of Hythe without PVM's interface: program jacobi only.
+    HytheNative,
     /// Open MPI: the parallel programs and NetPIPE.
     Openmpi,
     /// MPICH: the parallel programs and NetPIPE.
     Mpich,
     /// A TCP stream: NetPIPE only.
     Tcp,
+}
+
+impl System {
+    /// Is it this project's?
+    pub(super) const fn is_own(self) -> bool {
+        matches!(self, Self::Hythe | Self::HytheNative)
+    }
 }
 
 /// Kinds of cases.
@@ -165,11 +174,14 @@ impl Subject {
 
     /// The systems that have it.
     const fn systems(self) -> &'static [System] {
-        use System::{Hythe, Mpich, Openmpi, Pvm, Tcp};
-        match self.part() {
-            Part::Messages | Part::Packing | Part::Groups => &[Pvm, Hythe],
-            Part::Programs => &[Pvm, Hythe, Openmpi, Mpich],
-            Part::Netpipe => &[Tcp, Openmpi, Mpich, Pvm, Hythe],
+        use System::{Hythe, HytheNative, Mpich, Openmpi, Pvm, Tcp};
+        match self {
+            Self::Messages { .. } | Self::Packing { .. } | Self::Spawn(_) | Self::Group(..) => {
+                &[Pvm, Hythe]
+            }
+            Self::Program(Program::Jacobi, _) => &[Pvm, Hythe, HytheNative, Openmpi, Mpich],
+            Self::Program(..) => &[Pvm, Hythe, Openmpi, Mpich],
+            Self::Netpipe => &[Tcp, Openmpi, Mpich, Pvm, Hythe],
         }
     }
 
@@ -290,12 +302,14 @@ mod tests {
             "pvm/group/4x2",
             "pvm/jacobi/1x1",
             "openmpi/gradients/2x2",
+            "hythe-native/jacobi/2x2",
             "mpich/sort/4x1",
             "tcp/remote/netpipe",
         ] {
             assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
         }
         assert!(!names.iter().any(|name| name.ends_with("/1x2")));
+        assert!(!names.iter().any(|name| name == "hythe-native/sort/2x2"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod netpipe;
 mod programs;
 mod ratios;
 mod scene;
+pub(crate) mod stencil;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -102,7 +103,7 @@ pub(crate) fn run(arguments: &PvmArguments) -> Result<TimesReport, BenchError> {
     let descendants = Descendants::adopt()?;
     let others = Others::watch(&cpus.map_or_else(|| vec![0], Vec::from), &[])?;
     let mut scene = Scene::set(cpus, (folder.path(), library), &lookout)?;
-    let needs_agents = |(case, _): &(Case, usize)| case.system == System::Hythe && case.subject.is_remote();
+    let needs_agents = |(case, _): &(Case, usize)| case.system.is_own() && case.subject.is_remote();
     let joined = match plan.runs.iter().any(needs_agents) {
         true => scene.join(),
         false => Ok(()),
@@ -255,7 +256,7 @@ fn failed(case: &Case, size: usize) -> Failed<'_, Case> {
     Failed {
         case,
         size,
-        is_own: case.system == System::Hythe,
+        is_own: case.system.is_own(),
     }
 }
 

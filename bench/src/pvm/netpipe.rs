@@ -36,7 +36,7 @@ pub(super) fn why_not(case: Case, library: Option<&Path>) -> Result<(), String> 
         System::Openmpi => Mpi::Open.look_for(),
         System::Mpich => Mpi::Mpich.look_for(),
         System::Pvm | System::Hythe => tasks::why_not(case, library),
-        System::Tcp => Ok(()),
+        System::Tcp | System::HytheNative => Ok(()),
     }
 }
 
@@ -45,7 +45,7 @@ fn program(system: System) -> Result<PathBuf, String> {
         System::Tcp => installed("NPtcp", "netpipe-tcp"),
         System::Openmpi => installed("NPopenmpi", "netpipe-openmpi"),
         System::Mpich => installed("NPmpich2", "netpipe-mpich2"),
-        System::Pvm | System::Hythe => installed("NPpvm", "netpipe-pvm"),
+        System::Pvm | System::Hythe | System::HytheNative => installed("NPpvm", "netpipe-pvm"),
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) fn measure(run: &Run, around: &Surroundings<'_>) -> Result<Vec<Found>
             command.arg(&program);
             starter::output(options(&mut command, run, &table), BOUND)?;
         }
-        System::Hythe => as_one_job(run, around, (&program, &table))?,
+        System::Hythe | System::HytheNative => as_one_job(run, around, (&program, &table))?,
         System::Pvm | System::Tcp => between_two(run, around, (&program, &table))?,
     }
     let text = std::fs::read_to_string(&table)?;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::case::{Case, Metric, Placement, Program, System};
 use super::message::{Found, Run};
-use super::tasks::{self, Surroundings, surround};
+use super::tasks::{self, Surroundings, start_on_hythe, surround};
 use crate::error::BenchError;
 use crate::ipc::case::word;
 use crate::starter::mpi::{Mpi, Ranks};
@@ -71,6 +71,7 @@ pub(super) fn prepare(
             built.options = &["-DMESSAGE_MPI", "-lm"];
             compile(mpi.compiler(), &built, folder)
         }
+        None if system == System::HytheNative => tasks::why_not_native(case),
         None => {
             tasks::why_not(case, library)?;
             compile(pvm::COMPILER, &built, folder)
@@ -139,6 +140,11 @@ fn command(
             command.arg(file);
             command
         }
+        None if run.case.system == System::HytheNative => {
+            let mut command = start_on_hythe(run.case, around, placement.tasks)?;
+            command.arg(std::env::current_exe()?).arg("stencil");
+            command
+        }
         None => {
             let mut command = Command::new(file);
             surround(&mut command, run.case, around);
@@ -147,7 +153,9 @@ fn command(
             command
         }
     };
-    command.args(["--tasks", &tasks]);
+    if run.case.system != System::HytheNative {
+        command.args(["--tasks", &tasks]);
+    }
     if hosts.neighbour.cpus.is_some() {
         command.args(["--cpus", &hosts.cpu_words().join(",")]);
     }
@@ -167,6 +175,6 @@ const fn mpi(system: System) -> Option<Mpi> {
     match system {
         System::Openmpi => Some(Mpi::Open),
         System::Mpich => Some(Mpi::Mpich),
-        System::Pvm | System::Hythe | System::Tcp => None,
+        System::Pvm | System::Hythe | System::HytheNative | System::Tcp => None,
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn all(rows: &[Row]) -> Vec<Ratio> {
     let below = |row: &&Row| {
         let is_program = row.case.subject.part() == Part::Programs;
         let is_mpi = matches!(row.case.system, System::Openmpi | System::Mpich);
-        row.case.system == System::Hythe || (is_program && is_mpi)
+        row.case.system.is_own() || (is_program && is_mpi)
     };
     let mut ratios = Vec::new();
     for own in rows.iter().filter(below) {
@@ -23,7 +23,7 @@ pub(super) fn all(rows: &[Row]) -> Vec<Ratio> {
                 && other.case.subject == own.case.subject
                 && other.case.system != own.case.system;
             // Of programs by MPI, only those by PVM and by us.
-            let is_mpi = own.case.system != System::Hythe;
+            let is_mpi = !own.case.system.is_own();
             is_same && (!is_mpi || other.case.system == System::Pvm)
         });
         ratios.extend(others.map(|other| compared(own, other)));
@@ -58,10 +58,14 @@ pub(super) fn bar_of(ratio: &Ratio) -> Option<Bar> {
         ("pvm/hythe", ["remote", "direct", "raw", "round_trip"], MIB) => Some(AtLeast(2.0)),
         ("pvm/hythe", ["local", "direct", "inplace", "round_trip"], MIB)
         | ("pvm/hythe", [_, "spawn", _] | ["group", _, _], _)
-        | ("pvm/hythe", [_, "1x1" | "2x1" | "2x2", "total"], _) => Some(AtLeast(1.0)),
+        | ("pvm/hythe" | "pvm/hythe-native", [_, "1x1" | "2x1" | "2x2", "total"], _) => {
+            Some(AtLeast(1.0))
+        }
         // At most half of PVM's, at most 1.3 times as long as Open MPI.
-        ("pvm/hythe", [_, "2x2", "communication"], _) => Some(AtLeast(2.0)),
-        ("openmpi/hythe", [_, "2x1" | "2x2", "total"], _) => Some(AtLeast(1.0 / 1.3)),
+        ("pvm/hythe" | "pvm/hythe-native", [_, "2x2", "communication"], _) => Some(AtLeast(2.0)),
+        ("openmpi/hythe" | "openmpi/hythe-native", [_, "2x1" | "2x2", "total"], _) => {
+            Some(AtLeast(1.0 / 1.3))
+        }
         _ => None,
     }
 }
@@ -95,6 +99,8 @@ mod tests {
             ("pvm/hythe sort 2x2 communication", 0, 2.0),
             ("pvm/hythe sort 2x2 total", 0, 1.0),
             ("openmpi/hythe jacobi 2x1 total", 0, 1.0 / 1.3),
+            ("openmpi/hythe-native jacobi 2x2 total", 0, 1.0 / 1.3),
+            ("pvm/hythe-native jacobi 2x2 communication", 0, 2.0),
         ] {
             assert_eq!(bar(name, size), Some(AtLeast(wanted)), "{name} {size}");
         }

@@ -35,12 +35,7 @@ pub(super) fn why_not(case: Case, library: Option<&Path>) -> Result<(), String> 
     if case.system != System::Hythe {
         return Ok(());
     }
-    if case.subject.is_remote()
-        && let Some(why) = agents::why_not()
-    {
-        return Err(format!("not available: {why}"));
-    }
-    product::hythe().ok_or_else(|| format!("not available: {}", product::MISSING))?;
+    why_not_native(case)?;
     let library = library.ok_or_else(|| {
         "not available: no libpvm3.so beside this program (`cargo build --release \
          -p hythe-libpvm3 -p hythe-libgpvm3`), and no --library"
@@ -64,6 +59,36 @@ pub(super) fn built_library(folder: &Path) -> Option<PathBuf> {
         std::os::unix::fs::symlink(built, library.join(name)).ok()?;
     }
     Some(library)
+}
+
+/// Why tasks of Hythe do not run.
+pub(super) fn why_not_native(case: Case) -> Result<(), String> {
+    if case.subject.is_remote()
+        && let Some(why) = agents::why_not()
+    {
+        return Err(format!("not available: {why}"));
+    }
+    let found = product::hythe().map(|_command| ());
+    found.ok_or_else(|| format!("not available: {}", product::MISSING))
+}
+
+/// Starts so many tasks; program and words follow.
+pub(super) fn start_on_hythe(
+    case: Case,
+    around: &Surroundings<'_>,
+    tasks: usize,
+) -> Result<Command, BenchError> {
+    let missing = || BenchError::Unable(product::MISSING.to_owned());
+    let mut run = Command::new(product::hythe().ok_or_else(missing)?);
+    run.args(["run", "-n", &tasks.to_string()]);
+    if case.subject.is_remote() {
+        run.args(["--hosts", &[NEAR, FAR].join(",")]);
+    }
+    run.arg("--").env_remove("HYTHE_POOL");
+    if let Some(agent) = around.agent.filter(|_| case.subject.is_remote()) {
+        agent.environment(&mut run);
+    }
+    Ok(run)
 }
 
 /// By which a program of PVM becomes one of a case's system, without being compiled again. Its
