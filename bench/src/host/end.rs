@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::mount::{MountFlags, mount};
 
@@ -23,7 +23,9 @@ use crate::ipc::end;
 use crate::ipc::hythe::HytheEnd;
 use crate::ipc::side::Side;
 use crate::lookout::Lookout;
-use crate::network::{Answer, Link, answer, begin, next_order, put_up, ready};
+use crate::network::{
+    Answer, Link, answer, begin, next_order, put_up, ready, show_own_interfaces, wait_until_up,
+};
 use crate::pool::{self, BenchPool};
 use crate::starter::pvm::VirtualMachine;
 use crate::starter::{Hosts, Neighbour};
@@ -31,8 +33,6 @@ use crate::{ipc, statistics};
 
 /// How long agents may take to tell that a run has closed its ports.
 const SETTLING: Duration = Duration::from_secs(30);
-
-const LOOK: Duration = Duration::from_millis(10);
 
 /// What it knows.
 struct Host {
@@ -51,11 +51,9 @@ struct Host {
 /// Takes orders.
 pub(crate) fn run(arguments: &HostEndArguments) -> Result<(), BenchError> {
     begin(arguments.cpu)?;
-    // What serves interfaces has its sockets in the first, and both hosts name theirs alike; the
-    // second shows the interfaces of the network that it was mounted in.
-    for (place, kind) in [("/run", "tmpfs"), ("/sys", "sysfs")] {
-        mount("hythe-bench", place, kind, MountFlags::empty(), None)?;
-    }
+    // What serves interfaces has its sockets there, and both hosts name theirs alike.
+    mount("hythe-bench", "/run", "tmpfs", MountFlags::empty(), None)?;
+    show_own_interfaces()?;
     let mut host = Host {
         folder: arguments.folder.clone(),
         links: Vec::new(),
@@ -292,20 +290,6 @@ impl Host {
     fn other(&self) -> Result<IpAddr, BenchError> {
         self.link()?.other_ip()
     }
-}
-
-/// The kernel says so up to a second later, where many links change.
-fn wait_until_up(link: &Link) -> Result<(), BenchError> {
-    let path = format!("/sys/class/net/{}/operstate", link.interface);
-    let start = Instant::now();
-    while std::fs::read_to_string(&path)?.trim() != "up" {
-        if start.elapsed() > SETTLING {
-            let why = format!("{} is not up after {SETTLING:?}", link.interface);
-            return Err(BenchError::Unable(why));
-        }
-        std::thread::sleep(LOOK);
-    }
-    Ok(())
 }
 
 fn done(measured: String) -> Result<Answer<Outcome>, BenchError> {

@@ -2,10 +2,14 @@
 
 use std::io;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use super::message::{Link, Order};
 use super::process::Process;
 use crate::error::BenchError;
+
+const UP_BOUND: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Both ends of a link.
 pub(crate) struct LinkPlan {
@@ -64,6 +68,21 @@ pub(crate) fn put_up(link: &Link) -> Result<(), BenchError> {
         "nud",
         "permanent",
     ])
+}
+
+/// Until `/sys` says so, which some systems go by, and which it does up to a second later where
+/// many links change. Behind [`show_own_interfaces`](super::show_own_interfaces).
+pub(crate) fn wait_until_up(link: &Link) -> Result<(), BenchError> {
+    let path = format!("/sys/class/net/{}/operstate", link.interface);
+    let start = Instant::now();
+    while std::fs::read_to_string(&path)?.trim() != "up" {
+        if start.elapsed() > UP_BOUND {
+            let why = format!("{} is not up after {UP_BOUND:?}", link.interface);
+            return Err(BenchError::Unable(why));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 /// Runs `ip`, of iproute2.

@@ -9,7 +9,7 @@ mod link;
 mod message;
 mod process;
 
-pub(crate) use end::{answer, begin, next_order, ready};
-pub(crate) use link::{LinkPlan, connect, put_up};
+pub(crate) use end::{answer, begin, next_order, ready, show_own_interfaces};
+pub(crate) use link::{LinkPlan, connect, put_up, wait_until_up};
 pub(crate) use message::{Answer, Link, Order};
 pub(crate) use process::Process;

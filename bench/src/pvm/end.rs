@@ -13,7 +13,9 @@ use super::{netpipe, programs, tasks};
 use crate::error::BenchError;
 use crate::host::agents::{Agent, FarHost};
 use crate::host::case::Carrier;
-use crate::network::{Answer, Link, answer, begin, next_order, put_up, ready};
+use crate::network::{
+    Answer, Link, answer, begin, next_order, put_up, ready, show_own_interfaces, wait_until_up,
+};
 use crate::product;
 use crate::starter::pvm::VirtualMachine;
 use crate::starter::{Hosts, Neighbour};
@@ -35,6 +37,7 @@ const POOL: &str = "bench-pvm";
 /// Takes orders.
 pub(crate) fn run(arguments: &PvmEndArguments) -> Result<(), BenchError> {
     begin(arguments.cpu)?;
+    show_own_interfaces()?;
     let mut host = Host {
         folder: arguments.folder.clone(),
         library: arguments.library.clone(),
@@ -58,6 +61,7 @@ impl Host {
                 put_up(&link)?;
                 self.link = Some(link);
             }
+            Order::AwaitLink => wait_until_up(self.link()?)?,
             Order::Meet(neighbour) => self.neighbour = Some(neighbour),
             Order::Measure(run) => return Ok(Answer::Result(self.measure(&run)?)),
             Order::Introduce => self.introduce()?,

@@ -26,6 +26,9 @@ pub(super) struct Run {
 pub(super) enum Order {
     /// Put up a link's end and know the other. Answer: `Ready`.
     Join(Link),
+    /// Wait until the link carries something: some systems pass by an interface of which the kernel
+    /// does not say so yet. Answer: `Ready`.
+    AwaitLink,
     /// To the near end: who the other host is. Answer: `Ready`.
     Meet(Neighbour),
     /// To the near end: begin a realm and take the far host into it, whose agent runs then. Answer:

@@ -24,7 +24,9 @@ pub(super) fn all(rows: &[Row]) -> Vec<Ratio> {
                 && other.case.system != own.case.system;
             // Of programs by MPI, only those by PVM and by us.
             let is_mpi = !own.case.system.is_own();
-            is_same && (!is_mpi || other.case.system == System::Pvm)
+            // Of our own two, one ratio is enough.
+            let is_counted = own.case.system == System::Hythe && other.case.system.is_own();
+            is_same && !is_counted && (!is_mpi || other.case.system == System::Pvm)
         });
         ratios.extend(others.map(|other| compared(own, other)));
     }

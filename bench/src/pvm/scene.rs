@@ -41,6 +41,8 @@ impl Scene {
         let mut near = Process::start("near host", &words, on_near, lookout)?;
         let mut far = Process::start("far host", &words, on_far, lookout)?;
         connect(&LINK, [&mut near, &mut far])?;
+        near.order(&Order::AwaitLink)?;
+        far.order(&Order::AwaitLink)?;
         let process = far.id();
         near.order(&Order::Meet(Neighbour { process, cpus }))?;
         Ok(Self { near, far })
