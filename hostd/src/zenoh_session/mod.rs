@@ -19,6 +19,7 @@ mod tunnels;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,10 @@ pub(crate) use self::tunnels::Tunnels;
 
 /// Zenoh gives up closing after this time.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long an agent that stops waits until the others know. Whom it does not reach in that time
+/// finds out as of one that was switched off.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How the session is opened.
 #[derive(Clone, Debug)]
@@ -141,7 +146,8 @@ impl ZenohSession {
     pub fn reopen(&self) -> Result<(u64, Session), SessionError> {
         let mut current = self.lock();
         if let Some(session) = current.session.take() {
-            close_aside(session);
+            // It goes on by itself.
+            drop(close_aside(session));
             self.until_port_free();
         }
         let session = open(&self.settings)?;
@@ -167,15 +173,27 @@ impl Drop for ZenohSession {
     fn drop(&mut self) {
         if let Some(session) = self.lock().session.take() {
             // Tells the others at once that this host is gone.
-            let _ = session.close().wait();
+            close_within(session, FAREWELL_TIMEOUT);
         }
     }
 }
 
 /// Zenoh waits until each peer has taken its farewell, which one that is cut off never does.
-fn close_aside(session: Session) {
-    // What it says is of no use: the session is gone in any case.
-    std::thread::spawn(move || session.close().wait());
+fn close_aside(session: Session) -> Receiver<()> {
+    let (closed, is_closed) = channel();
+    std::thread::spawn(move || {
+        // What it says is of no use: the session is gone in any case. Nobody may wait any more.
+        let _ = session.close().wait();
+        let _ = closed.send(());
+    });
+    is_closed
+}
+
+/// The same, and waits for it so long at most. What is not closed then ends with the process.
+fn close_within(session: Session, timeout: Duration) {
+    if close_aside(session).recv_timeout(timeout).is_err() {
+        tracing::warn!(?timeout, "not every agent has taken this one's farewell");
+    }
 }
 
 fn open(settings: &Settings) -> Result<Session, SessionError> {
