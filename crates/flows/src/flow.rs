@@ -163,10 +163,12 @@ impl SendingFlow {
         let card = card_number(&state.half);
         self.card.store(card, Ordering::Relaxed);
         let is_due = now_ns.saturating_sub(state.turned_ns) >= TURN_NS;
-        if is_due && state.may_go {
-            state.turn(now_ns);
-        } else if state.may_go && state.over.is_none() {
+        if !is_due && state.may_go && state.over.is_none() {
             state.half.flush(now_ns);
+        }
+        // What is held up goes on with what has come back, if that is there already.
+        if is_due && state.may_go || state.is_held_up() {
+            state.turn(now_ns);
         }
         if state.is_closed() {
             return Flushed::Over;
@@ -324,6 +326,12 @@ impl SendingFlow {
     /// Is there a socket past the kernel's protocols?
     pub(crate) fn has_wire(&self) -> bool {
         self.lock().half.has_wire()
+    }
+
+    /// As of [`FlowSocket::wire_descriptors`]; none where they cannot be copied.
+    pub(crate) fn wire_descriptors(&self) -> Vec<OwnedFd> {
+        let descriptors = self.lock().half.socket_mut().wire_descriptors();
+        descriptors.unwrap_or_default()
     }
 
     /// The region from which messages are best sent, as of the last flush.

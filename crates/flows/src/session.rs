@@ -238,10 +238,13 @@ impl Session {
     #[cold]
     fn turn_held_up(&self) {
         self.held_up.begin();
-        let flows = self.lock().sending.clone();
         let now_ns = monotonic_ns();
         let mut were_some = false;
-        for flow in flows.iter().filter(|flow| flow.is_held_up()) {
+        // Without a list of its own, which is memory for each look of who spins. One that goes
+        // meanwhile may hide another until the next look.
+        let nth = |index| self.lock().sending.get(index).cloned();
+        let flows = (0..).map_while(nth);
+        for flow in flows.filter(|flow| flow.is_held_up()) {
             were_some = true;
             flow.help(now_ns);
         }
@@ -360,6 +363,9 @@ impl Session {
     fn sleep(&self, timeout: Duration) {
         let flows = self.lock().sending.clone();
         let watched = self.held_up.watched(flows, monotonic_ns(), timeout);
+        // Copies for one sleep: a wire may end meanwhile.
+        let wires = watched.flows.iter().map(|flow| flow.wire_descriptors());
+        let wires: Vec<_> = wires.flatten().collect();
         let mut files = vec![PollFd::new(&self.woken, PollFlags::IN)];
         if !self.is_over() {
             files.push(PollFd::new(&self.connection, PollFlags::IN));
@@ -370,6 +376,7 @@ impl Session {
                 .iter()
                 .map(|flow| PollFd::new(&flow.socket, PollFlags::IN)),
         );
+        files.extend(wires.iter().map(|file| PollFd::new(file, PollFlags::IN)));
         let _ = hythe_sys::wait::poll_or_sleep(&mut files, watched.timeout);
     }
 

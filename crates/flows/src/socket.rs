@@ -24,7 +24,8 @@ const BUFFER_BYTES: usize = 4 << 20;
 const WIRE_RUN_MAX: usize = 8;
 /// Of datagrams that have come by the wire, taken by one call.
 const WIRE_BATCH: usize = 64;
-/// Who looks all the time looks at UDP so often: each look is a system call.
+/// Who looks all the time, for what comes by a wire, looks at UDP so often: each look is a system
+/// call.
 const UDP_LOOK_NS: u64 = 20_000;
 /// And for the end of the wire.
 const END_LOOK_NS: u64 = 10_000_000;
@@ -53,6 +54,8 @@ struct Wired {
     sends: bool,
     switched_ns: u64,
     looked_ns: u64,
+    /// The last datagram came by UDP: long runs do, and more of one may lie there.
+    comes_by_udp: bool,
     end_looked_ns: u64,
 }
 
@@ -165,6 +168,7 @@ impl FlowSocket {
                 sends: false,
                 switched_ns: 0,
                 looked_ns: 0,
+                comes_by_udp: false,
                 end_looked_ns: 0,
             })
         });
@@ -317,6 +321,7 @@ impl FlowSocket {
                     break;
                 };
                 by_wire = Received::Some;
+                wired.comes_by_udp = false;
                 // On a virtual link the other kernel may not have cut what it was given as one.
                 let joined = &bytes[..length];
                 joined
@@ -335,6 +340,9 @@ impl FlowSocket {
         }
         match self.socket.recv(bytes) {
             Ok(length) => {
+                if let Some(wired) = &mut self.wire {
+                    wired.comes_by_udp = true;
+                }
                 let joined = &bytes[..length];
                 let mut datagrams = joined.chunks(datagram_bytes(joined));
                 datagrams.try_for_each(take)?;
@@ -376,7 +384,7 @@ impl Wired {
     }
 
     fn is_to_look_at_udp(&mut self, now_ns: u64) -> bool {
-        let is_due = now_ns.saturating_sub(self.looked_ns) >= UDP_LOOK_NS;
+        let is_due = self.comes_by_udp || now_ns.saturating_sub(self.looked_ns) >= UDP_LOOK_NS;
         if is_due {
             self.looked_ns = now_ns;
         }

@@ -3,7 +3,7 @@
 /// How long a receiver may wait with an acknowledgement.
 pub(crate) const ACKNOWLEDGEMENT_DELAY_NS: u64 = 1_000_000;
 /// RFC 9002, section 6.1.2: a timer's granularity.
-const GRANULARITY_NS: u64 = 1_000_000;
+pub(crate) const GRANULARITY_NS: u64 = 1_000_000;
 /// Longest sample that counts: the products of times and windows stay within 64 bits.
 const SAMPLE_NS_MAX: u64 = 8_000_000_000;
 

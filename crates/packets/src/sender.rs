@@ -409,6 +409,9 @@ impl Sender {
         match self.pacing.allow(now_ns, bytes, window, round_trip_ns) {
             Ok(()) => Some(()),
             Err(until_ns) => {
+                // The pace holds up what the window permits, so the window would be used (RFC 9002,
+                // section 7.8); but not how much of it beyond twice of what is in flight.
+                self.is_limited = window >= 2 * (in_flight + bytes);
                 self.paced_until_ns = Some(until_ns);
                 None
             }

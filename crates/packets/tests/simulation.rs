@@ -3,7 +3,10 @@
 
 mod network;
 
-use hythe_packets::{DropReason, Fault, Settings, Window};
+use hythe_packets::{
+    ACKNOWLEDGEMENT_BYTES_MAX, Arrival, Checksum, DropReason, Fault, Receiver, Sender, Settings,
+    Window,
+};
 use hythe_testing::Dice;
 use network::{Flow, Link, MS, Network, settings};
 
@@ -285,4 +288,39 @@ fn two_flows_share_a_bottleneck() {
         assert!(bytes.iter().all(|bytes| bytes * 3 >= all), "{bytes:?}");
         assert!(all >= 187_500_000 * 8 / 10, "{all}");
     }
+}
+
+/// RFC 9002, section 7.8, bounded: who comes too rarely for its pace does not fill its window.
+#[test]
+fn a_sender_that_falls_behind_its_pace_widens_no_window_that_it_does_not_fill() {
+    let settings = settings();
+    let mut sender = Sender::new(settings).expect("settings");
+    let mut receiver = Receiver::new(settings).expect("settings");
+    let payload = vec![3; 1 << 16];
+    for round in 1..1_000 {
+        // Ten times as rarely as a timer permits.
+        let now_ns = round * 10 * MS;
+        while sender.push(now_ns, 1 << 16, 0).is_some() {}
+        while let Some(packet) = sender.transmit(now_ns) {
+            let part = Checksum::of(&payload[packet.range()]);
+            let arrival = receiver.receive(now_ns, &packet.seal(part), part);
+            if let Arrival::Place(place) = arrival.expect("no fault") {
+                place.done();
+            }
+        }
+        while let Some(message) = receiver.next_message() {
+            receiver.accept(now_ns, message.number + 1);
+        }
+        let mut out = [0; ACKNOWLEDGEMENT_BYTES_MAX];
+        if let Some(bytes) = receiver.acknowledge(now_ns, &mut out) {
+            let read = sender.acknowledged(now_ns + 10 * MS, &out[..bytes]);
+            read.expect("no fault");
+        }
+    }
+    let (state, accepted) = (sender.state(), sender.accepted());
+    assert!(
+        accepted > 100 && state.repeated == 0,
+        "{accepted} {state:?}"
+    );
+    assert!(state.window_bytes < 100_000, "{state:?}");
 }
