@@ -246,9 +246,22 @@ impl Sending {
 
     /// Gives the run to the kernel. False: it takes none now.
     fn send_run(&mut self, now_ns: u64) -> bool {
-        let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
-        let mut places = [None; SEGMENTS_MAX];
-        let pairs = pieces.as_chunks_mut::<2>().0.iter_mut().zip(&mut places);
+        let count = self.run.len();
+        // Most runs are one short datagram: 3 KiB are not filled for that.
+        let (mut one, mut one_place, mut many, mut many_places);
+        let (pieces, places): (&mut [IoSlice<'_>], &mut [Option<u64>]) = if count == 1 {
+            (one, one_place) = ([IoSlice::new(&[]); 2], [None]);
+            (&mut one, &mut one_place)
+        } else {
+            many = [IoSlice::new(&[]); PIECES_MAX];
+            many_places = [None; SEGMENTS_MAX];
+            (&mut many, &mut many_places)
+        };
+        let pairs = pieces
+            .as_chunks_mut::<2>()
+            .0
+            .iter_mut()
+            .zip(places.iter_mut());
         for (datagram, (pair, place)) in self.run.iter().zip(pairs) {
             let held = held(&self.held, self.first, datagram.message);
             let payload = payload(held, datagram.range());
@@ -256,7 +269,6 @@ impl Sending {
             let first = held.and_then(|held| held.place);
             *place = first.map(|first| first + u64::from(datagram.offset));
         }
-        let count = self.run.len();
         // Fits: a datagram has less than 64 KiB.
         let segment_bytes = self.run[0].bytes() as u16;
         let run = Run {

@@ -274,14 +274,12 @@ impl Receiver {
         if messages == 0 {
             return;
         }
-        let is_quarter = messages * 4 >= u64::from(self.window.messages)
+        // Of short messages there are many: an acknowledgement costs as much as one of them. Bytes
+        // are slots that the sender waits for.
+        let is_much = messages * 2 >= u64::from(self.window.messages)
             || bytes * 4 >= u64::from(self.window.bytes)
             || self.end.is_some_and(|end| end < self.accepted);
-        let delay_ns = if is_quarter {
-            0
-        } else {
-            ACKNOWLEDGEMENT_DELAY_NS
-        };
+        let delay_ns = if is_much { 0 } else { ACKNOWLEDGEMENT_DELAY_NS };
         self.make_due(now_ns + delay_ns);
     }
 

@@ -324,3 +324,36 @@ fn a_sender_that_falls_behind_its_pace_widens_no_window_that_it_does_not_fill() 
     );
     assert!(state.window_bytes < 100_000, "{state:?}");
 }
+
+#[test]
+fn short_messages_are_acknowledged_when_half_of_their_credit_is_accepted() {
+    let window = Window {
+        messages: 8,
+        ..settings().window
+    };
+    let settings = Settings {
+        window,
+        ..settings()
+    };
+    let mut sender = Sender::new(settings).expect("settings");
+    let mut receiver = Receiver::new(settings).expect("settings");
+    let part = Checksum::of(&[3; 64]);
+    let mut acknowledged = Vec::new();
+    for number in 0..20 {
+        // All of it sooner than one is due by time.
+        sender.push(number, 64, 0).expect("free");
+        let packet = sender.transmit(number).expect("within credit");
+        let arrival = receiver.receive(number, &packet.seal(part), part);
+        if let Arrival::Place(place) = arrival.expect("no fault") {
+            place.done();
+        }
+        let message = receiver.next_message().expect("whole");
+        receiver.accept(number, message.number + 1);
+        let mut out = [0; ACKNOWLEDGEMENT_BYTES_MAX];
+        if let Some(bytes) = receiver.acknowledge(number, &mut out) {
+            sender.acknowledged(number, &out[..bytes]).expect("honest");
+            acknowledged.push(number);
+        }
+    }
+    assert_eq!(acknowledged, [3, 7, 11, 15, 19]);
+}
