@@ -3,6 +3,7 @@
 mod support;
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use hythe_cluster::{ChannelState, Direction};
 use hythe_node::{
@@ -91,6 +92,39 @@ fn a_publisher_knows_the_subscribers_of_other_hosts_when_it_has_opened() {
         }
     }
     drop((from, to));
+    end([a, b]);
+}
+
+/// One that comes while the stream of those before it is about to end sends to the next one.
+#[test]
+fn publishers_that_come_and_go_in_turn_lose_nothing() {
+    const TURNS: u32 = 1000;
+    let (a, b) = pair();
+    let (from, to) = (a.join("from"), b.join("to"));
+    let mut subscriber = to.subscriber("turns", &blocking()).expect("opened");
+    let sending = std::thread::spawn(move || {
+        for turn in 0..TURNS {
+            let mut publisher = publisher(&from, "turns");
+            // A port that closes just now takes nothing, and says so.
+            let mut delivered = 0;
+            while delivered == 0 {
+                assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+                let mut lease = publisher.lease(4).expect("a slot");
+                lease.write(0, &turn.to_le_bytes());
+                delivered = publisher.publish(lease, 4).expect("published").delivered;
+            }
+            drop(publisher);
+            // At other steps of the end of the stream each time.
+            std::thread::sleep(Duration::from_micros(u64::from(turn % 50) * 40));
+        }
+        from
+    });
+    // Those of several publishers have no order.
+    let mut came: Vec<u32> = (0..TURNS).map(|_| number(&mut subscriber)).collect();
+    came.sort_unstable();
+    assert_eq!(came, (0..TURNS).collect::<Vec<_>>());
+    let from = sending.join().expect("sent");
+    drop((subscriber, from, to));
     end([a, b]);
 }
 

@@ -169,6 +169,12 @@ pub fn origins(subscriber: &Subscriber) -> impl Iterator<Item = Origin> {
     subscriber.origins()
 }
 
+/// Closes the port of a subscriber to publishers: one that sends meanwhile finds it closed, or its
+/// message can still be taken.
+pub fn begin_closing(subscriber: &mut Subscriber) {
+    subscriber.begin_closing();
+}
+
 /// Closes the port of a subscriber, which is of no more use then, and releases what waits: how many
 /// messages. A publisher that sends meanwhile finds the port closed, or its message is among them.
 ///

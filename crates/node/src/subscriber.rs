@@ -240,10 +240,16 @@ impl Subscriber {
         self.sleeps
     }
 
+    /// Closes the port to publishers. One that sends meanwhile finds it closed, or its message can
+    /// still be taken.
+    pub(crate) fn begin_closing(&mut self) {
+        self.port.begin_closing();
+    }
+
     /// Closes the port, and releases what waits: how many messages. A publisher that sends
     /// meanwhile finds the port closed, or its message is among them.
     pub(crate) fn close(&mut self) -> Result<u64, NodeError> {
-        self.port.begin_closing();
+        self.begin_closing();
         let mut released = 0;
         while self.try_take()?.is_some() {
             released += 1;

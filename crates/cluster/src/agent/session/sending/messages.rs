@@ -26,6 +26,9 @@ pub(super) struct Messages {
     ports: Vec<MessagePort>,
     /// Dropped at ports that are closed, and not counted yet.
     dropped: u64,
+    /// Nobody sends any more: what a publisher sends that comes now finds no port, and goes to that
+    /// of the next stream. In one that is open until the other side has taken all it would be lost.
+    is_closing: bool,
 }
 
 /// A subscriber's port.
@@ -45,6 +48,7 @@ impl Messages {
             node,
             ports: vec![port],
             dropped: 0,
+            is_closing: false,
         })
     }
 
@@ -191,14 +195,22 @@ impl Source for Messages {
         if !lock(&stream.outgoing).is_open() {
             return Ok(None);
         }
+        if !self.is_closing && stop == Stop::WhenEmpty && !self.has_publishers()? {
+            for port in &mut self.ports {
+                hop::begin_closing(&mut port.subscriber);
+                // Whoever connected meanwhile is seen.
+                port.subscriber.publishers()?;
+            }
+            self.is_closing = true;
+        }
         let Some(index) = self.take()? else {
             let open = || {
                 let ports = self.ports.iter();
                 ports.flat_map(|port| hop::origins(&port.subscriber))
             };
             let closed = lock(&stream.publishers).take_closed(open);
-            let is_over = stop == Stop::WhenEmpty && !self.has_publishers()?;
-            return Ok(closed.map(Step::Closed).or(is_over.then_some(Step::End)));
+            let end = self.is_closing.then_some(Step::End);
+            return Ok(closed.map(Step::Closed).or(end));
         };
         let waiting = &mut self.ports[index].waiting;
         let fits = |(sample, _): &mut (Sample, Origin)| {
