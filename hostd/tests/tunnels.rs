@@ -10,7 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hythe_cluster::Status;
-use hythe_node::{Node, Published, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use hythe_cluster::tasks::watch_host;
+use hythe_node::{
+    Node, Pool, PoolOptions, Published, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
+};
 use network::agent::{Host, LONG, eventually};
 use network::wire::Wire;
 use network::{Lan, Plug, is_skipped};
@@ -343,4 +346,27 @@ fn a_session_moves_to_tcp_when_there_is_a_way_and_back() {
         missed > 0 || losses.unconfirmed == 0,
         "none is reported missing: {losses:?}"
     );
+}
+
+#[test]
+fn tunnels_stay_while_tasks_use_them() {
+    if is_skipped() {
+        return;
+    }
+    let site = Site::new();
+    site.wait_for_carrier("zenoh");
+    let options = PoolOptions::new("default").root(&site.a.path("pools"));
+    let pool = Pool::open_or_create(&options).expect("the agent's pool");
+    let host = "b".parse().expect("a name");
+    // As a machine of PVM does as long as it has tasks there.
+    let watch = watch_host(&pool, &host).expect("connected");
+    site.set_direct(true);
+    // Several looks.
+    std::thread::sleep(Duration::from_secs(12));
+    assert_eq!(
+        site.carriers(),
+        [Some("zenoh".to_owned()), Some("zenoh".to_owned())]
+    );
+    drop(watch);
+    site.wait_for_carrier("tls");
 }

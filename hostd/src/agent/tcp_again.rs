@@ -2,6 +2,7 @@
 //!
 //! Then the tunnels to them end, and what they carried is dialled anew: a stream goes on behind
 //! what was acknowledged; a session begins anew, and its subscribers are told what they missed.
+//! Jobs of tasks would end with their connections, so the tunnels stay until there are none.
 //! Runs on a thread of its own.
 
 use std::sync::atomic::Ordering;
@@ -23,7 +24,7 @@ pub(super) fn watch(served: &Served<'_>) {
             continue;
         }
         let tunnelled = served.carrier.tunnelled();
-        if !tunnelled.is_empty() {
+        if !tunnelled.is_empty() && !served.agent.carries_tasks() {
             served.for_each(&tunnelled, |host, addresses| {
                 served.carrier.leave_tunnels(host, addresses, LEASE)
             });

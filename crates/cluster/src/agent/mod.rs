@@ -127,6 +127,13 @@ impl Agent {
         self.context.jobs.set_numbers(numbers);
     }
 
+    /// Do tasks of this host and of others use connections at present? Those do not go on over
+    /// others when they break, as streams do.
+    #[must_use]
+    pub fn carries_tasks(&self) -> bool {
+        self.context.own_job_pipes.count() > 0 || self.context.job_pipes.count() > 0
+    }
+
     /// What other hosts may do here from now on.
     pub fn set_rights(&self, rights: Rights) {
         self.context.set_rights(rights);
