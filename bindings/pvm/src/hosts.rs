@@ -1,6 +1,7 @@
 //! Hosts: `pvm_config`, `pvm_mstat` and their kind.
 
 use std::ffi::{c_char, c_int};
+use std::time::{Duration, SystemTime};
 
 use hythe_pvm::code::Code;
 use hythe_pvm::tid::Tid;
@@ -68,22 +69,16 @@ extern "C" fn pvm_hostsync(
     difference: *mut libc::timeval,
 ) -> c_int {
     call("pvm_hostsync", |session| {
-        let host = Tid::from_number(host).host();
-        if session.hosts()?.iter().all(|known| known.host != host) {
-            return Err(Code::NO_HOST);
-        }
-        if host != session.task().host() {
-            return Err(Code::NOT_IMPLEMENTED);
-        }
+        let clocks = session.clocks_with(host, since_1970())?;
         // SAFETY: the caller passes NULL or a place for a result.
-        unsafe { put(clock, now()) };
-        // One host has one clock.
-        let none = libc::timeval {
-            tv_sec: 0,
-            tv_usec: 0,
+        unsafe { put(clock, time_of(clocks.theirs)) };
+        let (seconds, microseconds) = clocks.difference();
+        let apart = libc::timeval {
+            tv_sec: seconds as libc::time_t,
+            tv_usec: microseconds as libc::suseconds_t,
         };
         // SAFETY: as above.
-        unsafe { put(difference, none) };
+        unsafe { put(difference, apart) };
         Ok(0)
     })
 }
@@ -169,10 +164,17 @@ unsafe fn texts(names: *const *const c_char, count: c_int) -> Result<Vec<String>
 
 /// The time of day.
 pub(crate) fn now() -> libc::timeval {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let since = since.unwrap_or_default();
+    time_of(since_1970())
+}
+
+fn since_1970() -> Duration {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or_default()
+}
+
+fn time_of(clock: Duration) -> libc::timeval {
     libc::timeval {
-        tv_sec: since.as_secs() as libc::time_t,
-        tv_usec: libc::suseconds_t::from(since.subsec_micros()),
+        tv_sec: clock.as_secs() as libc::time_t,
+        tv_usec: clock.subsec_micros() as libc::suseconds_t,
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
+use hythe_pvm::SignalsBlocked;
 use hythe_pvm::code::Code;
 use hythe_pvm::session::Event;
 
@@ -15,8 +16,10 @@ use crate::guard::{Handler, Held, Session, guarded, put};
 use crate::output;
 use crate::sending::bytes_of;
 
-/// For how long the session is not given to other threads.
+/// For how long the session is not given to other threads, nor to signal handlers.
 const SLICE: Duration = Duration::from_millis(20);
+/// What comes sooner costs no system calls for [`Waiting`].
+const BRIEF: Duration = Duration::from_micros(200);
 
 /// Taken in by a call whose time is over, at most: those who go on sending do not keep it.
 const TAKEN_MAX: u32 = 1024;
@@ -143,7 +146,9 @@ pub(crate) fn wait<T>(
 ) -> Result<Option<T>, Code> {
     let start = Instant::now();
     let mut taken = 0;
+    let mut waiting = Waiting::default();
     loop {
+        waiting.begin();
         let mut held = Held::take()?;
         let session = held.session()?;
         if timeout != Some(Duration::ZERO)
@@ -152,7 +157,7 @@ pub(crate) fn wait<T>(
             return Ok(Some(found));
         }
         let left = timeout.map_or(SLICE, |timeout| timeout.saturating_sub(start.elapsed()));
-        let event = session.pull(left.min(SLICE))?;
+        let event = waiting.pull(session, left)?;
         if event.is_none() {
             // What a look without waiting takes in comes before it.
             if let Some(found) = look(session) {
@@ -163,6 +168,7 @@ pub(crate) fn wait<T>(
             }
         }
         drop(held);
+        waiting.end();
         if let Some(event) = event {
             react(event)?;
             taken += 1;
@@ -172,6 +178,45 @@ pub(crate) fn wait<T>(
         }
     }
 }
+
+/// How a call waits: a signal handler that runs meanwhile may use the session, as programs expect
+/// that do their last things when they are interrupted. Once nothing has come for a moment, it runs
+/// between two slices of the wait, when nobody has the session, and never within one.
+///
+/// What is declared behind it, as the session is, is let go before it is dropped.
+#[derive(Default)]
+struct Waiting {
+    waits: bool,
+    blocked: Option<SignalsBlocked>,
+}
+
+impl Waiting {
+    /// Before the session is taken.
+    fn begin(&mut self) {
+        if self.waits {
+            self.blocked = Some(SignalsBlocked::new());
+        }
+    }
+
+    /// Takes in the next message, within the time that is left and a slice.
+    fn pull(&mut self, session: &mut Session, left: Duration) -> Result<Pulled, Code> {
+        let longest = match self.waits {
+            true => SLICE,
+            false => BRIEF,
+        };
+        let event = session.pull(left.min(longest))?;
+        self.waits = event.is_none();
+        Ok(event)
+    }
+
+    /// Once the session is let go.
+    fn end(&mut self) {
+        self.blocked = None;
+    }
+}
+
+/// What has come.
+type Pulled = Option<Event<Handler>>;
 
 /// What an event asks for, while the session is nobody's.
 pub(crate) fn react(event: Event<Handler>) -> Result<(), Code> {
@@ -202,6 +247,7 @@ fn find_by(
     // Those behind have not been looked at yet; among those before, the best.
     let (mut after, mut best) = (0, None::<(c_int, u64, c_int)>);
     let mut taken = 0;
+    let mut waiting = Waiting::default();
     loop {
         let candidate = Held::take()?.session()?.next_candidate(after);
         if let Some((place, number)) = candidate {
@@ -217,6 +263,7 @@ fn find_by(
                 continue;
             }
         }
+        waiting.begin();
         let mut held = Held::take()?;
         let session = held.session()?;
         if let Some((_, place, number)) = best {
@@ -226,8 +273,9 @@ fn find_by(
             };
         }
         let left = timeout.map_or(SLICE, |timeout| timeout.saturating_sub(start.elapsed()));
-        let event = session.pull(left.min(SLICE))?;
+        let event = waiting.pull(session, left)?;
         drop(held);
+        waiting.end();
         match event {
             Some(_) if left.is_zero() && taken >= TAKEN_MAX => return Ok(0),
             Some(event) => {

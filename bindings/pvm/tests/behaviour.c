@@ -182,22 +182,25 @@ static void output(int is_child)
 
 static void handle(int number)
 {
-    int tid;
+    int value = 3;
     (void)number;
-    pvm_setopt(PvmAutoErr, 0);
-    tid = pvm_mytid();
-    if (tid == PvmSysErr || tid > 0)
-        printf("in the handler: -14 or a number\n");
+    pvm_initsend(PvmDataDefault);
+    pvm_pkint(&value, 1, 1);
+    printf("in the handler: %d\n", pvm_send(pvm_mytid(), 1));
     fflush(stdout);
 }
 
+/* A program that is told to stop says so to others while it waits. */
 static void interrupted(void)
 {
-    struct timeval soon = {0, 300000};
+    struct timeval long_after = {60, 0};
+    int value = 0;
     pvm_mytid();
     signal(SIGALRM, handle);
     ualarm(100000, 0);
-    printf("received %d\n", pvm_trecv(-1, 1, &soon));
+    printf("received %d\n", pvm_trecv(-1, 1, &long_after) > 0);
+    pvm_upkint(&value, 1, 1);
+    printf("the value is %d\n", value);
 }
 
 static volatile sig_atomic_t signals, refused;

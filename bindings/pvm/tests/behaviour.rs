@@ -92,11 +92,11 @@ fn output_of_a_killed_task_is_caught_to_its_end() {
 }
 
 #[test]
-fn a_signal_handler_that_interrupts_a_call_is_refused_and_does_not_wait() {
+fn a_signal_handler_sends_while_its_program_waits() {
     check(
         "signal",
         &[],
-        "in the handler: -14 or a number\nreceived 0\n",
+        "in the handler: 0\nreceived 1\nthe value is 3\n",
     );
 }
 

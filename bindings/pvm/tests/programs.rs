@@ -8,16 +8,8 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use support::console::Console;
+use support::printed::{Compare, line, printed, printed_on_pvm, sorted, without};
 use support::{BOUND, Fixture, Pvm, finish, has_pvm, text};
-
-/// What is left of output before it is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compare {
-    /// All but the numbers of tasks.
-    Lines,
-    /// All but numbers: times, and what follows from them.
-    Shape,
-}
 
 /// A program with its arguments, and what it reads.
 struct Case {
@@ -40,103 +32,6 @@ const fn shape(words: &'static [&'static str]) -> Case {
         input: "",
         compare: Compare::Shape,
     }
-}
-
-/// Digits, hexadecimal, that may name a task: with a host's number of 1 and something behind it.
-fn is_task(word: &str) -> bool {
-    let (digits, radix) = match word.strip_prefix("0x").or_else(|| word.strip_prefix('t')) {
-        Some(digits) => (digits, 16),
-        None if word.starts_with('4') && word.len() == 5 => (word, 16),
-        None => (word, 10),
-    };
-    let number = u32::from_str_radix(digits, radix);
-    number.is_ok_and(|number| (1 << 18..2 << 18).contains(&number))
-}
-
-/// A line with `TASK` for each task's number, contexts among them, and as one word what is one
-/// number.
-fn line(text: &str, compare: Compare) -> String {
-    let is_word = |character: char| character.is_ascii_alphanumeric() || character == '.';
-    let mut left = text;
-    let mut kept = String::new();
-    while let Some(begin) = left.find(is_word) {
-        let (before, from) = left.split_at(begin);
-        let end = from.find(|character| !is_word(character));
-        let (word, after) = from.split_at(end.unwrap_or(from.len()));
-        // Numbers stand in columns, as wide as they are.
-        match compare {
-            Compare::Lines => kept.push_str(before),
-            Compare::Shape => kept.extend(before.split_whitespace().chain([" "])),
-        }
-        let starts_with_digit = word.starts_with(|one: char| one.is_ascii_digit());
-        let shown = match compare {
-            // Before tasks: a time may be as large as their numbers.
-            Compare::Shape if starts_with_digit || word == "inf" => "#",
-            _ if is_task(word.trim_end_matches('.')) => "TASK",
-            // A name that begins with one.
-            _ if word.get(..6).is_some_and(is_task) => {
-                kept.push_str("TASK");
-                &word[6..]
-            }
-            _ => word,
-        };
-        kept.push_str(shown);
-        left = after;
-    }
-    kept.push_str(left);
-    kept.trim_end().to_owned()
-}
-
-/// What is said only where one task is slower than another: that the group server is there
-/// already, or a member not yet, or that numbers in a group are not in the order of the tasks'.
-const RACES: [&str; 4] = [
-    "Group Server already running",
-    "gettid(): No such instance",
-    "doesn't match up!",
-    "getinst(): Not in group",
-];
-
-fn is_race(line: &str) -> bool {
-    // A second group server's complaint begins with an empty one.
-    RACES.iter().any(|race| line.contains(race)) || line.trim_end().ends_with("]:")
-}
-
-fn sorted(lines: impl Iterator<Item = String>) -> Vec<String> {
-    let mut lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
-    lines.sort();
-    // How often a program says that it waits is chance.
-    lines.dedup();
-    lines
-}
-
-/// What a program and the tasks that it spawned have printed, on both streams.
-fn printed(output: &Output, compare: Compare) -> Vec<String> {
-    let all = text(&output.stdout) + &text(&output.stderr);
-    // The command says how a task failed.
-    let lines = all.lines().filter(|line| !line.starts_with("hythe: "));
-    let lines = lines.filter(|line| !is_race(line));
-    sorted(lines.map(|one| line(one, compare)))
-}
-
-/// The same for PVM, whose daemon writes into its log what spawned tasks print: behind its own
-/// number, date and time stands the task's.
-fn printed_on_pvm(output: &Output, log: &str, compare: Compare) -> Vec<String> {
-    let all = text(&output.stdout) + &text(&output.stderr);
-    let of_tasks = log.lines().filter_map(|line| {
-        let mut words = line.splitn(4, ' ');
-        let (_, _, _) = (words.next()?, words.next()?, words.next()?);
-        let said = words.next()?;
-        let (task, said) = said.strip_prefix("[t")?.split_once("] ")?;
-        (task.starts_with('4') && said != "EOF" && said != "BEGIN").then_some(said)
-    });
-    let lines = all.lines().chain(of_tasks);
-    let lines = lines.filter(|line| !is_race(line));
-    sorted(lines.map(|one| line(one, compare)))
-}
-
-/// Lines of the first that the second has not.
-fn without<'a>(lines: &'a [String], others: &[String]) -> Vec<&'a String> {
-    lines.iter().filter(|line| !others.contains(line)).collect()
 }
 
 fn compare(cases: &[Case]) {

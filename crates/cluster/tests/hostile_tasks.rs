@@ -103,6 +103,9 @@ fn wishes_that_nobody_may_have_are_refused() {
     let wish = part(job_of(1));
     let (_, answer) = open(&honest.host, Purpose::Tasks { session, wish });
     assert!(matches!(answer, Answer::Refused { .. }), "{answer:?}");
+    // Nor does it hear of a host in whose session it is not.
+    let (_, answer) = open(&honest.host, Purpose::Host { session });
+    assert!(matches!(answer, Answer::Refused { .. }), "{answer:?}");
     honest.assert_unharmed();
     drop(liar);
     honest.end();

@@ -6,8 +6,8 @@ mod frames;
 use hythe_cluster::HostName;
 use hythe_cluster::frame::{
     Answer, Assembler, CarriedType, Control, EndKind, Ends, FlowOffer, FlowSide, FlowTaken,
-    FrameKind, Header, Hello, NotTaken, Opening, Policy, Preamble, Purpose, TasksWish, Want,
-    Window, encode,
+    FrameKind, Header, Hello, HostFacts, NotTaken, Opening, Policy, Preamble, Purpose, TasksWish,
+    Want, Window, encode,
 };
 use hythe_testing::play;
 use hythe_testing::vectors::{self, Group, bytes};
@@ -100,6 +100,18 @@ fn a_connection_begins_as_the_page_says() {
         let host = host.clone();
         is_like(name, Hello { host, purpose });
     }
+    let purpose = Purpose::Host { session: 77 };
+    let asks = Hello {
+        host: host.clone(),
+        purpose,
+    };
+    is_like("hello.host", asks);
+    let facts = HostFacts {
+        clock_ns: 1_000_000_000,
+        pointer_bytes: 8,
+        is_big_endian: false,
+    };
+    is_like("answer.host", Answer::Host(facts));
     is_like("answer.tasks", Answer::Tasks);
     is_like("answer.session", Answer::Session { session: 128 });
     let window = Window {

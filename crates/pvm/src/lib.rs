@@ -21,3 +21,6 @@ pub mod server;
 pub mod session;
 pub mod tid;
 mod wire;
+
+/// For the library, whose calls no signal handler is to meet in the middle.
+pub use hythe_sys::signals::SignalsBlocked;

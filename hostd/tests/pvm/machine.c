@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include <pvm3.h>
 
@@ -304,6 +305,42 @@ static void race(char *self, int number) {
     pvm_recv(-1, 99);
 }
 
+static long minutes(double seconds) {
+    return (long)(seconds / 60 + (seconds < 0 ? -0.5 : 0.5));
+}
+
+static double seconds(struct timeval time) { return time.tv_sec + time.tv_usec / 1e6; }
+
+/* What the clocks of all hosts say beside its own, and on b what they say there. */
+static void clocks(char *self) {
+    struct pvmhostinfo *info = NULL;
+    int count = 0, task;
+    CHECK(pvm_config(&count, NULL, &info) == 0);
+    for (int index = 0; index < count; index++) {
+        struct timeval clock, apart, own;
+        CHECK(pvm_hostsync(info[index].hi_tid, &clock, &apart) == 0);
+        CHECK(apart.tv_usec >= 0 && apart.tv_usec < 1000000);
+        gettimeofday(&own, NULL);
+        printf("from %d to %d: %ld minutes, %ld\n", host_of(pvm_mytid()), index + 1,
+               minutes(seconds(apart)), minutes(seconds(own) - seconds(clock)));
+    }
+    CHECK(pvm_hostsync(9 << 18, NULL, NULL) == PvmNoHost);
+    CHECK(pvm_hostsync(info[0].hi_tid, NULL, NULL) == 0);
+    fflush(stdout);
+    if (pvm_parent() > 0)
+        return;
+    char *arguments[] = {"clocks", NULL};
+    pvm_catchout(stdout);
+    CHECK(pvm_spawn(self, arguments, PvmTaskHost, info[1].hi_name, 1, &task) == 1);
+}
+
+/* How many hosts there are. */
+static void size(void) {
+    int count = 0;
+    CHECK(pvm_config(&count, NULL, NULL) == 0);
+    printf("%d hosts\n", count);
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     pvm_setopt(PvmAutoErr, 0);
@@ -329,6 +366,12 @@ int main(int argc, char **argv) {
         alone(argv[0]);
     else if (strcmp(what, "race") == 0 && argc > 2)
         race(argv[0], atoi(argv[2]));
+    else if (strcmp(what, "clocks") == 0)
+        clocks(argv[0]);
+    else if (strcmp(what, "size") == 0)
+        size();
+    else if (strcmp(what, "halt") == 0)
+        pvm_halt();
     pvm_exit();
     printf("%s: %d failures\n", what, failures);
     return failures;

@@ -1,6 +1,7 @@
 //! What tests of programs for PVM share: where things were built, a pool, a machine of PVM's own.
 
 pub(crate) mod console;
+pub(crate) mod printed;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::context::{Context, Group, Member};
+use super::facts;
 use super::host::Host;
 use super::hosts::{Hosts, Source};
 use super::job_pipes;
@@ -101,6 +102,10 @@ fn carry(
                 job_pipes::take(&session, connection, &wish, greeting);
                 Ok(())
             }
+            None => Err(refuse(connection, ClusterError::Over)),
+        },
+        Ok(Purpose::Host { session }) => match in_session(session) {
+            Some(_) => facts::answer(connection),
             None => Err(refuse(connection, ClusterError::Over)),
         },
         // Who made it had nothing to ask: a carrier may tell its own news so.

@@ -8,7 +8,9 @@
 
 mod accept;
 mod addresses;
+mod call;
 mod context;
+mod facts;
 mod flows;
 mod host;
 mod hosts;

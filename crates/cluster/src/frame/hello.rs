@@ -75,6 +75,11 @@ pub enum Purpose {
         /// What it is to lead to.
         wish: TasksWish,
     },
+    /// It asks what the host is and what its clock says: the answer is all that follows.
+    Host {
+        /// The number that the receiver of this chose for the session.
+        session: u64,
+    },
 }
 
 /// What a connection about tasks leads to. A job is HOST << 9 | JOB, with the number of its host in
@@ -143,6 +148,19 @@ pub enum Answer {
     },
     /// The connection is one with what was wished.
     Tasks,
+    /// What the host is.
+    Host(HostFacts),
+}
+
+/// What a host is, and what its clock says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// Nanoseconds since 1970 began, by its clock, when it answered.
+    pub clock_ns: u64,
+    /// Bytes of an address in its programs.
+    pub pointer_bytes: u8,
+    /// Its numbers begin with the byte that counts most.
+    pub is_big_endian: bool,
 }
 
 /// How much may be sent and not acknowledged. A single frame may always be.

@@ -16,7 +16,8 @@ pub use control::{
 };
 pub use header::{FrameKind, Header};
 pub use hello::{
-    Answer, Hello, Opening, PREAMBLE_BYTES, Preamble, Purpose, TasksWish, VERSION, Window,
+    Answer, Hello, HostFacts, Opening, PREAMBLE_BYTES, Preamble, Purpose, TasksWish, VERSION,
+    Window,
 };
 pub use message::{Assembler, MESSAGE_BYTES_MAX, encode};
 

@@ -5,6 +5,8 @@
 //!
 //! Only programs of one release meet there.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::id::JobId;
@@ -38,6 +40,11 @@ pub(crate) enum AgentRequest {
     /// To be told the end of the session with a host: [`AgentReply::Connected`], and then the end
     /// of this connection.
     Watch {
+        /// Which.
+        host: HostName,
+    },
+    /// What a host is, and what its clock says.
+    Facts {
         /// Which.
         host: HostName,
     },
@@ -76,6 +83,8 @@ pub(crate) enum AgentReply {
     },
     /// The other side is at the other end from now on.
     Connected,
+    /// What the host is.
+    Facts(FoundHost),
     /// It may.
     Permitted,
     /// It is not done.
@@ -83,4 +92,19 @@ pub(crate) enum AgentReply {
         /// Why.
         reason: String,
     },
+}
+
+/// What another host is, and what its clock says. Times are since 1970 began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundHost {
+    /// By its clock, when it answered.
+    pub clock: Duration,
+    /// By the clock of this host, before.
+    pub asked: Duration,
+    /// And after.
+    pub answered: Duration,
+    /// Bytes of an address in its programs.
+    pub pointer_bytes: u8,
+    /// Its numbers begin with the byte that counts most.
+    pub is_big_endian: bool,
 }

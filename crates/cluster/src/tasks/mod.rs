@@ -23,6 +23,7 @@ mod runner;
 mod service;
 mod task;
 
+pub use agent_message::FoundHost;
 pub use client::{kill, list};
 pub use error::TaskError;
 pub use id::HOST_MAX as HOST_NUMBER_MAX;
@@ -33,7 +34,7 @@ pub(crate) use place::{connect_to_runner, lead_to_service};
 pub use runner::{
     JobEnd, JobHost, JobOptions, Output, Part, PartOptions, Runner, Stream, Supervised,
 };
-pub use service::{Here, connect_to_service, here, service_socket, watch_host};
+pub use service::{Here, connect_to_service, find_host, here, service_socket, watch_host};
 pub use task::{
     Ends, Group, Message, MessageLease, ReducedValue, SpawnOptions, SpawnPlace, Task, TaskOptions,
     Wanted,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hythe_node::Pool;
 
 use super::agent_link;
-use super::agent_message::{AgentReply, AgentRequest, SERVICE_SOCKET};
+use super::agent_message::{AgentReply, AgentRequest, FoundHost, SERVICE_SOCKET};
 use super::error::TaskError;
 use super::id::TaskId;
 use super::link::is_elsewhere;
@@ -31,6 +31,19 @@ pub fn here(pool: &Pool) -> Result<Option<Here>, TaskError> {
         Some((AgentReply::Here { host, number, .. }, _)) => Ok(Some(Here { name: host, number })),
         Some((other, _)) => Err(agent_link::unexpected(&other)),
         None => Ok(None),
+    }
+}
+
+/// Asks another host what it is.
+///
+/// # Errors
+/// It is not connected, or does not answer.
+pub fn find_host(pool: &Pool, host: &HostName) -> Result<FoundHost, TaskError> {
+    let request = AgentRequest::Facts { host: host.clone() };
+    match agent_link::ask(&pool.path(), &request)? {
+        Some((AgentReply::Facts(found), _)) => Ok(found),
+        Some((other, _)) => Err(agent_link::unexpected(&other)),
+        None => Err(TaskError::NoAgent),
     }
 }
 

@@ -18,14 +18,19 @@ use item::XDR_UNIT;
 /// What a message with XDR says about its encoding; one without has its sender's data format.
 pub const XDR: i32 = 0x1000_0000;
 /// The data format of this machine, as PVM signs it.
-pub const NATIVE_FORMAT: i32 = match (cfg!(target_endian = "little"), size_of::<usize>()) {
-    (true, 8) => 0x0040_8c41,
-    (true, _) => 0x0040_8841,
-    (false, 8) => 0x0065_8e5a,
-    (false, _) => 0x0065_8a59,
-};
+pub const NATIVE_FORMAT: i32 = format_of(size_of::<usize>(), cfg!(target_endian = "big"));
 /// The most bytes of a message: PVM counts them with an `int`.
 pub const BYTES_MAX: usize = i32::MAX as usize;
+
+/// The data format of a machine with addresses of so many bytes.
+pub(crate) const fn format_of(pointer_bytes: usize, is_big_endian: bool) -> i32 {
+    match (is_big_endian, pointer_bytes) {
+        (false, 8) => 0x0040_8c41,
+        (false, _) => 0x0040_8841,
+        (true, 8) => 0x0065_8e5a,
+        (true, _) => 0x0065_8a59,
+    }
+}
 
 /// How a buffer is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

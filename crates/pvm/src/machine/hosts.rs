@@ -3,12 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::buffer::NATIVE_FORMAT;
+use crate::buffer::{NATIVE_FORMAT, format_of};
 use crate::code::Code;
 use crate::tid::{FIRST_HOST, Tid};
-
-/// What a host may say of its architecture.
-const ARCHITECTURE_BYTES_MAX: usize = 64;
 
 /// A host of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +23,12 @@ pub struct Host {
 /// PVM's name of this architecture.
 #[must_use]
 pub const fn architecture() -> &'static str {
-    match size_of::<usize>() {
+    architecture_of(size_of::<usize>())
+}
+
+/// PVM's name of one with addresses of so many bytes.
+const fn architecture_of(pointer_bytes: usize) -> &'static str {
+    match pointer_bytes {
         8 => "LINUX64",
         _ => "LINUX",
     }
@@ -71,7 +73,7 @@ impl Hosts {
         self.rows.iter().any(|row| row.host == host)
     }
 
-    /// One that is taken for a host like the first until a task there says what it is.
+    /// One that is taken for a host like the first until it is said what it is.
     pub(super) fn add(&mut self, name: &str) -> Result<Tid, Code> {
         if self.named(name).is_some() {
             return Err(Code::DUPLICATE_HOST);
@@ -86,14 +88,11 @@ impl Hosts {
         Ok(host)
     }
 
-    pub(super) fn describe(&mut self, host: Tid, architecture: String, format: i32) {
+    pub(super) fn describe(&mut self, host: Tid, pointer_bytes: usize, is_big_endian: bool) {
         let mut rows = self.rows.iter_mut();
-        if let Some(row) = rows.find(|row| row.host == host)
-            && host != FIRST_HOST
-            && architecture.len() <= ARCHITECTURE_BYTES_MAX
-        {
-            row.architecture = architecture;
-            row.format = format;
+        if let Some(row) = rows.find(|row| row.host == host) {
+            architecture_of(pointer_bytes).clone_into(&mut row.architecture);
+            row.format = format_of(pointer_bytes, is_big_endian);
         }
     }
 

@@ -50,6 +50,39 @@ pub struct Process {
     pub is_enrolled: bool,
 }
 
+/// What the clocks of two hosts say at one time, since 1970 began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clocks {
+    /// That of the host that was asked.
+    pub theirs: Duration,
+    /// That of the task's own.
+    pub own: Duration,
+}
+
+impl Clocks {
+    /// One host has one clock.
+    #[must_use]
+    pub const fn same(clock: Duration) -> Self {
+        Self {
+            theirs: clock,
+            own: clock,
+        }
+    }
+
+    /// By how much its own is before that of the other: seconds, which may be negative, and
+    /// microseconds, which never are.
+    #[must_use]
+    pub fn difference(self) -> (i64, u32) {
+        let micros = |clock: Duration| i128::try_from(clock.as_micros()).unwrap_or(i128::MAX);
+        let difference = micros(self.own) - micros(self.theirs);
+        let second = 1_000_000;
+        let seconds = difference.div_euclid(second);
+        let seconds = seconds.clamp(i64::MIN.into(), i64::MAX.into());
+        // Both fit: a remainder is less than what it was divided by.
+        (seconds as i64, difference.rem_euclid(second) as u32)
+    }
+}
+
 /// A machine as one of its tasks reaches it. Dropping it leaves the machine.
 pub trait Machine: Send + std::fmt::Debug {
     /// Who this task is.
@@ -101,6 +134,14 @@ pub trait Machine: Send + std::fmt::Debug {
     /// [`Code::SYSTEM`].
     fn has_ended(&mut self, task: Tid) -> Result<bool, Code>;
 
+    /// What the clock of another host says, and its own at that time.
+    ///
+    /// # Errors
+    /// [`Code::HOST_FAILED`]: that host does not answer.
+    fn clocks_with(&mut self, _host: &str) -> Result<Clocks, Code> {
+        Err(Code::HOST_FAILED)
+    }
+
     /// Why tasks could not be spawned last, for people; once.
     fn take_refusal(&mut self) -> Option<String> {
         None
@@ -115,4 +156,34 @@ pub trait Machine: Send + std::fmt::Debug {
     /// The connection by which the machine sees that this task ends: a forked child has to close
     /// it. `None`: there is none.
     fn connection(&self) -> Option<i32>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_has_its_sign_in_its_seconds() {
+        let at = Duration::from_micros;
+        // Those of the manual, and equal clocks.
+        for (own, theirs, difference) in [
+            (3_250_000, 0, (3, 250_000)),
+            (9, 9, (0, 0)),
+            (0, 1, (-1, 999_999)),
+            (0, 1_000_000, (-1, 0)),
+            (0, 1_100_000, (-2, 900_000)),
+        ] {
+            let clocks = Clocks {
+                own: at(own),
+                theirs: at(theirs),
+            };
+            assert_eq!(clocks.difference(), difference);
+        }
+        // What a peer says may be anything.
+        let clocks = Clocks {
+            own: Duration::ZERO,
+            theirs: Duration::MAX,
+        };
+        assert!(clocks.difference().0 < 0);
+    }
 }

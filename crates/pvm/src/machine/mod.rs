@@ -12,6 +12,6 @@ mod protocol;
 mod state;
 
 pub use hosts::{Host, architecture};
-pub use interface::{Identity, Machine, Process, Spawn};
+pub use interface::{Clocks, Identity, Machine, Process, Spawn};
 pub use protocol::{MailboxClass, Outgoing, Reply, Request, TaskRow, WatchedEvent};
 pub use state::State;

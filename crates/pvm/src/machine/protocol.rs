@@ -127,13 +127,6 @@ pub enum Request {
         /// Their names.
         names: Vec<String>,
     },
-    /// What a task on another host than the first knows of its own.
-    Describe {
-        /// Its architecture, as PVM names it.
-        architecture: String,
-        /// Its data format.
-        format: i32,
-    },
     /// To send what this task prints, which comes over the descriptor that goes with the request.
     Collect {
         /// Which prints; it need not have enrolled.

@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 use std::os::fd::AsRawFd as _;
 use std::time::{Duration, Instant};
 
+use hythe_cluster::HostName;
 use hythe_cluster::tasks::{self, Message, Task, TaskError, TaskId, TaskInfo, TaskOptions, Wanted};
 use hythe_node::{Pool, PoolOptions};
 use hythe_sys::signals::SignalsBlocked;
 
-use crate::buffer::{NATIVE_FORMAT, claimed_sender, set_sender};
+use crate::buffer::{claimed_sender, set_sender};
 use crate::code::Code;
-use crate::machine::{Host, Identity, Machine, Process, Reply, Request, Spawn, architecture};
+use crate::machine::{Clocks, Host, Identity, Machine, Process, Reply, Request, Spawn};
 use crate::numbers::{local_of, task_of, tid_of};
 use crate::tid::{FIRST_HOST, Tid};
 use link::Link;
@@ -92,12 +93,6 @@ impl Native {
         if realm_number != task.id().host() {
             tracing::warn!("the agent of this pool came or went since the machine began");
             return Err(Code::SYSTEM);
-        }
-        if own.host() != FIRST_HOST {
-            link.ask(&Request::Describe {
-                architecture: architecture().to_owned(),
-                format: NATIVE_FORMAT,
-            })?;
         }
         let siblings = task.siblings().into_iter().enumerate();
         let siblings = siblings.filter_map(|(rank, task)| tid_of(task, place.of_rank(rank)));
@@ -235,6 +230,20 @@ impl Machine for Native {
             Err(TaskError::NoSuchTask { .. }) => Err(Code::NO_TASK),
             Err(error) => Err(failed(&error)),
         }
+    }
+
+    fn clocks_with(&mut self, host: &str) -> Result<Clocks, Code> {
+        let host: HostName = host.parse().map_err(|_| Code::HOST_FAILED)?;
+        let found = tasks::find_host(&self.pool, &host).map_err(|error| {
+            tracing::warn!(%error, "a host does not say its time");
+            Code::HOST_FAILED
+        })?;
+        // As PVM does: the answer is taken to be from the middle of the wait for it.
+        let waited = found.answered.saturating_sub(found.asked);
+        Ok(Clocks {
+            theirs: found.clock,
+            own: found.asked.saturating_add(waited / 2),
+        })
     }
 
     fn has_ended(&mut self, task: Tid) -> Result<bool, Code> {

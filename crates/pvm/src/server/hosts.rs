@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use hythe_cluster::HostName;
-use hythe_cluster::tasks::watch_host;
+use hythe_cluster::tasks::{FoundHost, find_host, watch_host};
 use rustix::event::{PollFd, PollFlags};
 
 use super::Serving;
@@ -42,7 +42,7 @@ impl Serving {
     /// The number of each, or why it is not taken in.
     pub(super) fn add_hosts(&mut self, names: &[String]) -> (Reply, Vec<(Tid, Outgoing)>) {
         let (mut numbers, mut sent) = (Vec::new(), Vec::new());
-        let mut added: Vec<(usize, String, UnixStream)> = Vec::new();
+        let mut added = Vec::new();
         let since = Instant::now();
         for (index, name) in names.iter().enumerate() {
             let watch = match self.state.host_named(name) {
@@ -57,9 +57,12 @@ impl Serving {
         let wanted: Vec<String> = added.iter().map(|(_, name, _)| name.clone()).collect();
         let (outcomes, notices) = self.state.add_hosts(&wanted);
         sent.extend(notices);
-        for ((index, _, watch), outcome) in added.into_iter().zip(outcomes) {
+        for ((index, _, (watch, found)), outcome) in added.into_iter().zip(outcomes) {
             numbers[index] = match outcome {
                 Ok(host) => {
+                    let pointer_bytes = found.pointer_bytes.into();
+                    self.state
+                        .describe_host(host, pointer_bytes, found.is_big_endian);
                     self.others.push(OtherHost { host, watch });
                     host.number()
                 }
@@ -69,8 +72,9 @@ impl Serving {
         (Reply::Numbers(numbers), sent)
     }
 
-    /// The agent of this host answers at once, or is asked for 10 s at most.
-    fn watch(&self, name: &str) -> Result<UnixStream, Code> {
+    /// The agent of this host answers at once, or is asked for 10 s at most; that of the other one
+    /// for 6 s.
+    fn watch(&self, name: &str) -> Result<(UnixStream, FoundHost), Code> {
         let name: HostName = name.parse().map_err(|_| Code::NO_HOST)?;
         if self.realm_number == 0 {
             return Err(Code::NO_HOST);
@@ -80,7 +84,11 @@ impl Serving {
             Code::NO_HOST
         })?;
         watch.set_nonblocking(true).map_err(|_| Code::SYSTEM)?;
-        Ok(watch)
+        let found = find_host(&self.pool, &name).map_err(|error| {
+            tracing::warn!(%error, "a host does not say what it is");
+            Code::CANNOT_START
+        })?;
+        Ok((watch, found))
     }
 
     /// 0 for each that is out, or why it is not.

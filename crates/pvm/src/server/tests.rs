@@ -64,13 +64,17 @@ struct Peer {
 }
 
 impl Peer {
-    fn enroll(fixture: &Fixture, own: Tid) -> Self {
+    fn connect(fixture: &Fixture) -> Self {
         let stream = UnixStream::connect(socket_path(&fixture.pool.path())).expect("served");
         stream.set_read_timeout(Some(BOUND)).expect("set");
-        let mut peer = Self {
+        Self {
             stream,
             came: Vec::new(),
-        };
+        }
+    }
+
+    fn enroll(fixture: &Fixture, own: Tid) -> Self {
+        let mut peer = Self::connect(fixture);
         peer.say(&Request::Enroll { task: own });
         assert_eq!(peer.next(), Outgoing::Reply(Reply::Number(0)));
         peer
@@ -271,5 +275,78 @@ fn an_agent_that_does_not_answer_is_asked_about_one_host_only() {
     assert_eq!(peer.next(), Outgoing::Reply(Reply::Numbers(numbers)));
     agent.set_nonblocking(true).expect("set");
     assert!(agent.accept().is_ok() && agent.accept().is_err());
+    drop(server);
+}
+
+/// An agent that is connected with host b, which says this of itself.
+fn agent_of_two(fixture: &Fixture, facts: &'static str) -> JoinHandle<UnixStream> {
+    let place = fixture.pool.path().join("tasks.agent");
+    let agent = UnixListener::bind(place).expect("a free name");
+    std::thread::spawn(move || {
+        let answer = |wanted: &str, answer: &str| {
+            let (mut stream, _) = agent.accept().expect("asked");
+            let mut line = String::new();
+            let mut reader = BufReader::new(&stream);
+            reader.read_line(&mut line).expect("a line");
+            assert!(line.contains(wanted), "{line}");
+            stream.write_all(answer.as_bytes()).expect("written");
+            stream
+        };
+        let session = answer("watch", "{\"reply\":\"connected\"}\n");
+        answer("facts", facts);
+        session
+    })
+}
+
+#[test]
+fn a_host_is_what_its_agent_says() {
+    let fixture = Fixture::new();
+    let facts = r#"{"reply":"facts","clock":{"secs":1,"nanos":0},"asked":{"secs":1,"nanos":0},
+        "answered":{"secs":1,"nanos":0},"pointer_bytes":4,"is_big_endian":true}"#;
+    let facts = facts.replace('\n', "") + "\n";
+    let agent = agent_of_two(&fixture, facts.leak());
+    let in_realm = FirstHost {
+        realm_number: 1,
+        ..here()
+    };
+    let server = Server::start(&fixture.pool, &in_realm).expect("it starts");
+    let mut own = Peer::connect(&fixture);
+    let names = vec!["b".to_owned()];
+    own.say(&Request::AddHosts { names });
+    let b = Tid::numbered_host(2).expect("in range");
+    assert_eq!(
+        own.next(),
+        Outgoing::Reply(Reply::Numbers(vec![b.number()]))
+    );
+    // Before any task of it enrols.
+    own.say(&Request::Hosts);
+    let Outgoing::Reply(Reply::Hosts(hosts)) = own.next() else {
+        panic!("no hosts");
+    };
+    let of_b = hosts.iter().find(|host| host.host == b).expect("it came");
+    assert_eq!(
+        (of_b.architecture.as_str(), of_b.format),
+        ("LINUX", 0x0065_8a59)
+    );
+    assert_ne!(hosts[0].format, of_b.format);
+    drop(agent.join().expect("it was asked"));
+    drop(server);
+}
+
+#[test]
+fn a_host_that_does_not_say_what_it_is_is_not_taken_in() {
+    let fixture = Fixture::new();
+    let agent = agent_of_two(&fixture, "{\"reply\":\"refused\",\"reason\":\"no\"}\n");
+    let in_realm = FirstHost {
+        realm_number: 1,
+        ..here()
+    };
+    let server = Server::start(&fixture.pool, &in_realm).expect("it starts");
+    let mut own = Peer::connect(&fixture);
+    let names = vec!["b".to_owned()];
+    own.say(&Request::AddHosts { names });
+    let none = vec![Code::CANNOT_START.number()];
+    assert_eq!(own.next(), Outgoing::Reply(Reply::Numbers(none)));
+    drop(agent.join().expect("it was asked"));
     drop(server);
 }

@@ -1,8 +1,10 @@
 //! Other tasks: which there are, signals, notices of their end.
 
+use std::time::Duration;
+
 use super::Session;
 use crate::code::Code;
-use crate::machine::{Host, Process, Reply, Request, WatchedEvent};
+use crate::machine::{Clocks, Host, Process, Reply, Request, WatchedEvent};
 use crate::tid::Tid;
 
 /// `PvmTaskExit` to `PvmRouteDelete`, and what is added to end a wait.
@@ -126,6 +128,21 @@ impl<F: Clone> Session<F> {
             Reply::Hosts(hosts) => Ok(hosts),
             Reply::Refused(code) => Err(code),
             _ => Err(Code::BAD_MESSAGE),
+        }
+    }
+
+    /// What the clock of a host says, and that of this task's.
+    ///
+    /// # Errors
+    /// [`Code::NO_HOST`], [`Code::HOST_FAILED`], [`Code::SYSTEM`].
+    pub fn clocks_with(&mut self, host: i32, now: Duration) -> Result<Clocks, Code> {
+        let host = Tid::from_number(host).host();
+        let hosts = self.hosts()?;
+        let found = hosts.iter().find(|known| known.host == host);
+        let found = found.ok_or(Code::NO_HOST)?;
+        match host == self.task().host() {
+            true => Ok(Clocks::same(now)),
+            false => self.machine.clocks_with(&found.name),
         }
     }
 

@@ -22,16 +22,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) use self::serve::run;
-use super::context::{Context, Member, lock};
-use super::link::{MessageReader, send_first};
+use super::call::{CONNECTING, call};
+use super::context::{Context, Member};
+use super::link::send_first;
 use super::session::Session;
 use crate::error::ClusterError;
-use crate::frame::{Answer, Hello, Purpose, TasksWish};
+use crate::frame::{Answer, Purpose, TasksWish};
 use crate::tasks::{JobId, lead_to_service};
 use crate::{Connection, HostName, Right};
 
-/// How long it may take to reach the other host, and to hear its answer.
-const CONNECTING: Duration = Duration::from_secs(2);
 /// How long a part may take to end all that it has started: a little longer than it gives itself.
 const ENDING: Duration = Duration::from_secs(15);
 /// The most hosts of a job.
@@ -39,30 +38,18 @@ const HOSTS_MAX: usize = 256;
 
 /// Dials the other host of a session, for what is wished.
 fn dial(session: &Session, wish: TasksWish) -> Result<Connection, ClusterError> {
-    let (host, carrier) = (&session.record.name, &session.context.carrier);
-    let addresses = lock(&session.record.addresses).next_attempt();
-    let mut connection = carrier.connect(host, &addresses, CONNECTING)?;
-    let hello = Hello {
-        host: session.context.options.host.clone(),
-        purpose: Purpose::Tasks {
-            session: session.their_number,
-            wish,
-        },
+    let purpose = Purpose::Tasks {
+        session: session.their_number,
+        wish,
     };
-    send_first(&mut *connection.sender, &hello, CONNECTING)?;
-    let mut reader = MessageReader::new(connection.receiver);
-    reader.preamble(CONNECTING)?;
-    match reader.message(CONNECTING)? {
-        Answer::Tasks => {}
-        Answer::Refused { reason } => return Err(ClusterError::Refused(reason)),
-        other => {
-            return Err(ClusterError::Unexpected(format!(
-                "{other:?} to a wish about tasks"
-            )));
-        }
+    let called = call(session, purpose)?;
+    match called.answer {
+        Answer::Tasks => Ok(called.connection),
+        Answer::Refused { reason } => Err(ClusterError::Refused(reason)),
+        other => Err(ClusterError::Unexpected(format!(
+            "{other:?} to a wish about tasks"
+        ))),
     }
-    connection.receiver = reader.into_receiver();
-    Ok(connection)
 }
 
 /// A connection of the other host about tasks: carries it until it ends. `greeting` ends when that

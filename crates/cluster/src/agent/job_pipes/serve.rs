@@ -12,6 +12,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
 use super::super::context::Context;
+use super::super::facts;
 use super::super::hosts::Hosts;
 use super::super::session::Session;
 use super::share::OWN_PIPES_MAX;
@@ -125,6 +126,10 @@ fn serve(context: &Arc<Context>, hosts: &Hosts, stream: UnixStream) -> io::Resul
             }
             Err(error) => say(&stream, &refused(error)),
         },
+        AgentRequest::Facts { host } => {
+            let found = session_with(hosts, &host).and_then(|session| facts::ask(&session));
+            say(&stream, &found.map_or_else(refused, AgentReply::Facts))
+        }
         AgentRequest::Part {
             host,
             job,

@@ -56,6 +56,11 @@ impl State {
         (outcomes, sent)
     }
 
+    /// What a host is, by the bytes of an address in its programs and their order.
+    pub fn describe_host(&mut self, host: Tid, pointer_bytes: usize, is_big_endian: bool) {
+        self.hosts.describe(host, pointer_bytes, is_big_endian);
+    }
+
     /// A host is gone, and all that ran there. The first one cannot be.
     pub fn remove_host(&mut self, host: Tid) -> Sent {
         if !self.hosts.remove(host) {

@@ -170,13 +170,6 @@ impl State {
             }
             Request::Tasks => self.rows(),
             Request::Hosts => self.hosts(),
-            Request::Describe {
-                architecture,
-                format,
-            } => {
-                self.hosts.describe(task.host(), architecture, format);
-                Reply::Number(0)
-            }
             // Whoever serves the machine does that.
             Request::AddHosts { .. } | Request::DeleteHosts { .. } => {
                 Reply::Refused(Code::NOT_IMPLEMENTED)
