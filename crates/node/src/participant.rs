@@ -168,34 +168,37 @@ impl Joined {
         let time = Arc::new(CoarseTime::now());
         let spin_gate = Arc::new(SpinGate::new(pool.spin_limit()));
         spin_gate.refresh(pool.control(), member.index());
+        let (index, session, recoverer) = (member.index(), member.session(), member.recoverer());
+        // Before the first thread: what it asks the kernel for takes many milliseconds where there
+        // are two.
+        let acting = BiasedLock::new(Acting {
+            member: Some(member),
+            cursors: [Cursors::default(); REGIONS_MAX],
+            spare: Some(Vec::with_capacity(SPARE_MAX)),
+        });
         let watcher = liveness_socket.acceptor().and_then(|acceptor| {
             let keeps = Keeps {
                 acceptor,
                 time: Arc::clone(&time),
                 spin_gate: Arc::clone(&spin_gate),
             };
-            Watcher::start(pool.clone(), member.index(), member.recoverer(), keeps)
+            Watcher::start(pool.clone(), index, recoverer, keeps)
         });
         let (watcher, failed) = match watcher {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => (None, Some(error)),
         };
-        let index = member.index();
         // Made first, so that the record is given back if the thread could not be started.
         let joined = Arc::new(Self {
             pool: pool.clone(),
             index,
             kind,
-            session: member.session(),
+            session,
             mark: Arc::clone(&mark),
             process: std::process::id(),
             time,
             liveness_socket: Some(liveness_socket),
-            acting: BiasedLock::new(Acting {
-                member: Some(member),
-                cursors: [Cursors::default(); REGIONS_MAX],
-                spare: Some(Vec::with_capacity(SPARE_MAX)),
-            }),
+            acting,
             watcher,
             reserves: Reserves::default(),
             spin_gate,
