@@ -34,6 +34,8 @@ pub enum Kind {
 const LONG_BYTES: usize = size_of::<std::ffi::c_long>();
 /// XDR pads to this.
 pub(super) const XDR_UNIT: usize = 4;
+/// So many bytes are copied before their order changes: whole numbers of every kind.
+const BLOCK_BYTES: usize = 4096;
 
 impl Kind {
     /// Bytes of one item in memory.
@@ -141,6 +143,21 @@ impl Kind {
     /// Appends items in XDR.
     pub(super) fn append_xdr(self, to: &mut Vec<u8>, memory: &[u8], stride: usize) {
         let begin = to.len();
+        if stride == 1 && self.has_own_length_in_xdr() {
+            // Turned around while it is in the cache.
+            for block in memory.chunks(BLOCK_BYTES) {
+                let at = to.len();
+                to.extend_from_slice(block);
+                self.turn_around(&mut to[at..]);
+            }
+        } else {
+            self.append_each_in_xdr(to, memory, stride);
+        }
+        let padded = begin + (to.len() - begin).next_multiple_of(XDR_UNIT);
+        to.resize(padded, 0);
+    }
+
+    fn append_each_in_xdr(self, to: &mut Vec<u8>, memory: &[u8], stride: usize) {
         for item in self.items(memory, stride) {
             match self {
                 Self::Byte => to.extend_from_slice(item),
@@ -179,8 +196,6 @@ impl Kind {
                 }
             }
         }
-        let padded = begin + (to.len() - begin).next_multiple_of(XDR_UNIT);
-        to.resize(padded, 0);
     }
 
     /// Writes items as they were packed raw.
@@ -198,6 +213,14 @@ impl Kind {
 
     /// Writes items that were packed in XDR.
     pub(super) fn take_xdr(self, from: &[u8], memory: &mut [u8], stride: usize) {
+        if stride == 1 && self.has_own_length_in_xdr() {
+            // Behind what there is a place for is what it was padded with.
+            for (block, from) in memory.chunks_mut(BLOCK_BYTES).zip(from.chunks(BLOCK_BYTES)) {
+                block.copy_from_slice(&from[..block.len()]);
+                self.turn_around(block);
+            }
+            return;
+        }
         let places = memory.chunks_mut(self.bytes() * stride.max(1));
         let item_bytes = self.part_bytes_in_xdr() * self.parts();
         for (item, place) in from.chunks_exact(item_bytes).zip(places) {
@@ -234,6 +257,27 @@ impl Kind {
                     place.copy_from_slice(&std::ffi::c_ulong::from(value).to_ne_bytes());
                 }
             }
+        }
+    }
+
+    /// Has it as many bytes in XDR as in memory, so that many side by side differ in their order
+    /// only?
+    const fn has_own_length_in_xdr(self) -> bool {
+        self.part_bytes_in_xdr() == self.part_bytes()
+    }
+
+    /// Makes numbers side by side, as long in XDR as in memory, those of XDR, and back.
+    fn turn_around(self, bytes: &mut [u8]) {
+        match self.part_bytes() {
+            4 => {
+                let words = bytes.as_chunks_mut().0.iter_mut();
+                words.for_each(|word| *word = u32::from_ne_bytes(*word).to_be_bytes());
+            }
+            8 => {
+                let words = bytes.as_chunks_mut().0.iter_mut();
+                words.for_each(|word| *word = u64::from_ne_bytes(*word).to_be_bytes());
+            }
+            _ => {}
         }
     }
 

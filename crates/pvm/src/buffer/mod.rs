@@ -390,7 +390,7 @@ mod tests {
     fn what_is_packed_is_unpacked_in_both_encodings() {
         for encoding in [Encoding::Xdr, Encoding::Raw] {
             for kind in KINDS {
-                for (count, stride) in [(0, 1), (1, 1), (5, 1), (3, 2), (4, 7)] {
+                for (count, stride) in [(0, 1), (1, 1), (5, 1), (3, 2), (4, 7), (2_049, 1)] {
                     let span = kind.span(count, stride).expect("short");
                     let mut memory: Vec<u8> =
                         (0..span).map(|byte| (byte * 37 + 11) as u8).collect();
