@@ -1,11 +1,16 @@
 //! Groups: `pvm_joingroup`, `pvm_barrier`, `pvm_bcast` and their kind.
 
 use std::ffi::{c_char, c_int};
+use std::time::Duration;
 
 use hythe_pvm::code::Code;
 
-use crate::guard::{call, text};
+use crate::guard::{Held, call, guarded, text};
+use crate::receiving::wait;
 use crate::sending::active_in_place;
+
+/// How often a wait at a barrier looks whether all can still come.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The name of a group.
 ///
@@ -59,9 +64,22 @@ extern "C" fn pvm_gsize(name: *const c_char) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn pvm_barrier(name: *const c_char, count: c_int) -> c_int {
-    call("pvm_barrier", |session| {
+    guarded("pvm_barrier", || {
         // SAFETY: the caller passes NULL or text that ends with a zero.
-        session.barrier(&unsafe { group(name) }?, count)
+        let name = unsafe { group(name) }?;
+        let mut held = Held::take()?;
+        let session = held.session()?;
+        let Some(mut round) = session.come(&name, count)? else {
+            return session.barrier(&name, count);
+        };
+        drop(held);
+        loop {
+            let outcome = wait(Some(LOOK), |session| session.outcome(&mut round))?;
+            match outcome {
+                Some(outcome) => return outcome.map(|()| 0),
+                None => Held::take()?.session()?.look_at_members(&mut round)?,
+            }
+        }
     })
 }
 

@@ -8,7 +8,7 @@ use crate::machine::{Reply, Request};
 use crate::tid::Tid;
 
 /// The context of data of groups: one of those that PVM reserves.
-const GROUP_CONTEXT: i32 = 0x0007_ffff - 3;
+pub(super) const GROUP_CONTEXT: i32 = 0x0007_ffff - 3;
 
 impl<F: Clone> Session<F> {
     /// Joins a group: the number in it.
@@ -26,6 +26,7 @@ impl<F: Clone> Session<F> {
     /// [`Code::NO_GROUP`], [`Code::NOT_IN_GROUP`].
     pub fn leave_group(&mut self, group: &str) -> Result<i32, Code> {
         self.frozen.remove(group);
+        self.end_rounds(group);
         let group = group.to_owned();
         self.ask_number(Request::Leave { group })
     }
@@ -73,7 +74,8 @@ impl<F: Clone> Session<F> {
         self.ask_number(Request::Size { group })
     }
 
-    /// Waits until `count` members have come; -1: all of them.
+    /// Waits until `count` members have come, as the server says; -1: all of them. All members of a
+    /// frozen group [come](Session::come) without it.
     ///
     /// # Errors
     /// [`Code::NO_GROUP`]: also when so many cannot come any more, because a member has left;
@@ -88,11 +90,14 @@ impl<F: Clone> Session<F> {
     /// # Errors
     /// As [`Session::barrier`]; [`Code::DUPLICATE_GROUP`]: it is frozen.
     pub fn freeze_group(&mut self, group: &str, size: i32) -> Result<i32, Code> {
+        // What is there is of a group of the same name before it.
+        self.end_rounds(group);
         let request = Request::Freeze {
             group: group.to_owned(),
             size,
         };
         let members = self.ask_members(request)?;
+        self.begin_rounds(group, size, &members);
         self.frozen.insert(group.to_owned(), members);
         Ok(0)
     }
@@ -109,7 +114,7 @@ impl<F: Clone> Session<F> {
         self.ask_members(Request::Members { group })
     }
 
-    fn ask_members(&mut self, request: Request) -> Result<Vec<(i32, Tid)>, Code> {
+    pub(super) fn ask_members(&mut self, request: Request) -> Result<Vec<(i32, Tid)>, Code> {
         match self.machine.ask(request)? {
             Reply::Members(members) => Ok(members),
             Reply::Refused(code) => Err(code),

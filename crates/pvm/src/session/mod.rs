@@ -8,6 +8,7 @@ mod mailboxes;
 mod output;
 mod receive;
 mod reduce;
+mod round;
 mod send;
 mod spawn;
 mod tasks;
@@ -18,6 +19,7 @@ mod tests;
 pub use output::OUTPUT_CONTEXT;
 pub use receive::Active;
 pub use reduce::{Operation, reduce};
+pub use round::Round;
 pub use spawn::SpawnPlace;
 pub use tasks::Row;
 
@@ -83,6 +85,8 @@ pub struct Session<F> {
     /// Members, by their numbers, of groups that this task is in and nobody joins any more: what is
     /// kept here needs no question, as in PVM.
     frozen: BTreeMap<String, Vec<(i32, Tid)>>,
+    /// Of those that all members froze at once, barriers so far.
+    rounds: BTreeMap<String, u64>,
     /// Messages that made no sense.
     violations: u64,
 }
@@ -117,6 +121,7 @@ impl<F: Clone> Session<F> {
             has_hidden_parent: variable(variables::NO_PARENT).is_some(),
             caught: Caught::default(),
             frozen: BTreeMap::new(),
+            rounds: BTreeMap::new(),
             violations: 0,
         }
     }

@@ -1,6 +1,7 @@
 //! Sessions of several tasks on a machine in memory.
 
 mod fake;
+mod rounds;
 
 use std::time::Duration;
 

@@ -1,0 +1,111 @@
+//! Barriers of frozen groups.
+
+use std::time::{Duration, Instant};
+
+use super::fake::Network;
+use super::{AT_ONCE, Task, task};
+use crate::code::Code;
+
+/// Tasks 1 to `count`, all in group `g`, which they froze; the first has number 0.
+fn frozen(network: &Network, count: i32) -> Vec<Task> {
+    let mut members: Vec<Task> = (1..=count).map(|one| task(network, one as u32)).collect();
+    for member in &mut members {
+        member.join_group("g").expect("new");
+    }
+    let freezing = members.into_iter().map(|mut member| {
+        std::thread::spawn(move || {
+            assert_eq!(member.freeze_group("g", count), Ok(0));
+            member
+        })
+    });
+    let freezing: Vec<_> = freezing.collect();
+    let frozen = freezing.into_iter().map(|one| one.join());
+    frozen.map(|one| one.expect("all went well")).collect()
+}
+
+/// Takes in what is there.
+fn take_in(member: &mut Task) {
+    while member.pull(AT_ONCE).expect("it is there").is_some() {}
+}
+
+#[test]
+fn members_of_a_frozen_group_let_each_other_go_on_and_none_before_all_have_come() {
+    let network = Network::default();
+    let mut members = frozen(&network, 3);
+    for count in [-1, 3, -1] {
+        let mut rounds = Vec::new();
+        for one in [2, 0, 1] {
+            let member = &mut members[one];
+            take_in(member);
+            let come = member.come("g", count).expect("sent");
+            let mut round = come.expect("all of them");
+            if one != 1 {
+                assert_eq!(member.outcome(&mut round), None, "{one} is alone");
+                assert_eq!(member.look_at_members(&mut round), Ok(()));
+            }
+            rounds.push((one, round));
+        }
+        // The one that lets the others go first.
+        rounds.sort_by_key(|(one, _)| *one);
+        for (one, mut round) in rounds {
+            take_in(&mut members[one]);
+            assert_eq!(members[one].outcome(&mut round), Some(Ok(())), "{one}");
+        }
+    }
+    assert!(members[0].come("g", 2).expect("some").is_none());
+}
+
+#[test]
+fn a_barrier_of_a_frozen_group_ends_with_an_error_where_somebody_cannot_come() {
+    let network = Network::default();
+    let mut members = frozen(&network, 4);
+    let gone = members.remove(1);
+    let mut first = members[0].come("g", 4).expect("sent").expect("all");
+    let mut third = members[1].come("g", 4).expect("sent").expect("all");
+    drop(gone);
+    take_in(&mut members[0]);
+    assert_eq!(members[0].outcome(&mut first), None);
+    // Not the one that would let it go.
+    assert_eq!(members[1].look_at_members(&mut third), Ok(()));
+    let looked = members[0].look_at_members(&mut first);
+    assert_eq!(looked, Err(Code::NO_GROUP));
+    // One that waits, and one that comes later.
+    let mut fourth = members[2].come("g", 4).expect("sent").expect("all");
+    for (one, round) in [(1, &mut third), (2, &mut fourth)] {
+        take_in(&mut members[one]);
+        assert_eq!(members[one].outcome(round), Some(Err(Code::NO_GROUP)));
+    }
+    for member in &mut members {
+        assert!(member.come("g", 4).expect("nothing is sent").is_none());
+        assert_eq!(member.barrier("g", 4), Err(Code::NO_GROUP));
+    }
+}
+
+#[test]
+fn nobody_waits_for_ever_at_a_barrier_for_the_one_that_lets_all_go() {
+    let network = Network::default();
+    let mut members = frozen(&network, 2);
+    let mut second = members.remove(1);
+    let mut round = second.come("g", -1).expect("sent").expect("all");
+    drop(members);
+    let start = Instant::now();
+    while second.look_at_members(&mut round).is_ok() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it waits");
+        take_in(&mut second);
+        assert_eq!(second.outcome(&mut round), None);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(second.barrier("g", -1), Err(Code::NO_GROUP));
+}
+
+#[test]
+fn the_server_keeps_barriers_of_groups_that_not_all_froze() {
+    let network = Network::default();
+    let mut one = task(&network, 1);
+    one.join_group("g").expect("new");
+    assert!(one.come("g", 1).expect("nothing is sent").is_none());
+    // It does not say for how many it waited.
+    assert_eq!(one.freeze_group("g", -1), Ok(0));
+    assert!(one.come("g", 1).expect("nothing is sent").is_none());
+    assert_eq!(one.barrier("g", 1), Ok(0));
+}
