@@ -116,6 +116,10 @@ impl Source for FlowSource {
         Ok(())
     }
 
+    fn is_elsewhere(&self) -> bool {
+        true
+    }
+
     fn origin(&self) -> Origin {
         Origin {
             member: self.flow.host.index,

@@ -74,6 +74,11 @@ impl Sources {
         self.iter().map(|source| u64::from(source.capacity())).sum()
     }
 
+    /// Is the sender of one of them on another machine?
+    pub(crate) fn some_is_elsewhere(&self) -> bool {
+        self.iter().any(Source::is_elsewhere)
+    }
+
     /// A wait for all of them looks again this often.
     pub(crate) fn nap(&self) -> std::time::Duration {
         let naps = self.iter().map(Source::nap);

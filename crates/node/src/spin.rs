@@ -65,6 +65,12 @@ impl SpinGate {
         }
     }
 
+    /// The longest spin for a peer on another machine, which nobody here keeps from running: the
+    /// thread gives way to others of this one meanwhile ([`crate::wait::Awaited::pause`]).
+    pub(crate) const fn limit_for_other_machines(&self) -> Duration {
+        self.limit
+    }
+
     /// The calling thread opens a port, and may wait on it.
     pub(crate) fn note_thread(&self, control: &Control<Mapped>, me: MemberIndex) {
         self.noted.fetch_or(cpus_of(None), Ordering::Relaxed);

@@ -38,7 +38,12 @@ impl Default for Spinner {
 impl Spinner {
     /// The plan of the next wait.
     pub(crate) fn plan(&self, plan: WaitPlan, gate: &SpinGate) -> WaitPlan {
-        let gated = plan.gated(gate);
+        self.plan_within(plan, gate.limit())
+    }
+
+    /// The same where it may spin for so long.
+    pub(crate) fn plan_within(&self, plan: WaitPlan, limit: Duration) -> WaitPlan {
+        let gated = plan.spinning(limit);
         WaitPlan {
             spin: gated.spin * self.eighths / 8,
             ..gated

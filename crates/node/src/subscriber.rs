@@ -16,6 +16,10 @@ use crate::wait::{Awaited, WaitReport, wait_reporting};
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
 
+/// A spin for a peer on another machine gives way to others of this one behind this time: an answer
+/// that comes sooner is not to wait for them.
+const UNDISTURBED: Duration = Duration::from_micros(20);
+
 /// Options of a subscriber.
 ///
 /// ```
@@ -102,6 +106,8 @@ pub struct Subscriber {
     sources: Sources,
     statistics: PortStatistics,
     spinner: Spinner,
+    /// A spin lets others have the CPU.
+    gives_way: bool,
     sleeps: u64,
     changes: Option<u32>,
     epoch: Option<u32>,
@@ -126,6 +132,7 @@ impl Subscriber {
             sources: Sources::default(),
             statistics: PortStatistics::default(),
             spinner: Spinner::default(),
+            gives_way: false,
             sleeps: 0,
             changes: None,
             epoch: None,
@@ -150,10 +157,16 @@ impl Subscriber {
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Sample>, NodeError> {
         let (shared, mut report) = (Arc::clone(&self.port.shared), WaitReport::default());
         let gate = shared.spin_gate();
-        let plan = self.spinner.plan(self.port.wait, gate);
+        let limit = match self.sources.some_is_elsewhere() {
+            true => gate.limit_for_other_machines(),
+            false => gate.limit(),
+        };
+        // Others of this machine may have the same CPU.
+        self.gives_way = limit > gate.limit();
+        let plan = self.spinner.plan_within(self.port.wait, limit);
         let taken = wait_reporting(shared.place(), plan, timeout, &mut report, self);
         self.sleeps += report.sleeps;
-        self.spinner.learn(gate.limit(), plan, report.ending);
+        self.spinner.learn(limit, plan, report.ending);
         taken
     }
 
@@ -312,6 +325,13 @@ impl Awaited for Subscriber {
 
     fn nap(&self) -> Duration {
         self.sources.nap()
+    }
+
+    fn pause(&self, spun: Duration) {
+        match self.gives_way && spun >= UNDISTURBED {
+            true => std::thread::yield_now(),
+            false => std::hint::spin_loop(),
+        }
     }
 }
 

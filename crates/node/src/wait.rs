@@ -64,6 +64,11 @@ pub(crate) trait Awaited {
     /// As [`WaitPlan::nap`], for whoever it may come from now. Asked at each sleep: a core that
     /// comes during a wait needs looks more often than processes do.
     fn nap(&self) -> Duration;
+
+    /// Between two looks of a spin that has taken so long.
+    fn pause(&self, _spun: Duration) {
+        std::hint::spin_loop();
+    }
 }
 
 /// What does not depend on who is there.
@@ -117,12 +122,17 @@ impl WaitPlan {
 
     /// As long as the node may spin now; not at all if this place may not.
     pub(crate) fn gated(self, gate: &SpinGate) -> Self {
+        self.spinning(gate.limit())
+    }
+
+    /// For so long; not at all if this place may not spin.
+    pub(crate) const fn spinning(self, limit: Duration) -> Self {
         if self.spin.is_zero() {
             return self;
         }
         Self {
-            spin: gate.limit(),
-            ..self
+            spin: limit,
+            nap: self.nap,
         }
     }
 }
@@ -163,8 +173,12 @@ pub(crate) fn wait_reporting<A: Awaited>(
         return Ok(None);
     }
     let start = Instant::now();
-    while start.elapsed() < plan.spin.min(timeout) {
-        std::hint::spin_loop();
+    loop {
+        let spun = start.elapsed();
+        if spun >= plan.spin.min(timeout) {
+            break;
+        }
+        awaited.pause(spun);
         if let Some(done) = awaited.look()? {
             report.ending = Ending::Spun;
             return Ok(Some(done));

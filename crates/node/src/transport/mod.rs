@@ -358,6 +358,12 @@ pub trait Source: Any + Debug + Send + Sync {
         WaitPlan::LONGEST_NAP
     }
 
+    /// Is its sender on another machine, so that it can run while a thread here looks again and
+    /// again?
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+
     /// A target that leads back to the sender, from a port: for replies. `None`: it is gone, or
     /// takes none.
     ///
