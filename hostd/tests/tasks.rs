@@ -21,6 +21,9 @@ fn hythe() -> Option<PathBuf> {
     program.filter(|_| !is_skipped()).map(PathBuf::from)
 }
 
+/// Longer than the machine is busy, shorter than a test.
+const LEASE: &str = "5";
+
 /// Two connected hosts, whose agents find `hythe`.
 struct Hosts {
     hythe: PathBuf,
@@ -41,6 +44,35 @@ impl Hosts {
         a.take_in(&b, "b");
         eventually("a and b are connected", || are_connected(&a, &b));
         Some(Self { hythe, a, b, lan })
+    }
+
+    /// The same, and both users trust the link.
+    fn trusting() -> Option<Self> {
+        let hosts = Self::new()?;
+        for host in [&hosts.a, &hosts.b] {
+            host.stop();
+        }
+        for host in [&hosts.a, &hosts.b] {
+            let interface = host.plug.interface();
+            let options = ["--carrier", "udp", "--trusted", &interface];
+            let words = [&["start", "--lease", LEASE][..], &options].concat();
+            eventually("its agent runs", || host.run(&words).status.success());
+        }
+        let connected = || are_connected(&hosts.a, &hosts.b);
+        eventually("a and b are connected again", connected);
+        Some(hosts)
+    }
+
+    /// What carries the messages of tasks between a host and another one, each way.
+    fn carriers(host: &Host, other: &str) -> Vec<String> {
+        let status = host.status_of(other).and_then(|status| status.session);
+        let channels = status.map(|session| session.channels).unwrap_or_default();
+        let of_tasks = channels.into_iter();
+        let of_tasks = of_tasks.filter(|one| one.channel.starts_with("task/"));
+        let said = of_tasks.map(|one| format!("{:?} {}", one.direction, one.carrier));
+        let mut said: Vec<String> = said.collect();
+        said.sort();
+        said
     }
 
     /// Host b lets host a start programs.
@@ -373,9 +405,37 @@ fn signals_reach_tasks_of_all_hosts() {
 }
 
 #[test]
+fn messages_of_tasks_go_past_the_agents_where_the_link_is_trusted() {
+    let Some(hosts) = Hosts::trusting() else {
+        return;
+    };
+    hosts.allow("*");
+    let (program, enough) = (example("exchange"), hosts.a.path("enough"));
+    let file = enough.to_str().expect("text");
+    let words = ["run", "--hosts", "a,b", "--", &program, file];
+    let job = hosts.on(&hosts.a, &words).spawn().expect("nsenter");
+    for (host, other) in [(&hosts.a, "b"), (&hosts.b, "a")] {
+        eventually("messages go by flows, each way", || {
+            Hosts::carriers(host, other) == ["Receiving udp", "Sending udp"]
+        });
+    }
+    std::fs::write(&enough, "").expect("written");
+    let output = job.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(output.stdout, b"exchanged all\n", "{output:?}");
+    // What is sent before its end comes, too.
+    assert_flooded(&hosts);
+}
+
+#[test]
 fn messages_wait_for_a_receiver_on_another_host() {
     let Some(hosts) = Hosts::new() else { return };
     hosts.allow("*");
+    assert_flooded(&hosts);
+}
+
+/// All messages come to one that does not receive for long, of tasks that have ended by then.
+fn assert_flooded(hosts: &Hosts) {
     for order in ["a,b:2", "b,a:2"] {
         for (count, bytes) in [("300", "4"), ("60", "1000000")] {
             let program = example("flood");

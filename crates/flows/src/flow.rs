@@ -323,6 +323,12 @@ impl SendingFlow {
         self.lock().over.is_some()
     }
 
+    /// May messages arrive that have not yet?
+    pub(crate) fn is_under_way(&self) -> bool {
+        let state = self.lock();
+        state.over.is_none() && state.half.unaccepted() > 0
+    }
+
     /// Is there a socket past the kernel's protocols?
     pub(crate) fn has_wire(&self) -> bool {
         self.lock().half.has_wire()

@@ -140,6 +140,7 @@ mod tests {
         let bytes = 64 << 10;
         let mut now_ns = MOMENT_NS;
         send(&fixture, &flow, now_ns, bytes);
+        assert!(flow.is_under_way());
         let (mut came, mut turns) = (peer.turn(now_ns), 0);
         while !flow.has_place(now_ns) || flow.is_held_up() {
             // Its port is in no call: the thread turns it whenever something has come back.
@@ -151,6 +152,7 @@ mod tests {
             assert!(turns < 50, "{came} datagrams after {turns} turns");
         }
         assert_eq!(came, bytes.div_ceil(1_500 - 48 - 48), "each once");
+        assert!(!flow.is_under_way());
         assert!(turns <= 10, "{turns} turns");
         assert_eq!(peer.receiver.drops().total(), 0);
     }
@@ -184,6 +186,7 @@ mod tests {
             assert_eq!(flow.take_end(), Some(("it broke".to_owned(), 1)));
             assert_eq!(flow.take_end(), None, "that is told once");
             assert!(!flow.is_closed() && flow.is_breaking());
+            assert!(!flow.is_under_way(), "nobody waits for what is lost");
             let mut now_ns = 5_000_000_000;
             assert!(!flow.has_returned(now_ns));
             match says_so {

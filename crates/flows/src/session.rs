@@ -20,6 +20,7 @@ use std::time::Duration;
 use hythe_node::hop::{self, Doorbell, HopPool as _, Participant};
 use hythe_node::monotonic_ns;
 use hythe_pool::{ChannelIndex, MemberIndex, PortIndex, PortInfo};
+use hythe_sys::signals::SignalsBlocked;
 use hythe_wire::WireStatistics;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
@@ -38,7 +39,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const IDLE: Duration = Duration::from_secs(10);
 /// What was sent by flows is waited for so long when the process leaves.
 const LINGER: Duration = Duration::from_secs(1);
-const LINGER_LOOK: Duration = Duration::from_millis(1);
+pub(crate) const LINGER_LOOK: Duration = Duration::from_millis(1);
 
 /// A connection to the agent, with its flows.
 #[derive(Debug)]
@@ -106,7 +107,11 @@ impl Session {
             thread: Mutex::default(),
         });
         let run = Arc::clone(&session);
-        let thread = hythe_sys::wait::spawn("hythe-flows", move || run.run())?;
+        // It begins in a call of the process, whose signals are for the process's own threads.
+        let blocked = SignalsBlocked::new();
+        let thread = hythe_sys::wait::spawn("hythe-flows", move || run.run());
+        drop(blocked);
+        let thread = thread?;
         *session
             .thread
             .lock()
@@ -261,6 +266,15 @@ impl Session {
             tracing::debug!(%error, "lost the agent of this host");
             self.connection.close();
         }
+    }
+
+    /// May messages of publishers here arrive that have not yet?
+    pub(crate) fn is_under_way(&self) -> bool {
+        let (sending, now_ns) = (self.lock().sending.clone(), monotonic_ns());
+        sending.iter().any(|flow| {
+            flow.help(now_ns);
+            flow.is_under_way()
+        })
     }
 
     /// Waits, for a bounded time, until what flows have sent has arrived, and ends.

@@ -10,7 +10,7 @@ use hythe_wire::WireStatistics;
 
 use crate::alone::host_ports;
 use crate::flow::ReceivingFlow;
-use crate::session::Session;
+use crate::session::{LINGER_LOOK, Session};
 use crate::source::FlowSource;
 use crate::target::FlowTarget;
 
@@ -41,6 +41,21 @@ impl Flows {
         session.map_or(WireStatistics::default(), |session| {
             session.wire_statistics()
         })
+    }
+
+    /// Waits until what publishers have sent by flows has arrived, or their flows are over. Who
+    /// calls it before the publishers close has nothing under way when they do. False: the time
+    /// was over first.
+    #[must_use]
+    pub fn flush(&self, timeout: Duration) -> bool {
+        let start = Instant::now();
+        while self.all().iter().any(|session| session.is_under_way()) {
+            if start.elapsed() >= timeout {
+                return false;
+            }
+            hythe_sys::wait::sleep(LINGER_LOOK);
+        }
+        true
     }
 
     /// The session that there is.

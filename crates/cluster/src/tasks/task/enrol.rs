@@ -68,7 +68,8 @@ impl Task {
     /// The runner does not answer; then it has left all the same when the process ends.
     pub fn leave(mut self) -> Result<(), TaskError> {
         // What is left then is counted when this value goes, which is at once.
-        let _ = self.outbox.flush(std::mem::take(&mut self.linger));
+        let linger = std::mem::take(&mut self.linger);
+        let _ = self.send_last(linger);
         let (id, job) = (self.id(), self.id().job_id());
         let request = Request::Depart { task: id };
         match self.ends().ask(job, &request)? {

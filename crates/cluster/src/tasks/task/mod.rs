@@ -15,6 +15,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use hythe_flows::Flows;
+use hythe_node::hop::{self, Transport};
 use hythe_node::{Node, Pool, PoolOptions, WaitSet};
 
 use super::error::TaskError;
@@ -89,6 +91,7 @@ pub struct Task {
     /// Whose ends are to be told.
     notices: BTreeSet<TaskId>,
     linger: Duration,
+    flows: Arc<Flows>,
     node: Node,
 }
 
@@ -125,7 +128,8 @@ impl Task {
             },
         };
         let pool = Pool::open(&pool_options()?)?;
-        let ends = Ends::new(&pool);
+        let mut ends = Ends::new(&pool);
+        ends.dial_ahead(role.id.job_id());
         Self::start(&pool, role, ends, options)
     }
 
@@ -135,7 +139,10 @@ impl Task {
         ends: Ends,
         options: &TaskOptions,
     ) -> Result<Self, TaskError> {
-        let node = Node::join(pool, &format!("task {}", role.id))?;
+        // Tasks of other hosts are reached past the agents where the link is trusted.
+        let flows = Arc::new(Flows::new());
+        let transports: [Arc<dyn Transport>; 1] = [Arc::<Flows>::clone(&flows)];
+        let node = hop::join(pool, &format!("task {}", role.id), &transports)?;
         let ends = Arc::new(Mutex::new(ends));
         Ok(Self {
             id: role.id,
@@ -148,6 +155,7 @@ impl Task {
             ends,
             notices: BTreeSet::new(),
             linger: options.linger,
+            flows,
             node,
         })
     }
@@ -382,6 +390,14 @@ impl Task {
         self.outbox.flush(timeout)
     }
 
+    /// Waits until all that was sent is beyond this process: in the pool, or on the other host.
+    fn send_last(&self, timeout: Duration) -> bool {
+        let start = Instant::now();
+        let is_sent = self.outbox.flush(timeout);
+        let left = timeout.saturating_sub(start.elapsed());
+        self.flows.flush(left) && is_sent
+    }
+
     fn ends(&self) -> MutexGuard<'_, Ends> {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -389,10 +405,10 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        if !self.outbox.flush(self.linger) {
+        if !self.send_last(self.linger) {
             tracing::warn!(
                 bytes = self.outbox.kept_bytes(),
-                "a task goes with messages that were not sent"
+                "a task goes with messages that were not sent, or have not arrived"
             );
         }
     }
