@@ -155,6 +155,17 @@ mod tests {
         };
         let planned = Spinner::default().plan(never, &gate(true));
         assert_eq!(planned.spin, Duration::ZERO);
+        // Nor for a peer on another machine, for which the gate is always open.
+        let limit = gate(false).limit_for_other_machines();
+        let spins = |plan| Spinner::default().plan_within(plan, limit).spin;
+        assert_eq!(spins(never), Duration::ZERO);
+        assert_eq!(
+            spins(WaitPlan {
+                spin: LIMIT,
+                ..never
+            }),
+            LIMIT
+        );
     }
 
     #[test]
