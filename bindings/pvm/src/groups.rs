@@ -10,7 +10,7 @@ use crate::receiving::wait;
 use crate::sending::active_in_place;
 
 /// How often a wait at a barrier looks whether all can still come.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(250);
 
 /// The name of a group.
 ///

@@ -104,6 +104,23 @@ static void meet(int is_child, int reduces)
         printf("%s %d\n", name, pvm_barrier("g", 2));
 }
 
+/* Barriers of a frozen group are messages of its members. */
+static void frozen(int is_child)
+{
+    int first;
+    pvm_joingroup("g");
+    if (!is_child)
+        spawn("frozen");
+    pvm_freezegroup("g", 2);
+    first = pvm_barrier("g", 2);
+    if (is_child) {
+        /* The other waits by then. */
+        sleep(3);
+        raise(SIGKILL);
+    }
+    printf("barrier %d then %d\n", first, pvm_barrier("g", -1));
+}
+
 static void mailbox(int is_child)
 {
     struct pvmmboxinfo *classes;
@@ -323,6 +340,8 @@ int main(int argc, char **argv)
         notice(is_child);
     else if (strcmp(name, "barrier") == 0 || strcmp(name, "reduce") == 0)
         meet(is_child, name[0] == 'r');
+    else if (strcmp(name, "frozen") == 0)
+        frozen(is_child);
     else if (strcmp(name, "mailbox") == 0)
         mailbox(is_child);
     else if (strcmp(name, "match") == 0)

@@ -68,6 +68,11 @@ fn nobody_waits_at_a_barrier_for_one_that_was_killed() {
 }
 
 #[test]
+fn nobody_waits_in_a_frozen_group_for_one_that_was_killed() {
+    check("frozen", &[], "barrier 0 then -19\n");
+}
+
+#[test]
 fn a_reduction_with_a_killed_member_ends() {
     check("reduce", &[], "reduce -31\n");
 }
