@@ -128,8 +128,7 @@ impl Task {
             },
         };
         let pool = Pool::open(&pool_options()?)?;
-        let mut ends = Ends::new(&pool);
-        ends.dial_ahead(role.id.job_id());
+        let ends = Ends::new(&pool);
         Self::start(&pool, role, ends, options)
     }
 

@@ -224,12 +224,9 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_ends(&self) -> MutexGuard<'_, Ends> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn has_ended(&self, task: TaskId) -> Result<bool, TaskError> {
-        self.lock_ends().has_ended(task)
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.has_ended(task)
     }
 
     fn open(&self, state: &mut State, to: TaskId) -> Result<(), TaskError> {
@@ -248,16 +245,7 @@ impl Shared {
 
     /// The state, with the receiver in it, if that has not ended.
     fn lock_for(&self, to: TaskId) -> Result<MutexGuard<'_, State>, TaskError> {
-        // Nothing is locked behind this line.
-        let known = self.lock_ends().known(to);
-        let is_gone = match known {
-            Some(is_gone) => is_gone,
-            None => {
-                // First: agents make the way to another host while the runner is asked.
-                self.open(&mut self.lock(), to)?;
-                self.has_ended(to)?
-            }
-        };
+        let is_gone = self.has_ended(to)?;
         let mut state = self.lock();
         if is_gone {
             state.forget(to);
