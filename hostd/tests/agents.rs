@@ -6,10 +6,14 @@ mod network;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Instant;
 
+use hythe_cluster::command::Request;
 use hythe_node::{PublisherOptions, SubscriberOptions};
 use network::agent::{Host, LONG, are_connected, eventually, first, pair, programs};
 use network::{Lan, is_skipped};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 #[test]
 fn a_host_is_taken_in_and_a_message_reaches_it() {
@@ -177,6 +181,33 @@ fn an_agent_starts_as_soon_as_the_one_before_has_stopped() {
         }
     }
     eventually("they are connected", || are_connected(&a, &b));
+}
+
+/// Whom it cannot reach any more, it cannot say farewell to.
+#[test]
+fn an_agent_that_stops_does_not_wait_for_a_host_that_is_cut_off() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(8);
+    let (a, b) = (Host::on(&lan, 1), Host::on(&lan, 2));
+    a.said(&["init", "--name", "a", "--address", &a.plug.address()]);
+    // So long that nobody notices meanwhile.
+    a.said(&["start", "--lease", "600"]);
+    a.take_in(&b, "b");
+    eventually("a and b are connected", || are_connected(&a, &b));
+    let pid = a.status().expect("it runs").pid;
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let process = pidfd_open(pid.expect("a process"), PidfdFlags::empty()).expect("it runs");
+    lan.set_passing(b.plug, false);
+    let asked = Instant::now();
+    a.ask(&Request::Stop).expect("it answers");
+    let mut ended = [PollFd::new(&process, PollFlags::IN)];
+    eventually("the process ends", || {
+        let now = poll(&mut ended, Some(&Timespec::default()));
+        now.is_ok_and(|count| count > 0)
+    });
+    eprintln!("ended after {:?}", asked.elapsed());
 }
 
 /// It has connections for each channel with each host.
