@@ -6,12 +6,12 @@
 //! | 4 | 4 | context |
 //! | 8 | 4 | tag |
 //! | 12 | 4 | wait id |
-//! | 16 | 4 | encoding: XDR or the sender's data format |
+//! | 16 | 4 | encoding: XDR, 1 more where its numbers are little-endian, or the sender's data format |
 //! | 20 | 4 | checksum: 0 |
 //! | 24 | 4 | sender |
 //! | 28 | 4 | receiver |
 
-use super::{BYTES_MAX, Buffer, Info};
+use super::{BYTES_MAX, Buffer, Encoding, Info};
 use crate::tid::Tid;
 
 const MAGIC: [u8; 4] = *b"HPV1";
@@ -37,7 +37,7 @@ impl Buffer {
     /// The message as it is sent: what it says about itself, and its body. That of an in-place
     /// buffer is not among it.
     pub fn frame(&mut self) -> &[u8] {
-        let info = self.info;
+        let info = self.said();
         let words = [
             info.context,
             info.tag,
@@ -75,14 +75,10 @@ impl Buffer {
             source: word(5),
             destination: word(6),
         };
-        Some(Self {
-            info,
-            bytes,
-            places: Vec::new(),
-            is_in_place: false,
-            cursor: 0,
-            place: 0,
-        })
+        let mut received = Self::new(Encoding::Raw);
+        received.say(info);
+        received.bytes = bytes;
+        Some(received)
     }
 }
 
@@ -114,7 +110,7 @@ mod tests {
     #[test]
     fn a_sender_is_who_it_is_whatever_it_says() {
         let own = Tid::from_number(0x40001);
-        let mut sent = Buffer::new(super::super::Encoding::Raw);
+        let mut sent = Buffer::new(Encoding::Raw);
         sent.info.source = crate::tid::MACHINE.number();
         let mut frame = sent.frame().to_vec();
         set_sender(&mut frame, own);

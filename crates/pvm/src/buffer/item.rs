@@ -1,8 +1,10 @@
 //! What is packed: kinds of items, and how each lies in a message.
 //!
-//! In XDR (`PvmDataDefault`) integers are big-endian and have at least 4 bytes, so do floating
-//! point numbers; raw, all is as in memory. What is given and taken here are bytes as in memory,
-//! items `stride` apart.
+//! In XDR (`PvmDataDefault`) integers and floating point numbers have at least 4 bytes, in the
+//! order of the message; raw, all is as in memory. What is given and taken here are bytes as in
+//! memory, items `stride` apart.
+
+use super::order::Order;
 
 /// Kinds of items that `pvm_pk*` packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,61 +143,38 @@ impl Kind {
     }
 
     /// Appends items in XDR.
-    pub(super) fn append_xdr(self, to: &mut Vec<u8>, memory: &[u8], stride: usize) {
+    pub(super) fn append_xdr(self, to: &mut Vec<u8>, memory: &[u8], stride: usize, order: Order) {
         let begin = to.len();
         if stride == 1 && self.has_own_length_in_xdr() {
             // Turned around while it is in the cache.
             for block in memory.chunks(BLOCK_BYTES) {
                 let at = to.len();
                 to.extend_from_slice(block);
-                self.turn_around(&mut to[at..]);
+                self.turn_around(&mut to[at..], order);
             }
         } else {
-            self.append_each_in_xdr(to, memory, stride);
+            let items = self.items(memory, stride);
+            items.for_each(|item| self.append_one_in_xdr(to, item, order));
         }
         let padded = begin + (to.len() - begin).next_multiple_of(XDR_UNIT);
         to.resize(padded, 0);
     }
 
-    fn append_each_in_xdr(self, to: &mut Vec<u8>, memory: &[u8], stride: usize) {
-        for item in self.items(memory, stride) {
-            match self {
-                Self::Byte => to.extend_from_slice(item),
-                Self::Short => {
-                    let value = i16::from_ne_bytes(array(item));
-                    to.extend_from_slice(&i32::from(value).to_be_bytes());
-                }
-                Self::UnsignedShort => {
-                    let value = u16::from_ne_bytes(array(item));
-                    to.extend_from_slice(&u32::from(value).to_be_bytes());
-                }
-                Self::Int | Self::UnsignedInt | Self::Float => {
-                    to.extend_from_slice(&u32::from_ne_bytes(array(item)).to_be_bytes());
-                }
-                Self::Double => {
-                    to.extend_from_slice(&u64::from_ne_bytes(array(item)).to_be_bytes());
-                }
-                Self::Complex => {
-                    for part in item.chunks_exact(4) {
-                        to.extend_from_slice(&u32::from_ne_bytes(array(part)).to_be_bytes());
-                    }
-                }
-                Self::DoubleComplex => {
-                    for part in item.chunks_exact(8) {
-                        to.extend_from_slice(&u64::from_ne_bytes(array(part)).to_be_bytes());
-                    }
-                }
-                Self::Long => {
-                    // What does not fit was refused before.
-                    let value = long(item) as i32;
-                    to.extend_from_slice(&value.to_be_bytes());
-                }
-                Self::UnsignedLong => {
-                    let value = unsigned_long(item) as u32;
-                    to.extend_from_slice(&value.to_be_bytes());
-                }
+    fn append_one_in_xdr(self, to: &mut Vec<u8>, item: &[u8], order: Order) {
+        let number = match self {
+            Self::Short => i32::from(i16::from_ne_bytes(array(item))).to_ne_bytes(),
+            Self::UnsignedShort => u32::from(u16::from_ne_bytes(array(item))).to_ne_bytes(),
+            // What does not fit was refused before.
+            Self::Long => (long(item) as i32).to_ne_bytes(),
+            Self::UnsignedLong => (unsigned_long(item) as u32).to_ne_bytes(),
+            _ => {
+                let at = to.len();
+                to.extend_from_slice(item);
+                self.turn_around(&mut to[at..], order);
+                return;
             }
-        }
+        };
+        to.extend_from_slice(&order.turn_4(number));
     }
 
     /// Writes items as they were packed raw.
@@ -212,50 +191,41 @@ impl Kind {
     }
 
     /// Writes items that were packed in XDR.
-    pub(super) fn take_xdr(self, from: &[u8], memory: &mut [u8], stride: usize) {
+    pub(super) fn take_xdr(self, from: &[u8], memory: &mut [u8], stride: usize, order: Order) {
         if stride == 1 && self.has_own_length_in_xdr() {
             // Behind what there is a place for is what it was padded with.
             for (block, from) in memory.chunks_mut(BLOCK_BYTES).zip(from.chunks(BLOCK_BYTES)) {
                 block.copy_from_slice(&from[..block.len()]);
-                self.turn_around(block);
+                self.turn_around(block, order);
             }
             return;
         }
         let places = memory.chunks_mut(self.bytes() * stride.max(1));
         let item_bytes = self.part_bytes_in_xdr() * self.parts();
         for (item, place) in from.chunks_exact(item_bytes).zip(places) {
-            let place = &mut place[..self.bytes()];
-            match self {
-                Self::Byte => place.copy_from_slice(item),
-                Self::Short | Self::UnsignedShort => {
-                    // What does not fit loses its upper half, as in PVM.
-                    let value = u32::from_be_bytes(array(item)) as u16;
-                    place.copy_from_slice(&value.to_ne_bytes());
-                }
-                Self::Int | Self::UnsignedInt | Self::Float => {
-                    place.copy_from_slice(&u32::from_be_bytes(array(item)).to_ne_bytes());
-                }
-                Self::Double => {
-                    place.copy_from_slice(&u64::from_be_bytes(array(item)).to_ne_bytes());
-                }
-                Self::Complex => {
-                    for (part, place) in item.chunks_exact(4).zip(place.chunks_exact_mut(4)) {
-                        place.copy_from_slice(&u32::from_be_bytes(array(part)).to_ne_bytes());
-                    }
-                }
-                Self::DoubleComplex => {
-                    for (part, place) in item.chunks_exact(8).zip(place.chunks_exact_mut(8)) {
-                        place.copy_from_slice(&u64::from_be_bytes(array(part)).to_ne_bytes());
-                    }
-                }
-                Self::Long => {
-                    let value = i32::from_be_bytes(array(item));
-                    place.copy_from_slice(&std::ffi::c_long::from(value).to_ne_bytes());
-                }
-                Self::UnsignedLong => {
-                    let value = u32::from_be_bytes(array(item));
-                    place.copy_from_slice(&std::ffi::c_ulong::from(value).to_ne_bytes());
-                }
+            self.take_one_in_xdr(item, &mut place[..self.bytes()], order);
+        }
+    }
+
+    fn take_one_in_xdr(self, item: &[u8], place: &mut [u8], order: Order) {
+        let number = || order.turn_4(array(item));
+        match self {
+            Self::Short | Self::UnsignedShort => {
+                // What does not fit loses its upper half, as in PVM.
+                let value = u32::from_ne_bytes(number()) as u16;
+                place.copy_from_slice(&value.to_ne_bytes());
+            }
+            Self::Long => {
+                let value = i32::from_ne_bytes(number());
+                place.copy_from_slice(&std::ffi::c_long::from(value).to_ne_bytes());
+            }
+            Self::UnsignedLong => {
+                let value = u32::from_ne_bytes(number());
+                place.copy_from_slice(&std::ffi::c_ulong::from(value).to_ne_bytes());
+            }
+            _ => {
+                place.copy_from_slice(item);
+                self.turn_around(place, order);
             }
         }
     }
@@ -266,16 +236,20 @@ impl Kind {
         self.part_bytes_in_xdr() == self.part_bytes()
     }
 
-    /// Makes numbers side by side, as long in XDR as in memory, those of XDR, and back.
-    fn turn_around(self, bytes: &mut [u8]) {
+    /// Gives numbers side by side, as long in XDR as in memory, the order of a message, or that of
+    /// this machine back.
+    fn turn_around(self, bytes: &mut [u8], order: Order) {
+        if order.is_native() {
+            return;
+        }
         match self.part_bytes() {
             4 => {
                 let words = bytes.as_chunks_mut().0.iter_mut();
-                words.for_each(|word| *word = u32::from_ne_bytes(*word).to_be_bytes());
+                words.for_each(|word| *word = order.turn_4(*word));
             }
             8 => {
                 let words = bytes.as_chunks_mut().0.iter_mut();
-                words.for_each(|word| *word = u64::from_ne_bytes(*word).to_be_bytes());
+                words.for_each(|word| *word = order.turn_8(*word));
             }
             _ => {}
         }

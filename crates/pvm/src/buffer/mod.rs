@@ -6,6 +6,7 @@
 mod frame;
 mod item;
 mod nested;
+mod order;
 mod table;
 
 pub use frame::{HEADER_BYTES, claimed_sender, set_sender};
@@ -14,6 +15,7 @@ pub use table::Buffers;
 
 use crate::code::Code;
 use item::XDR_UNIT;
+use order::Order;
 
 /// What a message with XDR says about its encoding; one without has its sender's data format.
 pub const XDR: i32 = 0x1000_0000;
@@ -35,7 +37,7 @@ pub(crate) const fn format_of(pointer_bytes: usize, is_big_endian: bool) -> i32 
 /// How a buffer is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// `PvmDataDefault`: XDR.
+    /// `PvmDataDefault`: laid out as XDR, with the sender's order of bytes.
     Xdr,
     /// `PvmDataRaw`: as in memory.
     Raw,
@@ -110,6 +112,8 @@ pub struct Buffer {
     /// Of an in-place buffer: what it consists of.
     places: Vec<Place>,
     is_in_place: bool,
+    /// Of numbers in XDR.
+    order: Order,
     cursor: usize,
     /// Of a copy of a message in the inbox: its place there, else 0.
     pub(crate) place: u64,
@@ -127,17 +131,32 @@ impl Buffer {
             bytes: vec![0; HEADER_BYTES],
             places: Vec::new(),
             is_in_place: encoding == Encoding::InPlace,
+            order: Order::NATIVE,
             cursor: 0,
             place: 0,
         }
     }
 
-    /// One that says this about itself.
+    /// One that says this about itself, its encoding as in a message.
     fn with_body(info: Info, body: &[u8]) -> Self {
         let mut buffer = Self::new(Encoding::Raw);
-        buffer.info = info;
+        buffer.say(info);
         buffer.bytes.extend_from_slice(body);
         buffer
+    }
+
+    /// Makes what a message says about itself this one's.
+    const fn say(&mut self, said: Info) {
+        self.info = said;
+        (self.info.encoding, self.order) = Order::read(said.encoding);
+    }
+
+    /// What it says about itself in a message.
+    const fn said(&self) -> Info {
+        Info {
+            encoding: self.order.word(self.info.encoding),
+            ..self.info
+        }
     }
 
     /// Bytes of its body; as in PVM, what is packed in place does not count.
@@ -205,7 +224,7 @@ impl Buffer {
                     return Err(Code::OVERFLOW);
                 }
                 self.reserve(kind.xdr_bytes(count))?;
-                kind.append_xdr(&mut self.bytes, memory, stride);
+                kind.append_xdr(&mut self.bytes, memory, stride, self.order);
             }
             false => {
                 self.reserve(count.saturating_mul(kind.bytes()))?;
@@ -282,7 +301,10 @@ impl Buffer {
             return Ok(());
         }
         match self.info.encoding == XDR {
-            true => kind.take_xdr(self.advance(kind.xdr_bytes(count))?, memory, stride),
+            true => {
+                let order = self.order;
+                kind.take_xdr(self.advance(kind.xdr_bytes(count))?, memory, stride, order);
+            }
             false => {
                 let bytes = count.saturating_mul(kind.bytes());
                 kind.take_raw(self.advance(bytes)?, memory, stride);
@@ -330,10 +352,12 @@ impl Buffer {
     }
 
     fn append_int(&mut self, value: i32) {
-        match self.info.encoding == XDR {
-            true => self.bytes.extend_from_slice(&value.to_be_bytes()),
-            false => self.bytes.extend_from_slice(&value.to_ne_bytes()),
-        }
+        let bytes = value.to_ne_bytes();
+        let bytes = match self.info.encoding == XDR {
+            true => self.order.turn_4(bytes),
+            false => bytes,
+        };
+        self.bytes.extend_from_slice(&bytes);
     }
 
     fn reserve(&mut self, bytes: usize) -> Result<(), Code> {
@@ -421,8 +445,53 @@ mod tests {
     }
 
     #[test]
-    fn xdr_is_what_the_standard_says() {
+    fn what_a_machine_of_the_other_order_packs_is_converted() {
+        let other = match Order::NATIVE {
+            Order::Big => Order::Little,
+            Order::Little => Order::Big,
+        };
+        for kind in KINDS {
+            for (count, stride) in [(1, 1), (5, 1), (3, 2), (2_049, 1)] {
+                let span = kind.span(count, stride).expect("short");
+                let mut memory = vec![0; span];
+                for step in 0..count {
+                    let at = step * stride * kind.bytes();
+                    // Fits into XDR, and no byte is like another.
+                    memory[at..at + kind.bytes().min(4)]
+                        .copy_from_slice(&[0x11, 0x22, 0x33, 0x44][..kind.bytes().min(4)]);
+                }
+                let mut sent = Buffer::new(Encoding::Xdr);
+                sent.order = other;
+                sent.pack(kind, &memory, count, stride).expect("packed");
+                sent.pack_text(b"end").expect("packed");
+                let mut inner = sent.clone();
+                inner.info.tag = 4;
+                sent.pack_message(&inner).expect("packed");
+                let mut received = Buffer::from_frame(sent.frame().to_vec()).expect("sound");
+                assert_eq!(received.info.encoding, XDR, "as PVM calls it");
+                let mut unpacked = vec![0; span];
+                let outcome = received.unpack(kind, &mut unpacked, count, stride);
+                assert_eq!((outcome, &unpacked), (Ok(()), &memory), "{kind:?} {count}");
+                assert_eq!(received.unpack_text(), Ok(&b"end"[..]));
+                let mut inner = received.unpack_message().expect("one");
+                unpacked.fill(0);
+                let outcome = inner.unpack(kind, &mut unpacked, count, stride);
+                assert_eq!((outcome, &unpacked), (Ok(()), &memory), "{kind:?} {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_sent_between_machines_of_one_order_has_it() {
         let mut buffer = Buffer::new(Encoding::Xdr);
+        buffer.pack_int(0x1122_3344).expect("packed");
+        assert_eq!(buffer.body(), 0x1122_3344_i32.to_ne_bytes());
+    }
+
+    #[test]
+    fn big_endian_is_what_the_standard_says() {
+        let mut buffer = Buffer::new(Encoding::Xdr);
+        buffer.order = Order::Big;
         let short = (-2_i16).to_ne_bytes();
         buffer.pack(Kind::Short, &short, 1, 1).expect("packed");
         buffer

@@ -12,7 +12,7 @@ impl Buffer {
         if self.is_in_place || message.is_in_place {
             return Err(Code::NOT_IMPLEMENTED);
         }
-        let info = message.info;
+        let info = message.said();
         // A body has at most 2^31 - 1 bytes.
         let length = i32::try_from(message.len()).map_err(|_| Code::NO_MEMORY)?;
         let words = [
@@ -36,8 +36,8 @@ impl Buffer {
     /// # Errors
     /// [`Code::MISMATCH`]: they are encoded in different ways.
     pub fn pack_body(&mut self, message: &Self) -> Result<(), Code> {
-        let is_same =
-            self.info.encoding == message.info.encoding && self.is_in_place == message.is_in_place;
+        let is_same = self.said().encoding == message.said().encoding
+            && self.is_in_place == message.is_in_place;
         if !is_same {
             return Err(Code::MISMATCH);
         }

@@ -410,8 +410,8 @@ impl State {
             return Reply::Refused(Code::NO_TASK);
         }
         self.collected.insert(task, collected);
-        // In XDR four bytes are as an integer is.
-        let parent_bytes = parent.map_or(0, Tid::number).to_be_bytes();
+        // Four bytes lie in a message as an integer of this machine does.
+        let parent_bytes = parent.map_or(0, Tid::number).to_ne_bytes();
         for what in [OUTPUT_IS_NEW, OUTPUT_BEGINS] {
             sent.extend(self.output_message(task, collected, what, &parent_bytes));
         }

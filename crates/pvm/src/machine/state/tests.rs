@@ -187,7 +187,7 @@ fn output_begins_goes_on_and_ends() {
     let sent = state.output(task(2), b"hey\n");
     assert_eq!(
         ints(&sent[0].1),
-        (9, vec![child, 4, i32::from_be_bytes(*b"hey\n")])
+        (9, vec![child, 4, i32::from_ne_bytes(*b"hey\n")])
     );
     assert_eq!(ints(&state.output(task(2), b"")[0].1), (9, vec![child, 0]));
     assert_eq!(state.output(task(2), b"more"), []);
