@@ -109,7 +109,8 @@ impl Host {
 
     fn make_pool(&mut self, carrier: Carrier) -> Result<&BenchPool, BenchError> {
         let name = format!("{}-{carrier:?}", pool::pool_name()).to_lowercase();
-        let pool = BenchPool::make_with(&pool::options(&name))?;
+        let options = pool::options(&name).spin(Duration::ZERO);
+        let pool = BenchPool::make_with(&options)?;
         Ok(self.pools.entry(carrier).or_insert(pool))
     }
 

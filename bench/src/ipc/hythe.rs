@@ -63,19 +63,25 @@ impl HytheEnd {
     }
 
     /// The same between hosts, as a program of feature `host` of the crate `hythe`.
+    ///
+    /// Of a pool in which nobody spins: there a subscriber sleeps at once, and knows how often its
+    /// flows need a look.
     pub(crate) fn join_across(
         pool: &Pool,
         side: Side,
-        place: (Case, usize),
+        (mut case, size): (Case, usize),
         lookout: Lookout,
     ) -> Result<Self, BenchError> {
+        if case.wait == Wait::Block {
+            case.wait = Wait::Adaptive;
+        }
         let timeout_ms = RATE_SEND_TIMEOUT.as_millis() as u32;
         // A slot is in use until the other host has acknowledged it, and of the largest there are
         // three: a sender that is faster waits, where it would drop its message by default.
         let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms });
         let transports: [Arc<dyn Transport>; 1] = [Arc::new(Flows::new())];
         let node = hop::join(pool, participant(side), &transports)?;
-        Self::open(node, side, &options, place, lookout)
+        Self::open(node, side, &options, (case, size), lookout)
     }
 
     fn open(

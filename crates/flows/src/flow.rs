@@ -496,9 +496,11 @@ impl ReceivingFlow {
         Some(wake_ns.max(state.turned_ns + NEGLECT_NS))
     }
 
-    /// When somebody who waits for it is to look again at the latest, if it is to be at all.
+    /// When somebody who waits for it is to look again at the latest, if it is to be at all. That
+    /// look finds what has come whichever way: behind it is a sleep.
     pub(crate) fn next_look(&self) -> Option<u64> {
-        let state = self.lock();
+        let mut state = self.lock();
+        state.half.socket_mut().look_at_udp();
         match state.half.has_more() && state.over.is_none() {
             true => Some(0),
             false => state.half.next_wake(),

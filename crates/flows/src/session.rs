@@ -392,6 +392,8 @@ impl Session {
         );
         files.extend(wires.iter().map(|file| PollFd::new(file, PollFlags::IN)));
         let _ = hythe_sys::wait::poll_or_sleep(&mut files, watched.timeout);
+        let woken = watched.flows.iter();
+        woken.for_each(|flow| flow.with_socket(FlowSocket::look_at_udp));
     }
 
     fn take_messages(&self) -> io::Result<()> {

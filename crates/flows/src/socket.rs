@@ -25,8 +25,9 @@ const WIRE_RUN_MAX: usize = 8;
 /// Of datagrams that have come by the wire, taken by one call.
 const WIRE_BATCH: usize = 64;
 /// Who looks all the time, for what comes by a wire, looks at UDP so often: each look is a system
-/// call.
+/// call. Half as often after each look in vain.
 const UDP_LOOK_NS: u64 = 20_000;
+const UDP_LOOK_NS_MAX: u64 = 16 * UDP_LOOK_NS;
 /// And for the end of the wire.
 const END_LOOK_NS: u64 = 10_000_000;
 /// Datagrams that leave by the other way may come sooner than those before: what is sent while
@@ -54,6 +55,8 @@ struct Wired {
     sends: bool,
     switched_ns: u64,
     looked_ns: u64,
+    /// Until the next look at UDP.
+    look_ns: u64,
     /// The last datagram came by UDP: long runs do, and more of one may lie there.
     comes_by_udp: bool,
     end_looked_ns: u64,
@@ -168,6 +171,7 @@ impl FlowSocket {
                 sends: false,
                 switched_ns: 0,
                 looked_ns: 0,
+                look_ns: UDP_LOOK_NS,
                 comes_by_udp: false,
                 end_looked_ns: 0,
             })
@@ -212,6 +216,13 @@ impl FlowSocket {
 
     pub(crate) fn has_wire(&self) -> bool {
         self.wire.is_some()
+    }
+
+    /// The next [`receive`](Self::receive) looks at UDP, too: its caller is about to sleep.
+    pub(crate) fn look_at_udp(&mut self) {
+        if let Some(wired) = &mut self.wire {
+            wired.look_ns = 0;
+        }
     }
 
     /// Does the card itself read and write what goes by the wire?
@@ -341,7 +352,7 @@ impl FlowSocket {
         match self.socket.recv(bytes) {
             Ok(length) => {
                 if let Some(wired) = &mut self.wire {
-                    wired.comes_by_udp = true;
+                    (wired.comes_by_udp, wired.look_ns) = (true, UDP_LOOK_NS);
                 }
                 let joined = &bytes[..length];
                 let mut datagrams = joined.chunks(datagram_bytes(joined));
@@ -384,9 +395,10 @@ impl Wired {
     }
 
     fn is_to_look_at_udp(&mut self, now_ns: u64) -> bool {
-        let is_due = self.comes_by_udp || now_ns.saturating_sub(self.looked_ns) >= UDP_LOOK_NS;
+        let is_due = self.comes_by_udp || now_ns.saturating_sub(self.looked_ns) >= self.look_ns;
         if is_due {
             self.looked_ns = now_ns;
+            self.look_ns = (2 * self.look_ns).clamp(UDP_LOOK_NS, UDP_LOOK_NS_MAX);
         }
         is_due
     }
