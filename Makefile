@@ -66,7 +66,7 @@ hosts: ## the agent of the host hop, hythe-hostd, in $(target)/hosts (PROFILE=de
 test-hosts: setup ## tests of the agent, in network namespaces, and of the commands that need it (root)
 	cargo xtask test --hosts
 
-arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, a pool shared with one, the storage hop on their kernels
+arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, a pool shared with one, data of PVM exchanged with both, the storage hop on their kernels
 	scripts/arm.sh $(target)/arm
 
 miri: ## tests of abi, memory, queue and pool under Miri; SEEDS=16 schedules of those with threads, not 4 (5 minutes, and once a network, for a nightly compiler with Miri); SHARE=1 for a minute of them

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Golden vectors, pool and node tests as armhf and arm64 programs, under emulation, one pool shared between two widths, and the tests of
-# the storage hop on a kernel of 32 bits and on one with pages of 16 KiB.
+# Golden vectors, pool and node tests as armhf and arm64 programs, under emulation, one pool shared between two widths, messages of PVM
+# between their data formats, and the tests of the storage hop on a kernel of 32 bits and on one with pages of 16 KiB.
 #
 # Called by `make arm`. The argument is a directory for tools and builds. `scripts/arm-tools.sh` fetches the tools at the first
 # run; dependencies are those of Cargo.lock. Prints the time of each step. Emulation is not hardware: what it cannot show is
@@ -12,6 +12,7 @@ directory=$(mkdir -p "$1" && cd "$1" && pwd)
 tools=$directory/tools
 root=$tools/system
 packages=(hythe-abi hythe-memory hythe-queue hythe-pool hythe-node)
+kinds=(--lib --tests)
 # Where the time of the tests is computing, and not waiting. Optimising the others takes longer than it saves.
 optimised=(hythe-memory hythe-queue hythe-pool)
 targets=(armv7-unknown-linux-gnueabihf aarch64-unknown-linux-gnu)
@@ -61,11 +62,26 @@ cross() {
             "${variable}_LINKER=$root/usr/bin/${triples[$target]}-gcc"
             "${variable}_RUSTFLAGS=-Clink-arg=-Wl,--sysroot=$root"
             "${variable}_RUNNER=${emulators[$target]}"
+            "CC_${target//-/_}=$directory/c/${triples[$target]}-gcc"
+            "AR_${target//-/_}=$directory/c/${triples[$target]}-ar"
         )
     done
     env -u RUSTFLAGS "${variables[@]}" RUSTC="$tools/bin/rustc" CARGO_TARGET_DIR="$directory/build" CARGO_INCREMENTAL=0 \
         CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_CODEGEN_UNITS=16 \
-        cargo "$1" "${settings[@]}" --locked "${packages[@]/#/--package=}" --lib --tests "${@:2}"
+        cargo "$1" "${settings[@]}" --locked "${packages[@]/#/--package=}" "${kinds[@]}" "${@:2}"
+}
+
+# The unpacked compilers of C for build scripts, which have to find their own libraries.
+prepare_c() {
+    local triple name
+    mkdir -p "$directory/c"
+    for triple in "${triples[@]}"; do
+        for name in "$triple"-{gcc,ar}; do
+            printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$root/usr/lib/x86_64-linux-gnu" "$root/usr/bin/$name" \
+                >"$directory/c/$name"
+            chmod +x "$directory/c/$name"
+        done
+    done
 }
 
 # Both at once: what runs on this machine, as the macros of crates, is built only once, and all CPUs have work.
@@ -123,6 +139,50 @@ share_with_native() {
     cargo test --quiet --locked --workspace --test two_widths
 }
 
+# What native tasks of PVM's machine find. Named like this, it is what `make test` has built.
+build_machine_of_pvm() {
+    local library
+    cargo build --quiet --locked -p hythe-cli -p hythe-libpvm3 -p hythe-libgpvm3 || return
+    mkdir -p "$directory/pvm/native"
+    for library in libpvm3 libgpvm3; do
+        ln -sfn "$built/$library.so" "$directory/pvm/native/$library.so.3" || return
+    done
+    cc -std=c99 -o "$directory/pvm/native/formats" -I bindings/pvm/include bindings/pvm/tests/formats.c -L "$built" -lpvm3
+}
+
+# Two tasks of one machine of PVM, a native and an emulated one, and which of them spawns the other: share_machine TARGET
+share_machine() (
+    target=$1 work=$directory/pvm/${names[$1]} packages=(hythe-libpvm3) kinds=(--lib)
+    native=$directory/pvm/native/formats bytes=8
+    [[ $target != arm* ]] || bytes=4
+    cross build --quiet --target "$target" || exit
+    mkdir -p "$work"
+    ln -sfn "$directory/build/$target/debug/libpvm3.so" "$work/libpvm3.so.3" || exit
+    "$directory/c/${triples[$target]}-gcc" -Wl,--sysroot="$root" -std=c99 -o "$work/formats" -I bindings/pvm/include \
+        bindings/pvm/tests/formats.c "$work/libpvm3.so.3" || exit
+    # A program to the kernel, as a task has to be.
+    printf '#!/bin/sh\nexec %s -E LD_LIBRARY_PATH=%s %s "$@"\n' "${emulators[$target]}" "$work" "$work/formats" >"$work/emulated"
+    chmod +x "$work/emulated"
+    # Not below the target directory: a socket's path is short.
+    HYTHE_ROOT=$(mktemp -d)
+    trap 'rm -rf "$HYTHE_ROOT"' EXIT
+    export HYTHE_ROOT HYTHE_PVM_LIBRARIES=$directory/pvm/native
+    unset HYTHE_POOL
+    exchange "$native" "$work/emulated" "long of 8 and $bytes bytes: 0 and 0 wrong" &&
+        exchange "$work/emulated" "$native" "long of $bytes and 8 bytes: 0 and 0 wrong"
+)
+
+# exchange FIRST SPAWNED WANTED
+exchange() {
+    local said
+    said=$(timeout 300 "$built/hythe" run --pvm -- "$1" "$2") || {
+        printf '%s\narm: %s with %s: exit code %s\n' "$said" "$1" "$2" "$?" >&2
+        return 1
+    }
+    printf '%s\n' "$said"
+    [[ $said == "$3" ]]
+}
+
 # The storage hop on a kernel of this target. Under the emulation of processes its tests are of no use: the emulator itself touches the pages
 # that it copies from: machine TARGET EMULATOR...
 machine() {
@@ -151,7 +211,9 @@ say_what_is_left_out() {
 }
 
 summary=
+built=$(mkdir -p "${CARGO_TARGET_DIR:-target}" && cd "${CARGO_TARGET_DIR:-target}" && pwd)/debug
 step "tools" scripts/arm-tools.sh "$tools"
+prepare_c
 step "build for armhf and arm64" build
 step "the 32-bit program for two widths" offer_other_width
 say_what_is_left_out
@@ -159,6 +221,10 @@ step "tests; arm64 and armhf share a pool" run_all
 step "x86-64 and armhf share a pool" share_with_native
 for target in "${targets[@]}"; do
     step "${names[$target]}: C library" c_library "$target"
+done
+step "the machine of PVM for x86-64" build_machine_of_pvm
+for target in "${targets[@]}"; do
+    step "x86-64 and ${names[$target]}: data of PVM" share_machine "$target"
 done
 
 step "the recorder on a kernel of 32 bits" machine "${targets[0]}" \

@@ -235,3 +235,18 @@ fn what_calls_return_is_what_they_return_on_pvm() {
     assert!(theirs_said.lines().count() > 200);
     assert_eq!(ours.status.code(), theirs.status.code());
 }
+
+#[test]
+fn all_kinds_of_data_come_as_they_were_sent() {
+    let fixture = Fixture::new();
+    if !has_pvm() {
+        return;
+    }
+    // `make arm` runs it with one of the tasks emulated.
+    let program = fixture.compile(include_str!("formats.c"), "formats");
+    let program = program.to_str().expect("a plain path");
+    let output = fixture.run(&[program, program], b"");
+    let said = text(&output.stdout);
+    assert_eq!(said, "long of 8 and 8 bytes: 0 and 0 wrong\n");
+    assert!(output.status.success(), "{}", output.status);
+}
