@@ -127,7 +127,8 @@ impl Hosts {
                 host: host.host.number(),
                 name: name.as_ptr().cast_mut(),
                 architecture: architecture.as_ptr().cast_mut(),
-                speed: 1000,
+                // Fits: a hostfile says a million at most.
+                speed: host.settings.speed as c_int,
                 format: host.format,
             });
             kept._texts.extend([name, architecture]);

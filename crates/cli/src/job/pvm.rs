@@ -52,19 +52,22 @@ pub(super) fn serve(
     let server = Server::start(pool, &first).map_err(|error| failed(&error))?;
     job.environment.push((LIBRARY_PATH.into(), library_path()?));
     // Without an agent the job has no hosts, and the runner says so.
-    let Some(here) = here.filter(|_| !job.hosts.is_empty()) else {
+    let Some(here) = here.filter(|_| !job.hosts.is_empty() || args.hostfile.is_some()) else {
         return Ok(server);
     };
+    let mut file = None;
     if let Some(path) = &args.hostfile {
         begin_here(&mut job.hosts, &here.name);
-        let options = file_of_pvm(path)?.options.into_iter();
-        let options = options.collect::<Vec<_>>().join("= ");
-        if !options.is_empty() {
-            tracing::warn!("{options}= of the hostfile are not used: hosts have agents");
+        let read = file_of_pvm(path)?;
+        let unused: Vec<&str> = read.unused.iter().copied().collect();
+        if !unused.is_empty() {
+            let unused = unused.join("= ");
+            tracing::warn!("{unused}= of the hostfile are not used: hosts have agents");
         }
+        file = Some(read);
     }
     let names: Vec<String> = job.hosts.iter().map(|host| host.name.to_string()).collect();
-    let known = take_in_hosts(pool, names).map_err(|error| failed(&error))?;
+    let known = take_in_hosts(pool, names, file.as_ref()).map_err(|error| failed(&error))?;
     let places = places(&job.hosts, &known, job.count)?;
     job.environment
         .push((variables::PLACES.into(), places.into()));

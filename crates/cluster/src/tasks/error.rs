@@ -100,6 +100,17 @@ pub enum TaskError {
         /// The limit.
         most: usize,
     },
+    /// Tasks are to begin where a host has no directory.
+    #[error(
+        "host {host}: there is no directory `{}` in which tasks are to begin",
+        escaped(directory)
+    )]
+    NoDirectory {
+        /// Which.
+        host: String,
+        /// As it was named.
+        directory: String,
+    },
     /// There is no such place for a task.
     #[error(
         "there is no {what} `{}` among the hosts of this job, which runs on host {host}, of {}; \

@@ -107,6 +107,23 @@ pub(super) struct Spawn {
     /// On which host.
     #[serde(default)]
     pub(super) place: Place,
+    /// What holds on some hosts only.
+    #[serde(default)]
+    pub(super) on_hosts: Vec<OnHost>,
+}
+
+/// What holds for tasks on one host. Folders and directories are as that host names them: `$NAME`
+/// is its variable, `~` its home.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OnHost {
+    /// Which.
+    pub(super) host: String,
+    /// The name that is looked for in these folders first.
+    pub(super) program: String,
+    /// In turn.
+    pub(super) folders: Vec<String>,
+    /// Where tasks begin; else where the others do.
+    pub(super) directory: Option<String>,
 }
 
 /// On which host tasks are started.

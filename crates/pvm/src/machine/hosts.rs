@@ -1,10 +1,13 @@
 //! Hosts of a machine. A number is never given twice: what ran on a host that is gone is not taken
 //! for what runs on one that came later.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::{NATIVE_FORMAT, format_of};
 use crate::code::Code;
+use crate::hostfile::Settings;
 use crate::tid::{FIRST_HOST, Tid};
 
 /// A host of the machine.
@@ -18,6 +21,8 @@ pub struct Host {
     pub architecture: String,
     /// Its data format.
     pub format: i32,
+    /// What a hostfile says of it.
+    pub settings: Settings,
 }
 
 /// PVM's name of this architecture.
@@ -39,6 +44,9 @@ pub(super) struct Hosts {
     /// By number; the first is always there.
     rows: Vec<Host>,
     last: u32,
+    /// What the last hostfile says, and of all others.
+    said: BTreeMap<String, Settings>,
+    said_of_others: Settings,
 }
 
 impl Default for Hosts {
@@ -49,8 +57,11 @@ impl Default for Hosts {
                 name: "localhost".to_owned(),
                 architecture: architecture().to_owned(),
                 format: NATIVE_FORMAT,
+                settings: Settings::default(),
             }],
             last: FIRST_HOST.host_number(),
+            said: BTreeMap::new(),
+            said_of_others: Settings::default(),
         }
     }
 }
@@ -62,6 +73,15 @@ impl Hosts {
 
     pub(super) fn name_first(&mut self, name: &str) {
         name.clone_into(&mut self.rows[0].name);
+    }
+
+    /// Holds for hosts that come, and for the first if it is named.
+    pub(super) fn set(&mut self, said: BTreeMap<String, Settings>, of_others: Settings) {
+        if let Some(settings) = said.get(&self.rows[0].name) {
+            settings.clone_into(&mut self.rows[0].settings);
+        }
+        self.said = said;
+        self.said_of_others = of_others;
     }
 
     pub(super) fn named(&self, name: &str) -> Option<Tid> {
@@ -80,9 +100,12 @@ impl Hosts {
         }
         let host = Tid::numbered_host(self.last + 1).ok_or(Code::OUT_OF_RESOURCES)?;
         self.last += 1;
+        let settings = self.said.get(name).unwrap_or(&self.said_of_others);
+        let settings = settings.clone();
         self.rows.push(Host {
             host,
             name: name.to_owned(),
+            settings,
             ..self.rows[0].clone()
         });
         Ok(host)

@@ -1,9 +1,12 @@
 //! What tasks ask the machine for, and what they are told.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::hosts::Host;
 use crate::code::Code;
+use crate::hostfile::Settings;
 use crate::tid::Tid;
 
 /// What a task asks for. Each is answered by a [`Reply`], some only when others have done
@@ -144,6 +147,13 @@ pub enum Request {
     IsCollected {
         /// Of which.
         task: Tid,
+    },
+    /// What a hostfile says of hosts that are added later; only on the first host.
+    SetHosts {
+        /// By name.
+        named: BTreeMap<String, Settings>,
+        /// Of all others.
+        others: Settings,
     },
 }
 

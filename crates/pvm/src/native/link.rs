@@ -16,6 +16,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlag
 
 use super::place::{Place, started};
 use crate::code::Code;
+use crate::hostfile::Hostfile;
 use crate::machine::{Host, Outgoing, Reply, Request};
 use crate::numbers::tid_of;
 use crate::server::socket_path;
@@ -134,12 +135,23 @@ impl AsRawFd for Link {
 }
 
 /// Takes hosts into the machine of a pool, for a process that is no task: all hosts that it has
-/// then. One that cannot be reached is not among them.
+/// then. One that cannot be reached is not among them. The file says what holds for them, and for
+/// hosts that come later.
 ///
 /// # Errors
 /// [`Code::SYSTEM`]: nobody serves a machine there.
-pub fn take_in_hosts(pool: &Pool, names: Vec<String>) -> Result<Vec<Host>, Code> {
+pub fn take_in_hosts(
+    pool: &Pool,
+    names: Vec<String>,
+    file: Option<&Hostfile>,
+) -> Result<Vec<Host>, Code> {
     let mut link = Link::connect(&pool.path(), None)?;
+    if let Some(file) = file {
+        link.ask(&Request::SetHosts {
+            named: file.settings(),
+            others: file.others.clone(),
+        })?;
+    }
     link.ask(&Request::AddHosts { names })?;
     match link.ask(&Request::Hosts)? {
         Reply::Hosts(hosts) => Ok(hosts),

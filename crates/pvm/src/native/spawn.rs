@@ -6,6 +6,7 @@ use hythe_cluster::tasks::{self, SpawnOptions, SpawnPlace, TaskError};
 use super::place::places_text;
 use super::{KILL, Native, programs};
 use crate::code::Code;
+use crate::hostfile::Settings;
 use crate::machine::{Host, Reply, Request, Spawn};
 use crate::numbers::tid_of;
 use crate::session::variables;
@@ -22,13 +23,14 @@ impl Native {
         let (here, others): (Vec<Host>, Vec<Host>) =
             spawn.places.iter().cloned().partition(is_here);
         let mut outcomes = Vec::new();
+        let is_sought_here = here.iter().any(|host| !host.settings.folders.is_empty());
         let places = match found {
             // It may be elsewhere.
-            None => {
+            None if !is_sought_here => {
                 outcomes.extend(here.iter().map(|_| Err(Code::NO_FILE)));
                 others
             }
-            Some(_) => spawn.places.clone(),
+            _ => spawn.places.clone(),
         };
         if places.is_empty() {
             return outcomes;
@@ -79,9 +81,10 @@ impl Native {
         outcome.unwrap_or_else(|error| {
             tracing::warn!(%error, "tasks cannot be spawned");
             self.refusal = Some(error.to_string());
-            let code = match is_here {
+            let code = match is_here && places[0].settings == Settings::default() {
                 true => Code::OUT_OF_RESOURCES,
-                // It is not there, or no rule there permits it: the same for who asks.
+                // It is not there, nor its directory, or no rule there permits it: the same for who
+                // asks.
                 false => Code::NO_FILE,
             };
             vec![Err(code); places.len()]
@@ -113,6 +116,27 @@ impl Native {
         if let Some(directory) = std::env::var_os("PVM_WD") {
             options = options.directory(directory.as_ref());
         }
+        let mut named: Vec<&Host> = Vec::new();
+        for place in places {
+            let Settings {
+                folders, directory, ..
+            } = &place.settings;
+            if named.contains(&place) || (folders.is_empty() && directory.is_none()) {
+                continue;
+            }
+            named.push(place);
+            // A debugger is none of their programs.
+            let folders: Vec<String> = match spawn.is_debugged {
+                true => Vec::new(),
+                false => folders
+                    .iter()
+                    .map(|one| of_architecture(one, place))
+                    .collect(),
+            };
+            let directory = directory.as_ref().map(|one| of_architecture(one, place));
+            let directory = directory.as_deref();
+            options = options.on_host(&place.name, &spawn.program, &folders, directory);
+        }
         let spawned = self.task.spawn(&options)?.into_iter().zip(places);
         let hosts = self.hosts_now(places);
         let outcomes = spawned.map(|(task, place)| {
@@ -140,4 +164,9 @@ impl Native {
             _ => None,
         }
     }
+}
+
+/// With the architecture of a host, which its agent does not know by PVM's name.
+fn of_architecture(named: &str, place: &Host) -> String {
+    named.replace("$PVM_ARCH", &place.architecture)
 }

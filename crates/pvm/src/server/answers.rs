@@ -27,6 +27,15 @@ impl Serving {
                 self.reply(number, reply);
                 sent
             }
+            Request::SetHosts { named, others } => {
+                // Where their programs are is not for other hosts to say.
+                let is_far = |client: &Client| client.far_host().is_some();
+                if self.clients.get(&number).is_none_or(is_far) {
+                    return self.reply(number, Reply::Refused(Code::NO_HOST));
+                }
+                self.state.set_hosts(named, others);
+                return self.reply(number, Reply::Number(0));
+            }
             Request::Hosts => return self.reply(number, self.state.hosts()),
             request => match self.clients.get(&number).map(|client| client.task) {
                 Some(Some(task)) => self.state.ask(task, request),

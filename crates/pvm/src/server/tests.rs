@@ -8,6 +8,7 @@ use hythe_node::PoolOptions;
 use super::*;
 use crate::buffer::{Buffer, Encoding};
 use crate::code::Code;
+use crate::hostfile::Settings;
 use crate::machine::{Reply, Request, WatchedEvent};
 use crate::tid::FIRST_HOST;
 use crate::wire;
@@ -191,6 +192,24 @@ fn a_task_of_another_host_is_none_of_this_one() {
     });
     let first = vec![Code::BAD_PARAMETER.number()];
     assert_eq!(own.next(), Outgoing::Reply(Reply::Numbers(first)));
+    // Where programs are is said on the first host.
+    let said = |speed| {
+        let settings = Settings {
+            speed,
+            ..Settings::default()
+        };
+        Request::SetHosts {
+            named: [("here".to_owned(), settings.clone())].into(),
+            others: settings,
+        }
+    };
+    own.say(&said(7));
+    assert_eq!(own.next(), Outgoing::Reply(Reply::Number(0)));
+    own.say(&Request::Hosts);
+    let Outgoing::Reply(Reply::Hosts(hosts)) = own.next() else {
+        panic!("no hosts");
+    };
+    assert_eq!(hosts[0].settings.speed, 7);
     // What the machine has is nobody's who is in none of it.
     let mut peer = elsewhere(&fixture, "b\n");
     let nothing = Outgoing::Reply(Reply::Refused(Code::SYSTEM));
@@ -199,6 +218,7 @@ fn a_task_of_another_host_is_none_of_this_one() {
         Request::AddHosts { names: Vec::new() },
         Request::DeleteHosts { names: Vec::new() },
         Request::Tasks,
+        said(1),
     ] {
         peer.say(&request);
         assert_eq!(peer.next(), nothing, "{request:?}");

@@ -18,7 +18,7 @@ use crate::tasks::agent_link;
 use crate::tasks::agent_message::{AgentReply, AgentRequest};
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
-use crate::tasks::message::TaskEnd;
+use crate::tasks::message::{OnHost, TaskEnd};
 
 /// How long parts may take to end what is left, and to say so.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(15);
@@ -93,6 +93,7 @@ impl Job {
         spawn: u64,
         program: &Program,
         roles: &[Role],
+        on_host: Option<OnHost>,
     ) -> Result<(), TaskError> {
         let first = roles.first();
         let has_input = first.is_some_and(|role| role.rank == 0 && role.parent.is_none());
@@ -108,6 +109,7 @@ impl Job {
                 .map(|(name, value)| (bytes(name), bytes(value)))
                 .collect(),
             needs_directory: program.directory.is_some(),
+            on_host,
             directory: program
                 .directory
                 .clone()

@@ -81,6 +81,7 @@ pub(super) fn spawn(job: &Job, program: &str) -> Spawn {
         environment: Vec::new(),
         directory: None,
         place: message::Place::Anywhere,
+        on_hosts: Vec::new(),
     }
 }
 

@@ -18,6 +18,7 @@ mod groups;
 mod input;
 mod job;
 mod lines;
+mod on_host;
 mod output;
 mod part;
 mod part_protocol;

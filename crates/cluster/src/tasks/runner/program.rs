@@ -7,9 +7,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use rustix::fs::{Access, access};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::on_host::is_program;
 use super::printed::Printed;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
@@ -21,8 +21,7 @@ pub(super) fn find(program: &OsString, host: &str) -> Result<PathBuf, TaskError>
     }
     let searched = std::env::var_os("PATH").unwrap_or_default();
     let candidates = std::env::split_paths(&searched).map(|folder| folder.join(program));
-    let is_program = |path: &PathBuf| path.is_file() && access(path, Access::EXEC_OK).is_ok();
-    let found = candidates.into_iter().find(is_program);
+    let found = candidates.into_iter().find(|path| is_program(path));
     found.ok_or_else(|| TaskError::NoProgram {
         host: host.to_owned(),
         program: program.to_string_lossy().into_owned(),
@@ -31,7 +30,7 @@ pub(super) fn find(program: &OsString, host: &str) -> Result<PathBuf, TaskError>
 }
 
 /// What is started.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Program {
     /// Where it is.
     pub(super) path: PathBuf,

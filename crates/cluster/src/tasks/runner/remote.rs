@@ -277,6 +277,7 @@ mod tests {
             environment: Vec::new(),
             directory: None,
             needs_directory: false,
+            on_host: None,
             whole_lines: true,
             has_input: false,
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Task;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
-use crate::tasks::message::{Place, Reply, Request, Spawn};
+use crate::tasks::message::{OnHost, Place, Reply, Request, Spawn};
 
 /// Where tasks are spawned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,7 @@ pub struct SpawnOptions {
     environment: Vec<(String, String)>,
     directory: Option<PathBuf>,
     place: SpawnPlace,
+    on_hosts: Vec<OnHost>,
 }
 
 impl SpawnOptions {
@@ -45,6 +46,7 @@ impl SpawnOptions {
             environment: Vec::new(),
             directory: None,
             place: SpawnPlace::Anywhere,
+            on_hosts: Vec::new(),
         }
     }
 
@@ -73,6 +75,26 @@ impl SpawnOptions {
     #[must_use]
     pub fn directory(mut self, directory: &Path) -> Self {
         self.directory = Some(directory.to_owned());
+        self
+    }
+
+    /// On this host `program` is looked for in these folders first, 16 at most, and tasks begin in
+    /// that directory, if one is named. Its own names: `$NAME` is its `HOME`, `USER`, `LOGNAME` or
+    /// `PVM_...`, what is relative begins at home. A rule has to permit the path that is found.
+    #[must_use]
+    pub fn on_host(
+        mut self,
+        host: &str,
+        program: &str,
+        folders: &[String],
+        directory: Option<&str>,
+    ) -> Self {
+        self.on_hosts.push(OnHost {
+            host: host.to_owned(),
+            program: program.to_owned(),
+            folders: folders.to_vec(),
+            directory: directory.map(str::to_owned),
+        });
         self
     }
 
@@ -106,6 +128,7 @@ impl Task {
                 SpawnPlace::Architecture(name) => Place::Architecture(name.clone()),
                 SpawnPlace::Each(names) => Place::Each(names.clone()),
             },
+            on_hosts: options.on_hosts.clone(),
         }));
         if options.count == 0 {
             return Ok(Vec::new());

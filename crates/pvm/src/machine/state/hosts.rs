@@ -1,8 +1,11 @@
 //! Hosts that come and go, and who is told.
 
+use std::collections::BTreeMap;
+
 use super::{Sent, State, Watch, notice, sent_by_machine};
 use crate::buffer::{Buffer, Encoding};
 use crate::code::Code;
+use crate::hostfile::Settings;
 use crate::machine::protocol::{Reply, WatchedEvent};
 use crate::tid::Tid;
 
@@ -18,6 +21,11 @@ impl State {
     /// The name of the first host.
     pub fn name_first_host(&mut self, name: &str) {
         self.hosts.name_first(name);
+    }
+
+    /// What a hostfile says of hosts that come later, and of the first.
+    pub fn set_hosts(&mut self, named: BTreeMap<String, Settings>, others: Settings) {
+        self.hosts.set(named, others);
     }
 
     /// All of them.

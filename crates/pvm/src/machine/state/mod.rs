@@ -171,7 +171,7 @@ impl State {
             Request::Tasks => self.rows(),
             Request::Hosts => self.hosts(),
             // Whoever serves the machine does that.
-            Request::AddHosts { .. } | Request::DeleteHosts { .. } => {
+            Request::AddHosts { .. } | Request::DeleteHosts { .. } | Request::SetHosts { .. } => {
                 Reply::Refused(Code::NOT_IMPLEMENTED)
             }
             Request::Collect {

@@ -1,6 +1,7 @@
 //! A machine by its requests alone.
 
 use super::*;
+use crate::hostfile::Settings;
 
 fn task(local: u32) -> Tid {
     Tid::task(FIRST_HOST, local).expect("in range")
@@ -306,4 +307,35 @@ fn a_host_goes_with_its_tasks_and_its_number() {
     assert_eq!(state.remove_host(FIRST_HOST), [], "the first stays");
     let again = Tid::numbered_host(3).expect("in range");
     assert_eq!(state.add_hosts(&name).0, [Ok(again)]);
+}
+
+#[test]
+fn what_a_hostfile_says_holds_for_hosts_that_come_later() {
+    let mut state = State::default();
+    state.name_first_host("a");
+    let settings = |speed| Settings {
+        speed,
+        ..Settings::default()
+    };
+    let named = |names: &[(&str, u32)]| {
+        let names = names.iter();
+        names
+            .map(|(name, speed)| ((*name).to_owned(), settings(*speed)))
+            .collect::<BTreeMap<_, _>>()
+    };
+    state.set_hosts(named(&[("b", 2)]), settings(3));
+    let (outcomes, _) = state.add_hosts(&["b".to_owned(), "c".to_owned()]);
+    assert!(outcomes.iter().all(Result::is_ok));
+    // Those that are there keep theirs, but for the first.
+    state.set_hosts(named(&[("a", 4), ("b", 5)]), settings(6));
+    let speeds = |state: &State| match state.hosts() {
+        Reply::Hosts(rows) => rows
+            .iter()
+            .map(|row| row.settings.speed)
+            .collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(speeds(&state), [4, 2, 3]);
+    let _ = state.add_hosts(&["d".to_owned()]);
+    assert_eq!(speeds(&state), [4, 2, 3, 6]);
 }

@@ -245,10 +245,20 @@ impl Part {
     fn start(&mut self, start: Start) -> Result<PathBuf, TaskError> {
         let words: Vec<OsString> = start.words.into_iter().map(OsString::from_vec).collect();
         let name = words.first().cloned().unwrap_or_default();
-        self.ask_permission(&name.to_string_lossy())?;
-        let directory = self.directory_of(start.directory, start.needs_directory)?;
         let host = self.options.host.as_str();
-        let mut path = program::find(&name, host)?;
+        let on_host = start.on_host.unwrap_or_default();
+        let may = |path: &Path| self.ask_permission(&path.to_string_lossy());
+        let mut path = match on_host.find(may) {
+            Ok(path) => path,
+            Err(refused) => {
+                self.ask_permission(&name.to_string_lossy())?;
+                program::find(&name, host).map_err(|error| refused.unwrap_or(error))?
+            }
+        };
+        let directory = match on_host.directory(host)? {
+            Some(directory) => Some(directory),
+            None => self.directory_of(start.directory, start.needs_directory)?,
+        };
         if let Some(directory) = directory.as_ref().filter(|_| path.is_relative()) {
             path = directory.join(path);
         }
@@ -492,6 +502,7 @@ mod tests {
                 environment: Vec::new(),
                 directory: None,
                 needs_directory: false,
+                on_host: None,
                 whole_lines: true,
                 has_input: false,
             }))

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::tasks::id::TaskId;
+use crate::tasks::message::OnHost;
 
 /// The most bytes of output or input in one message.
 pub(crate) const BYTES_MAX: usize = 16 << 10;
@@ -47,6 +48,8 @@ pub(crate) struct Start {
     pub(crate) directory: Option<PathBuf>,
     /// It was asked for.
     pub(crate) needs_directory: bool,
+    /// What holds on this host only.
+    pub(crate) on_host: Option<OnHost>,
     /// Cut what they print into lines.
     pub(crate) whole_lines: bool,
     /// The task of rank 0 gets input.

@@ -25,7 +25,7 @@ pub(super) use places::Opening;
 use crate::HostName;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::{TASKS_MAX, TaskId};
-use crate::tasks::message::{Place, Spawn, TaskEnd};
+use crate::tasks::message::{OnHost, Place, Spawn, TaskEnd};
 
 /// Those that are started together, all or none.
 #[derive(Debug)]
@@ -34,6 +34,7 @@ pub(super) struct Spawning {
     /// The connection over which it was asked for; `None`: the job begins with it.
     client: Option<u64>,
     program: Program,
+    on_hosts: Vec<OnHost>,
     parent: Option<TaskId>,
     permission: Permission,
     places: Places,
@@ -109,6 +110,7 @@ impl Job {
             None,
             Permission::Given,
             Places::Known(places),
+            Vec::new(),
         );
     }
 
@@ -141,8 +143,16 @@ impl Job {
         let mut environment = self.runner.options.environment.clone();
         let given = spawn.environment.into_iter();
         environment.extend(given.map(|(name, value)| (name.into(), value.into())));
+        let mut path = PathBuf::new();
+        let own = &self.runner.options.host;
+        if let Some(on_host) = spawn.on_hosts.iter().find(|on| on.host == *own)
+            && matches!(&places, Places::Known(places) if places.contains(&None))
+        {
+            // The rule for it is asked with that for the name.
+            path = on_host.find(|_| Ok(())).unwrap_or_default();
+        }
         let program = Program {
-            path: PathBuf::new(),
+            path,
             words,
             environment,
             directory: spawn.directory,
@@ -153,6 +163,7 @@ impl Job {
             Some(spawn.parent),
             permission,
             places,
+            spawn.on_hosts,
         );
         let mut spawning = self.spawnings.pop()?;
         let finished = self.advance_one(&mut spawning);
@@ -169,12 +180,14 @@ impl Job {
         parent: Option<TaskId>,
         permission: Permission,
         places: Places,
+        on_hosts: Vec<OnHost>,
     ) {
         self.last_spawn += 1;
         self.spawnings.push(Spawning {
             key: self.last_spawn,
             client,
             program,
+            on_hosts,
             parent,
             permission,
             places,
@@ -250,7 +263,7 @@ impl Job {
             return Ok(());
         };
         // Before other hosts have any work.
-        if places.contains(&None) {
+        if places.contains(&None) && spawning.program.path.as_os_str().is_empty() {
             let name = spawning.program.words.first().cloned().unwrap_or_default();
             spawning.program.path = program::find(&name, &self.runner.options.host)?;
         }
@@ -292,6 +305,12 @@ impl Job {
 
     fn start_here(&mut self, spawning: &Spawning) -> Result<(), TaskError> {
         let host = self.runner.options.host.clone();
+        let mut program = spawning.program.clone();
+        if let Some(on_host) = spawning.on_hosts.iter().find(|on| on.host == host)
+            && let Some(directory) = on_host.directory(&host)?
+        {
+            program.directory = Some(directory);
+        }
         for role in &spawning.roles {
             let waits = |task: &&mut Running| task.is_waiting() && task.end.is_none();
             let Some(task) = self.task(role.id).filter(waits) else {
@@ -301,7 +320,7 @@ impl Job {
                 (0, None) => Stdio::inherit(),
                 _ => Stdio::null(),
             };
-            task.begin(Running::start(&spawning.program, *role, &host, input)?);
+            task.begin(Running::start(&program, *role, &host, input)?);
         }
         Ok(())
     }

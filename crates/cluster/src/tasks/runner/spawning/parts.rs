@@ -22,7 +22,9 @@ impl Job {
             return Ok(());
         };
         let (program, roles) = (&spawning.program, &other.roles);
-        self.start_elsewhere(&part, spawning.key, program, roles)?;
+        let mut on_hosts = spawning.on_hosts.iter();
+        let on_host = on_hosts.find(|on| on.host == other.host.as_str()).cloned();
+        self.start_elsewhere(&part, spawning.key, program, roles, on_host)?;
         other.progress = Progress::Asked;
         for role in &other.roles {
             if let Some(task) = self.task(role.id) {

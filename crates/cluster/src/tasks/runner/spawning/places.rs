@@ -74,10 +74,14 @@ impl Job {
     pub(super) fn is_permitted(&self, spawning: &mut Spawning) -> Result<bool, TaskError> {
         if let Permission::Wanted(from) = &spawning.permission {
             let (directory, from) = (self.runner.directory.clone(), from.clone());
-            let program = spawning.program.name();
-            let asked = self
-                .errands
-                .start(move || ask_permission(&directory, from, program))?;
+            let name = spawning.program.name();
+            let path = spawning.program.path.to_string_lossy().into_owned();
+            let asked = self.errands.start(move || {
+                if !path.is_empty() {
+                    ask_permission(&directory, from.clone(), path)?;
+                }
+                ask_permission(&directory, from, name)
+            })?;
             if let Some(errand) = asked {
                 spawning.permission = Permission::Asked(errand);
             }
