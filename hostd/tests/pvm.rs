@@ -11,6 +11,9 @@ mod network;
 #[path = "../../bindings/pvm/tests/support/printed.rs"]
 mod printed;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Output;
 
 use hosts::Hosts;
@@ -72,6 +75,48 @@ fn tasks_on_three_hosts_reach_each_other_also_on_one_that_came_later() {
     let file = file.to_str().expect("text");
     let output = hosts.run(&["--hostfile", file, "--", &program, "three"], "");
     assert!(output.status.success(), "{output:#?}");
+}
+
+#[test]
+fn a_hostfile_says_where_a_host_has_programs_and_where_they_begin() {
+    // The folder of a variable that only the agent of b has.
+    let root = |folder: &Path| vec![("PVM_ROOT", folder.join("of-b"))];
+    let Some(hosts) = Hosts::with(root) else {
+        return;
+    };
+    let program = hosts.compile();
+    let [programs, work] = ["of-b/bin", "of-b/work"].map(|name| hosts.a.path(name));
+    for folder in [&programs, &work] {
+        std::fs::create_dir_all(folder).expect("made");
+    }
+    let script = programs.join("only-on-b");
+    std::fs::write(&script, "#!/bin/sh\necho begins in \"$(pwd)\"\n").expect("written");
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("set");
+    let file = hosts.a.path("pvm-hosts");
+    let run = |line: &str, is_there: &str| {
+        std::fs::write(&file, format!("* sp=500 {line}\nb\n")).expect("written");
+        let file = file.to_str().expect("text");
+        let words = ["--hostfile", file, "--", &program, "hostfile", is_there];
+        let output = hosts.run(&words, "");
+        assert!(output.status.success(), "{output:#?}");
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (said, _) = run("ep=/nowhere:$PVM_ROOT/bin wd=$PVM_ROOT/work", "1");
+    let begins = format!(
+        "begins in {}",
+        work.canonicalize().expect("there").display()
+    );
+    assert!(said.lines().any(|line| line.ends_with(&begins)), "{said}");
+    let (_, refused) = run("ep=$PVM_ROOT/bin wd=$PVM_ROOT/gone", "0");
+    let missing = "host b: there is no directory `$PVM_ROOT/gone`";
+    assert!(refused.contains(missing), "{refused}");
+    // What leads elsewhere no rule permits, and what one takes away is not started.
+    let (_, refused) = run("ep=$PVM_ROOT/work/../bin", "0");
+    assert!(refused.contains("of-b/work/../bin/only-on-b"), "{refused}");
+    let closed = script.to_str().expect("text");
+    hosts.b.said(&["allow", "a", closed, "none"]);
+    let (_, refused) = run("ep=$PVM_ROOT/bin", "0");
+    assert!(refused.contains(closed), "{refused}");
 }
 
 /// Does a process with this word among its arguments run?

@@ -341,6 +341,25 @@ static void size(void) {
     printf("%d hosts\n", count);
 }
 
+/* A program that never enrols, and that only host b has, as its hostfile says where. */
+static void by_hostfile(int is_there) {
+    int task = 0, hosts = 0;
+    struct pvmhostinfo *info = NULL;
+    CHECK(pvm_config(&hosts, NULL, &info) == 0 && hosts == 2);
+    CHECK(info[0].hi_speed == 1000 && info[1].hi_speed == 500);
+    CHECK(pvm_spawn("only-on-b", NULL, PvmTaskHost, "a", 1, &task) == 0);
+    CHECK(task == PvmNoFile);
+    int started = pvm_spawn("only-on-b", NULL, PvmTaskHost, "b", 1, &task);
+    CHECK(started == is_there);
+    if (!is_there) {
+        CHECK(task == PvmNoFile);
+        return;
+    }
+    CHECK(host_of(task) == 2);
+    CHECK(pvm_notify(PvmTaskExit, 7, 1, &task) >= 0);
+    CHECK(pvm_recv(-1, 7) > 0);
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     pvm_setopt(PvmAutoErr, 0);
@@ -370,6 +389,8 @@ int main(int argc, char **argv) {
         clocks(argv[0]);
     else if (strcmp(what, "size") == 0)
         size();
+    else if (strcmp(what, "hostfile") == 0 && argc > 2)
+        by_hostfile(atoi(argv[2]));
     else if (strcmp(what, "halt") == 0)
         pvm_halt();
     pvm_exit();
