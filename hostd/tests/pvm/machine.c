@@ -78,6 +78,8 @@ static int child(void) {
         CHECK(pvm_barrier("all", members) == 0);
         int sum = host_of(me);
         CHECK(pvm_reduce(PvmSum, &sum, 1, PVM_INT, 3, "all", 0) == 0);
+        /* As the manual demands it: the root may ask later who is in the group. */
+        CHECK(pvm_barrier("all", members) == 0);
     } else if (what == 3) {
         greet(integer());
     } else if (what == 4) {
@@ -146,6 +148,7 @@ static void places(char *self) {
     int sum = host_of(pvm_mytid());
     CHECK(pvm_reduce(PvmSum, &sum, 1, PVM_INT, 3, "all", 0) == 0);
     CHECK(sum == 1 + 2 + 1 + 2 + 2 + 1);
+    CHECK(pvm_barrier("all", 6) == 0);
 }
 
 static void ends(char *self) {
@@ -258,6 +261,7 @@ static void three(char *self) {
     sum = host_of(pvm_mytid());
     CHECK(pvm_reduce(PvmSum, &sum, 1, PVM_INT, 3, "all", 0) == 0);
     CHECK(sum == 1 + 1 + 2 + 3);
+    CHECK(pvm_barrier("all", 4) == 0);
 }
 
 /* Tasks on both other hosts, which wait for ever; then the first host is alone. */

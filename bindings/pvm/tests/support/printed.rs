@@ -12,6 +12,9 @@ pub(crate) enum Compare {
     Shape,
 }
 
+/// Of a number with a point: so many digits are the same in any order.
+const SURE_CHARACTERS: usize = 14;
+
 /// Digits, hexadecimal, that may name a task: with a host's number of 1 to 3 and something behind
 /// it.
 fn is_task(word: &str) -> bool {
@@ -51,11 +54,22 @@ pub(crate) fn line(text: &str, compare: Compare) -> String {
             }
             _ => word,
         };
-        kept.push_str(shown);
+        kept.push_str(&without_last_digits(shown));
         left = after;
     }
     kept.push_str(left);
     kept.trim_end().to_owned()
+}
+
+/// A sum or product of several tasks has its last digits by the order in which their parts came.
+fn without_last_digits(word: &str) -> String {
+    let is_of_number = |one: char| one.is_ascii_digit() || one == '.';
+    let end = word.find(|one| !is_of_number(one)).unwrap_or(word.len());
+    let (number, exponent) = word.split_at(end);
+    match number.len() > SURE_CHARACTERS && number.contains('.') {
+        true => [&number[..SURE_CHARACTERS], exponent].concat(),
+        false => word.to_owned(),
+    }
 }
 
 /// What is said only where one task is slower than another: that the group server is there
