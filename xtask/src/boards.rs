@@ -20,6 +20,10 @@ use manifest::Board;
 use sources::Vendor;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// What is built by itself.
+type Job<'a> = Box<dyn FnOnce() -> Result<(), String> + Send + 'a>;
 
 /// Name of the folder, beside those of the boards, that takes the reference decoder.
 const REFERENCE: &str = "reference";
@@ -41,14 +45,29 @@ pub(crate) fn run(names: &[String]) -> Result<(), String> {
             known.join(", ")
         ));
     }
-    for name in known
+    let (root, vendor, out) = (&root, &vendor, &out);
+    let chosen = known
         .iter()
-        .filter(|name| names.is_empty() || names.contains(name))
-    {
-        build_board(&root, &vendor, &out, name)?;
-    }
-    build_reference(&root, &vendor, &out)?;
-    build_host_player(&root, &vendor, &out)
+        .filter(|name| names.is_empty() || names.contains(name));
+    let boards =
+        chosen.map(|name| -> Job<'_> { Box::new(|| build_board(root, vendor, out, name)) });
+    let mut jobs: Vec<Job<'_>> = boards.collect();
+    jobs.push(Box::new(|| build_reference(root, vendor, out)));
+    jobs.push(Box::new(|| build_host_player(root, vendor, out)));
+    side_by_side(jobs)
+}
+
+/// As many at once as there are CPUs. After a failure no more are begun where it was.
+fn side_by_side(jobs: Vec<Job<'_>>) -> Result<(), String> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let queue = Mutex::new(jobs.into_iter());
+    let next = || queue.lock().expect("nothing panics with it").next();
+    std::thread::scope(|scope| {
+        let work = || std::iter::from_fn(next).try_for_each(|job| job());
+        let workers: Vec<_> = (0..cpus).map(|_| scope.spawn(work)).collect();
+        let mut ended = workers.into_iter().map(|worker| worker.join());
+        ended.try_for_each(|outcome| outcome.expect("nothing panics"))
+    })
 }
 
 /// Folders of `rtos/boards` that hold a `board.toml`, sorted.
