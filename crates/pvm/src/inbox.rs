@@ -43,14 +43,8 @@ impl Inbox {
     /// The first that is wanted stays; its number.
     #[must_use]
     pub fn find(&self, wanted: &Wanted) -> Option<u64> {
-        self.find_where(|message| wanted.is(message))
-    }
-
-    /// The first of which this is true stays; its number.
-    #[must_use]
-    pub fn find_where(&self, is_wanted: impl Fn(&Buffer) -> bool) -> Option<u64> {
         let mut messages = self.messages.iter();
-        let found = messages.find(|(_, message)| is_wanted(message));
+        let found = messages.find(|(_, message)| wanted.is(message));
         found.map(|(number, _)| *number)
     }
 

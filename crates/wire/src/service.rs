@@ -333,7 +333,9 @@ impl Service {
 
     fn begin(&mut self, connection: &OwnedFd, asked: Asked) -> io::Result<u32> {
         let ends = self.ends_of(&asked.socket)?;
-        if self.flows.values().any(|flow| flow.ends == ends) {
+        // One that has ended is there only until the kernel has sent what it had.
+        let mut others = self.flows.values().filter(|flow| flow.ended.is_none());
+        if others.any(|flow| flow.ends == ends) {
             return Err(io::Error::other("that socket has a flow already"));
         }
         let place = self.places.take(|number| self.flows.contains_key(&number));
@@ -438,8 +440,16 @@ impl Service {
     /// keeps a socket. Until then there are no flows, and all goes the usual way.
     fn retake(&mut self) {
         let count = queue_count_of(&self.probe, &self.options.interface);
-        match take_queues(self.interface, self.card.as_ref()) {
-            Ok(queues) => (self.queues, self.queue_count) = (queues, count),
+        let taken = match (take_queues(self.interface, self.card.as_ref()), &self.card) {
+            (Err(error), Some(_)) if error.kind() != io::ErrorKind::ResourceBusy => {
+                tracing::warn!(%error, "slots are sent from no more: their file is not taken again");
+                self.card = None;
+                take_queues(self.interface, None)
+            }
+            (taken, _) => taken,
+        };
+        match taken {
+            Ok(queues) => (self.queues, self.queue_count) = (queues, count.or(self.queue_count)),
             Err(error) => return tracing::debug!(%error, "the queues are not to be had"),
         }
         if self.starts_anew
@@ -456,7 +466,8 @@ impl Service {
     fn count_queues(&mut self) {
         self.counted = Instant::now();
         let count = queue_count_of(&self.probe, &self.options.interface);
-        if count == self.queue_count {
+        // A driver that starts anew itself does not say.
+        if count.is_none() || count == self.queue_count {
             return;
         }
         let (interface, before) = (&self.options.interface, self.queue_count);
@@ -519,8 +530,11 @@ impl Flow {
 
     /// Nothing comes to it from now on but what is on its way.
     fn end(&mut self, program: &Program, number: u32, now: Instant) {
-        program.remove(self.ends, FlowIndex(number));
-        self.ended.get_or_insert(now);
+        // Once: its ends may be another's by now.
+        if self.ended.is_none() {
+            program.remove(self.ends, FlowIndex(number));
+            self.ended = Some(now);
+        }
     }
 }
 

@@ -300,6 +300,8 @@ impl WaitSet {
         let start = Instant::now();
         loop {
             let look_on = self.files.lie_down(&self.shared)?;
+            // The look in front of a sleep finds what has come whichever way.
+            let _ = self.ports.nap();
             look_for(look_on, &mut || {
                 self.ports.look(&self.shared, &mut self.events);
                 Ok((!self.events.is_empty()).then_some(()))

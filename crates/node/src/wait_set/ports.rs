@@ -47,8 +47,6 @@ pub(super) struct Ports {
     changes: Option<u32>,
     looked_ms: u64,
     transports: Transports,
-    /// How long a sleep may last, as of the last look at all.
-    nap: Duration,
     /// Ports that had something, and no mark.
     pub(super) unmarked: u64,
 }
@@ -62,7 +60,6 @@ impl Ports {
             listed: Vec::new(),
             changes: None,
             looked_ms: 0,
-            nap: LOOK_AT_ALL,
             unmarked: 0,
         }
     }
@@ -129,9 +126,12 @@ impl Ports {
         self.sources.iter().flatten().count()
     }
 
-    /// How long a sleep may last.
-    pub(super) const fn nap(&self) -> Duration {
-        self.nap
+    /// How long a sleep may last. Asked before each, and before the look in front of it: that
+    /// then looks at all there is.
+    pub(super) fn nap(&self) -> Duration {
+        let watches = self.sources.iter().flatten().flat_map(|one| &one.watches);
+        let naps = watches.map(|watch| watch.nap());
+        naps.fold(LOOK_AT_ALL, Duration::min)
     }
 
     /// Appends the ports that have something now.
@@ -191,12 +191,9 @@ impl Ports {
             self.find_ways(shared);
         }
         self.listed.clear();
-        self.nap = LOOK_AT_ALL;
         for (place, source) in self.sources.iter_mut().enumerate() {
             if let Some(source) = source {
                 source.find_watches(shared, &self.transports);
-                let naps = source.watches.iter().map(|watch| watch.nap());
-                self.nap = naps.fold(self.nap, Duration::min);
                 let overlooked = !source.listed && source.has_messages(control);
                 self.unmarked += u64::from(overlooked && !connections_changed);
                 source.listed = true;

@@ -187,6 +187,13 @@ pub enum Reply {
     Hosts(Vec<Host>),
     /// What became of each host: its number, or an error's.
     Numbers(Vec<i32>),
+    /// Nobody joins a group any more.
+    Frozen {
+        /// By their numbers in it.
+        members: Vec<(i32, Tid)>,
+        /// Where all of them froze it: which freeze of the machine it was, from 1 on. Else 0.
+        number: u64,
+    },
 }
 
 /// What `pvm_getmboxinfo` says of a name.

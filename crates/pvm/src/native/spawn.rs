@@ -81,7 +81,10 @@ impl Native {
         outcome.unwrap_or_else(|error| {
             tracing::warn!(%error, "tasks cannot be spawned");
             self.refusal = Some(error.to_string());
-            let code = match is_here && places[0].settings == Settings::default() {
+            let Settings {
+                folders, directory, ..
+            } = &places[0].settings;
+            let code = match is_here && folders.is_empty() && directory.is_none() {
                 true => Code::OUT_OF_RESOURCES,
                 // It is not there, nor its directory, or no rule there permits it: the same for who
                 // asks.

@@ -90,16 +90,19 @@ impl<F: Clone> Session<F> {
     /// # Errors
     /// As [`Session::barrier`]; [`Code::DUPLICATE_GROUP`]: it is frozen.
     pub fn freeze_group(&mut self, group: &str, size: i32) -> Result<i32, Code> {
-        // What is there is of a group of the same name before it.
-        self.end_rounds(group);
         let request = Request::Freeze {
             group: group.to_owned(),
             size,
         };
-        let members = self.ask_members(request)?;
-        self.begin_rounds(group, size, &members);
-        self.frozen.insert(group.to_owned(), members);
-        Ok(0)
+        match self.machine.ask(request)? {
+            Reply::Frozen { members, number } => {
+                self.begin_rounds(group, number);
+                self.frozen.insert(group.to_owned(), members);
+                Ok(0)
+            }
+            Reply::Refused(code) => Err(code),
+            _ => Err(Code::BAD_MESSAGE),
+        }
     }
 
     /// Members by their numbers.

@@ -33,6 +33,7 @@ use crate::machine::{Identity, Machine, Reply, Request};
 use crate::options::{Opt, Options};
 use crate::tid::Tid;
 use output::Caught;
+use round::Rounds;
 
 /// Variables that tasks give to those that they spawn.
 pub mod variables {
@@ -85,8 +86,10 @@ pub struct Session<F> {
     /// Members, by their numbers, of groups that this task is in and nobody joins any more: what is
     /// kept here needs no question, as in PVM.
     frozen: BTreeMap<String, Vec<(i32, Tid)>>,
-    /// Of those that all members froze at once, barriers so far.
-    rounds: BTreeMap<String, u64>,
+    /// Of those that all members froze at once.
+    rounds: BTreeMap<String, Rounds>,
+    /// What members of groups say at barriers.
+    words: VecDeque<Buffer>,
     /// Messages that made no sense.
     violations: u64,
 }
@@ -122,6 +125,7 @@ impl<F: Clone> Session<F> {
             caught: Caught::default(),
             frozen: BTreeMap::new(),
             rounds: BTreeMap::new(),
+            words: VecDeque::new(),
             violations: 0,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::round::is_word;
 use super::{Event, Session};
 use crate::buffer::Buffer;
 use crate::code::Code;
@@ -32,6 +33,10 @@ impl<F: Clone> Session<F> {
             self.violations += 1;
             return Ok(Some(Event::Message));
         };
+        if is_word(&message.info) {
+            self.take_word(message);
+            return Ok(Some(Event::Message));
+        }
         if self.caught.is_output(&message.info) {
             let is_sound = self.caught.take_in(message);
             self.violations += u64::from(!is_sound);

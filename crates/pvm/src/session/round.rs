@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::Session;
 use super::groups::GROUP_CONTEXT;
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Info};
 use crate::code::Code;
-use crate::inbox::Wanted;
 use crate::machine::Request;
 use crate::tid::Tid;
 
@@ -20,6 +19,22 @@ const GOES: i32 = -3;
 const CANNOT: i32 = -4;
 /// What the first member said before it left is there after so long.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Words that are kept: each member of each group says one or two at a time.
+const WORDS_MAX: usize = 1 << 14;
+
+/// Barriers of a group.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    /// Which freeze of the machine it was: another group of the same name has another.
+    freeze: u64,
+    /// So far.
+    count: u64,
+}
+
+/// Is it said at a barrier? Programs see nothing of it, whatever they look for.
+pub(super) fn is_word(info: &Info) -> bool {
+    info.context == GROUP_CONTEXT && [COMES, GOES, CANNOT].contains(&info.tag)
+}
 
 /// A barrier that this task has come to.
 #[derive(Debug)]
@@ -36,21 +51,29 @@ pub struct Round {
 }
 
 impl<F: Clone> Session<F> {
-    /// From now on all barriers of a group are rounds, if all members have said so at once.
-    pub(super) fn begin_rounds(&mut self, group: &str, size: i32, members: &[(i32, Tid)]) {
-        if usize::try_from(size) == Ok(members.len()) {
-            self.rounds.insert(group.to_owned(), 0);
+    /// From now on all barriers of a group are rounds, if all members have frozen it: then that has
+    /// a number.
+    pub(super) fn begin_rounds(&mut self, group: &str, freeze: u64) {
+        if freeze > 0 {
+            let rounds = Rounds { freeze, count: 0 };
+            self.rounds.insert(group.to_owned(), rounds);
         }
     }
 
-    /// Nobody waits for messages of this group any more.
+    /// Nobody waits for words of this group any more.
     pub(super) fn end_rounds(&mut self, group: &str) {
-        self.rounds.remove(group);
-        let tags = [COMES, GOES, CANNOT];
-        while self
-            .take_of_group(None, &tags, |word| word.get(8..) == Some(group.as_bytes()))
-            .is_some()
-        {}
+        if let Some(rounds) = self.rounds.remove(group) {
+            let freeze = rounds.freeze.to_le_bytes();
+            self.words.retain(|word| !word.body().starts_with(&freeze));
+        }
+    }
+
+    /// One has come.
+    pub(super) fn take_word(&mut self, word: Buffer) {
+        match self.words.len() < WORDS_MAX {
+            true => self.words.push_back(word),
+            false => self.violations += 1,
+        }
     }
 
     /// Comes to a barrier. `None`: it is one that the server keeps, [`Session::barrier`].
@@ -68,12 +91,10 @@ impl<F: Clone> Session<F> {
         };
         let others: Vec<Tid> = members.iter().map(|(_, task)| *task).collect();
         let is_of_all = count == -1 || Ok(count) == all;
-        let Some(number) = self.rounds.get_mut(group).filter(|_| is_of_all) else {
+        let Some(rounds) = self.rounds.get(group).filter(|_| is_of_all) else {
             return Ok(None);
         };
-        let mut word = number.to_le_bytes().to_vec();
-        *number += 1;
-        word.extend_from_slice(group.as_bytes());
+        let word = [rounds.freeze, rounds.count].map(u64::to_le_bytes).concat();
         let waited_for = match first == own {
             true => others.into_iter().filter(|task| *task != own).collect(),
             false => {
@@ -81,6 +102,10 @@ impl<F: Clone> Session<F> {
                 vec![first]
             }
         };
+        // One whose word did not leave may come again.
+        if let Some(rounds) = self.rounds.get_mut(group) {
+            rounds.count += 1;
+        }
         Ok(Some(Round {
             group: group.to_owned(),
             word,
@@ -94,7 +119,7 @@ impl<F: Clone> Session<F> {
     pub fn outcome(&mut self, round: &mut Round) -> Option<Result<(), Code>> {
         if round.first != self.task() {
             let is_it = |word: &[u8]| word == round.word;
-            let said = self.take_of_group(Some(round.first), &[GOES, CANNOT], is_it)?;
+            let said = self.next_word(round.first, &[GOES, CANNOT], is_it)?;
             return Some(match said.info.tag {
                 GOES => Ok(()),
                 _ => Err(self.give_up(round)),
@@ -104,7 +129,7 @@ impl<F: Clone> Session<F> {
             word, waited_for, ..
         } = round;
         waited_for.retain(|member| {
-            let came = self.take_of_group(Some(*member), &[COMES], |said| said == word.as_slice());
+            let came = self.next_word(*member, &[COMES], |said| said == word.as_slice());
             came.is_none()
         });
         match waited_for.is_empty() {
@@ -142,29 +167,29 @@ impl<F: Clone> Session<F> {
         Code::NO_GROUP
     }
 
+    /// All of them, also where one cannot be told: that is the error then.
     fn tell_others(&mut self, round: &Round, tag: i32) -> Result<(), Code> {
         let own = self.task();
         let members = self.frozen.get(&round.group).cloned().unwrap_or_default();
-        let mut others = members.iter().filter(|(_, task)| *task != own);
-        others
-            .try_for_each(|(_, task)| self.send_in(GROUP_CONTEXT, task.number(), tag, &round.word))
+        let mut outcome = Ok(());
+        for (_, task) in members.iter().filter(|(_, task)| *task != own) {
+            let told = self.send_in(GROUP_CONTEXT, task.number(), tag, &round.word);
+            outcome = outcome.and(told);
+        }
+        outcome
     }
 
-    /// The first message of these that waits in the inbox.
-    fn take_of_group(
+    /// The first of these words of a member.
+    fn next_word(
         &mut self,
-        from: Option<Tid>,
+        from: Tid,
         tags: &[i32],
         is_it: impl Fn(&[u8]) -> bool,
     ) -> Option<Buffer> {
-        let wanted = Wanted {
-            source: from.map_or(-1, Tid::number),
-            tag: -1,
-            context: GROUP_CONTEXT,
-        };
-        let place = self.inbox.find_where(|message| {
-            wanted.is(message) && tags.contains(&message.info.tag) && is_it(message.body())
+        let at = self.words.iter().position(|word| {
+            let info = &word.info;
+            info.source == from.number() && tags.contains(&info.tag) && is_it(word.body())
         })?;
-        self.inbox.take(place)
+        self.words.remove(at)
     }
 }

@@ -64,6 +64,8 @@ pub struct State {
     mailboxes: Mailboxes,
     groups: Groups,
     barriers: Barriers,
+    /// Groups that all their members froze, so far.
+    freezes: u64,
     contexts: BTreeSet<i32>,
     watches: Vec<Watch>,
     hosts: Hosts,
@@ -319,6 +321,19 @@ impl State {
         }
     }
 
+    /// The group was frozen by so many.
+    fn frozen(&mut self, group: &str, by: usize) -> Reply {
+        match self.members(group) {
+            Reply::Members(members) => {
+                let are_all = by == members.len();
+                self.freezes += u64::from(are_all);
+                let number = if are_all { self.freezes } else { 0 };
+                Reply::Frozen { members, number }
+            }
+            refused => refused,
+        }
+    }
+
     fn meet(
         &mut self,
         purpose: Purpose,
@@ -335,7 +350,7 @@ impl State {
                 let reply = match purpose {
                     Purpose::Barrier => Reply::Number(0),
                     // All keep the same, before one of them leaves.
-                    Purpose::Freeze => self.members(group),
+                    Purpose::Freeze => self.frozen(group, released.len()),
                 };
                 sent.extend(told(released, &reply));
                 None

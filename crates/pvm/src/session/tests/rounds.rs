@@ -101,11 +101,83 @@ fn nobody_waits_for_ever_at_a_barrier_for_the_one_that_lets_all_go() {
 #[test]
 fn the_server_keeps_barriers_of_groups_that_not_all_froze() {
     let network = Network::default();
-    let mut one = task(&network, 1);
-    one.join_group("g").expect("new");
+    let (mut one, mut other) = (task(&network, 1), task(&network, 2));
+    for member in [&mut one, &mut other] {
+        member.join_group("g").expect("new");
+    }
     assert!(one.come("g", 1).expect("nothing is sent").is_none());
-    // It does not say for how many it waited.
-    assert_eq!(one.freeze_group("g", -1), Ok(0));
-    assert!(one.come("g", 1).expect("nothing is sent").is_none());
+    assert_eq!(one.freeze_group("g", 1), Ok(0));
+    assert!(one.come("g", 2).expect("nothing is sent").is_none());
+    assert!(one.come("g", -1).expect("nothing is sent").is_none());
     assert_eq!(one.barrier("g", 1), Ok(0));
+}
+
+/// What they do at a barrier of all, in this order.
+fn meet(members: &mut [Task]) {
+    let mut rounds: Vec<_> = members
+        .iter_mut()
+        .map(|member| member.come("g", -1).expect("sent").expect("all of them"))
+        .collect();
+    for (member, round) in members.iter_mut().zip(&mut rounds) {
+        take_in(member);
+        assert_eq!(member.outcome(round), Some(Ok(())));
+    }
+}
+
+#[test]
+fn a_program_that_takes_whatever_comes_takes_no_words_of_barriers() {
+    let network = Network::default();
+    let mut members = frozen(&network, 2);
+    let mut round = members[1].come("g", 2).expect("sent").expect("all");
+    take_in(&mut members[0]);
+    assert_eq!(members[0].next_candidate(0), None, "it is nobody's message");
+    let mut first = members[0].come("g", 2).expect("sent").expect("all");
+    assert_eq!(members[0].outcome(&mut first), Some(Ok(())));
+    take_in(&mut members[1]);
+    assert_eq!(members[1].outcome(&mut round), Some(Ok(())));
+}
+
+#[test]
+fn who_freezes_a_group_again_is_refused_and_still_meets_the_others() {
+    let network = Network::default();
+    let mut members = frozen(&network, 2);
+    let again = members[1].freeze_group("g", 2);
+    assert_eq!(again, Err(Code::DUPLICATE_GROUP));
+    meet(&mut members);
+}
+
+#[test]
+fn members_that_froze_a_group_by_its_size_and_by_all_of_it_meet() {
+    let network = Network::default();
+    let mut members: Vec<Task> = (1..=2).map(|one| task(&network, one)).collect();
+    for member in &mut members {
+        member.join_group("g").expect("new");
+    }
+    let sizes = [-1, 2];
+    let freezing = members.into_iter().zip(sizes).map(|(mut member, size)| {
+        std::thread::spawn(move || {
+            assert_eq!(member.freeze_group("g", size), Ok(0));
+            member
+        })
+    });
+    let freezing: Vec<_> = freezing.collect();
+    let frozen = freezing.into_iter().map(|one| one.join());
+    let mut members: Vec<Task> = frozen.map(|one| one.expect("all went well")).collect();
+    meet(&mut members);
+}
+
+#[test]
+fn words_of_a_group_that_is_no_more_are_none_of_the_next_with_its_name() {
+    let network = Network::default();
+    let mut members = frozen(&network, 2);
+    // The first one never hears that.
+    let _old = members[1].come("g", 2).expect("sent").expect("all");
+    for member in &mut members {
+        assert_eq!(member.leave_group("g"), Ok(0));
+    }
+    drop(members);
+    let mut members = frozen(&network, 2);
+    let mut round = members[0].come("g", 2).expect("sent").expect("all");
+    take_in(&mut members[0]);
+    assert_eq!(members[0].outcome(&mut round), None, "it is alone");
 }

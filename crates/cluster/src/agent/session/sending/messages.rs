@@ -54,7 +54,9 @@ impl Messages {
 
     /// Opens a stronger port, if one is wanted, and closes those that nobody sends to.
     fn renew(&mut self, stream: &SendingStream) -> Result<(), NodeError> {
-        if self.ports.len() < PORTS_MAX
+        // Nobody is to find a port of a stream that ends.
+        if !self.is_closing
+            && self.ports.len() < PORTS_MAX
             && let Some(want) = stream.take_stronger()
         {
             if self.ports.iter().any(MessagePort::has_cores) {
