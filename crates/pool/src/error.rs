@@ -39,8 +39,8 @@ pub enum PoolError {
     /// The ledger has too few entries left for the slots of another region.
     #[error(
         "region `{name}` has {slots} slots, and the pool has {left} ledger entries left for \
-         those of cores, the wire and network cards; make the pool with at least {needed}, or give the region \
-         fewer slots",
+         those of cores, the wire and network cards; make the pool with at least {needed}, or \
+         give the region fewer slots",
         name = escaped(name)
     )]
     LedgerFull {

@@ -442,7 +442,7 @@ impl Service {
         let count = queue_count_of(&self.probe, &self.options.interface);
         let taken = match (take_queues(self.interface, self.card.as_ref()), &self.card) {
             (Err(error), Some(_)) if error.kind() != io::ErrorKind::ResourceBusy => {
-                tracing::warn!(%error, "slots are sent from no more: their file is not taken again");
+                tracing::warn!(%error, "slots are sent from no more: their file is refused");
                 self.card = None;
                 take_queues(self.interface, None)
             }

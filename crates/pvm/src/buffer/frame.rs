@@ -6,7 +6,7 @@
 //! | 4 | 4 | context |
 //! | 8 | 4 | tag |
 //! | 12 | 4 | wait id |
-//! | 16 | 4 | encoding: XDR, 1 more where its numbers are little-endian, or the sender's data format |
+//! | 16 | 4 | encoding: XDR (1 more: little-endian numbers), or the sender's data format |
 //! | 20 | 4 | checksum: 0 |
 //! | 24 | 4 | sender |
 //! | 28 | 4 | receiver |
