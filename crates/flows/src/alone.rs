@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use hythe_node::hop::{HopPool as _, Participant};
-use hythe_pool::{ChannelIndex, MemberKind, PortInfo, PortKind};
+use hythe_pool::{ChannelIndex, MemberInfo, MemberKind, PortInfo, PortKind};
 
 use crate::flow::{HostEnd, ReceivingFlow, SendingFlow};
 
@@ -64,18 +64,25 @@ impl HostEnd {
 }
 
 impl ReceivingFlow {
-    /// Does the publisher's host send by a later agent again? What came by the flow was sent before
-    /// that, and nobody may have said that it is over.
-    pub(crate) fn is_succeeded(&self, participant: &Participant) -> bool {
+    /// Has the publisher's host met this one again? Then its publisher goes over to the agents,
+    /// whose port is there no sooner than something comes by it. What came by the flow was sent
+    /// before that, and nobody may have said that it is over.
+    fn is_succeeded(&self, participant: &Participant) -> bool {
         let host = &self.host;
-        let is_later = |port: &PortInfo| {
-            let owner = participant.pool().control().tables().member(port.member);
-            (port.member, port.session) != (host.index, host.session)
-                && owner.is_some_and(|owner| owner.name == host.name)
+        let is_later = |member: &MemberInfo| {
+            member.kind == MemberKind::Host
+                && member.name == host.name
+                && (member.index, member.session) != (host.index, host.session)
         };
-        self.is_alone()
-            && host_ports(participant, self.id.port.channel, PortKind::Publisher)
-                .any(|port| is_later(&port))
+        let mut members = participant.pool().control().tables().members();
+        self.is_alone() && members.any(|member| is_later(&member))
+    }
+
+    /// Ends in good order what is succeeded.
+    pub(crate) fn look_for_successor(&self, participant: &Participant) {
+        if !self.is_finishing() && self.is_succeeded(participant) {
+            self.finish();
+        }
     }
 }
 
@@ -93,8 +100,9 @@ pub(crate) fn look_after_sending(participant: &Participant, flow: &SendingFlow, 
 }
 
 /// Looks after a subscriber's flow that is alone.
-pub(crate) fn look_after_receiving(flow: &ReceivingFlow, now_ns: u64) {
+pub(crate) fn look_after_receiving(participant: &Participant, flow: &ReceivingFlow, now_ns: u64) {
     let alone_ns = flow.alone_ns(now_ns);
+    flow.look_for_successor(participant);
     if alone_ns.is_some_and(|alone_ns| u128::from(alone_ns) >= RECEIVING.as_nanos()) {
         flow.end(WHY);
     }
@@ -185,9 +193,13 @@ mod tests {
         let half = half.expect("settings");
         let flow = ReceivingFlow::new(id, member.expect("there"), half);
         flow.go_alone(SECOND_NS);
-        look_after_receiving(&flow, 1 + SENDING.as_nanos() as u64 + SECOND_NS);
+        look_after_receiving(
+            participant,
+            &flow,
+            1 + SENDING.as_nanos() as u64 + SECOND_NS,
+        );
         assert_eq!(flow.over(), None);
-        look_after_receiving(&flow, SECOND_NS + RECEIVING.as_nanos() as u64);
+        look_after_receiving(participant, &flow, SECOND_NS + RECEIVING.as_nanos() as u64);
         assert_eq!(flow.over().as_deref(), Some(WHY));
     }
 }

@@ -380,6 +380,10 @@ impl Outbound {
         if let Err(fault) = turned {
             self.end(now_ns, &fault.to_string());
         } else if self.has_left && self.is_closed() {
+            if self.alone_since_ns.is_some() {
+                // No agent says so.
+                self.half.say_end(now_ns);
+            }
             self.end(now_ns, "");
         }
     }
@@ -439,6 +443,9 @@ struct Inbound {
     over: Option<String>,
     /// As of [`Outbound`].
     alone_since_ns: Option<u64>,
+    is_finishing: bool,
+    /// Its port was told to look for that.
+    is_announced: bool,
 }
 
 impl ReceivingFlow {
@@ -452,6 +459,8 @@ impl ReceivingFlow {
                 turned_ns: 0,
                 over: None,
                 alone_since_ns: None,
+                is_finishing: false,
+                is_announced: false,
             }),
         }
     }
@@ -534,6 +543,28 @@ impl ReceivingFlow {
 
     pub(crate) fn is_alone(&self) -> bool {
         self.lock().alone_since_ns.is_some()
+    }
+
+    /// Its publisher is to go on by the agents.
+    pub(crate) fn finish(&self) {
+        self.lock().is_finishing = true;
+    }
+
+    pub(crate) fn is_finishing(&self) -> bool {
+        self.lock().is_finishing
+    }
+
+    /// As of [`SendingFlow::is_to_be_announced`].
+    pub(crate) fn is_to_be_announced(&self) -> bool {
+        let mut state = self.lock();
+        let is_new = state.is_finishing && !state.is_announced;
+        state.is_announced |= is_new;
+        is_new
+    }
+
+    /// As of [`Receiving::drain`].
+    pub(crate) fn drain(&self, now_ns: u64) {
+        self.lock().half.drain(now_ns);
     }
 
     pub(crate) fn over(&self) -> Option<String> {

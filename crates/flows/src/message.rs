@@ -123,7 +123,8 @@ pub enum FromAgent {
         /// The flow.
         flow: u32,
     },
-    /// Finish what is under way, and end the flow.
+    /// Finish what is under way, and end the flow. A subscriber's process takes what is left of it
+    /// before what comes by the agent.
     Finish {
         /// The flow.
         flow: u32,

@@ -32,6 +32,7 @@ pub(crate) struct Receiving {
     participant: Arc<Participant>,
     socket: FlowSocket,
     receiver: Receiver,
+    window_messages: usize,
     queue: Queue,
     /// Messages that are not whole or not in turn, the first of this number.
     filling: VecDeque<Option<Lease>>,
@@ -42,6 +43,8 @@ pub(crate) struct Receiving {
     held_bytes_max: u64,
     /// There was no slot for it.
     stuck: Option<Whole>,
+    /// As of [`drain`](Self::drain).
+    is_draining: bool,
     /// The last turn has left something in the socket, or did not look.
     has_more: bool,
     has_ended: bool,
@@ -59,6 +62,8 @@ struct Whole {
 struct Queue<T = Sample> {
     entries: VecDeque<Entry<T>>,
     depth: usize,
+    /// Places beyond the depth, for a publisher that waits.
+    spare: usize,
     policy: PortPolicy,
     samples: usize,
 }
@@ -75,13 +80,18 @@ impl<T> Queue<T> {
         Self {
             entries: VecDeque::with_capacity(depth),
             depth,
+            spare: 0,
             policy,
             samples: 0,
         }
     }
 
     fn push(&mut self, number: u64, sample: T) {
-        if self.samples < self.depth {
+        let spare = match self.policy {
+            PortPolicy::Block { .. } => self.spare,
+            PortPolicy::EvictOldest | PortPolicy::DropNewest => 0,
+        };
+        if self.samples < self.depth + spare {
             self.samples += 1;
             self.entries.push_back(Entry::Sample(number, sample));
             return;
@@ -92,7 +102,7 @@ impl<T> Queue<T> {
                 self.samples += 1;
                 self.entries.push_back(Entry::Sample(number, sample));
             }
-            // A publisher that waits is not granted more than the depth.
+            // A publisher that waits is not granted more than there are places.
             PortPolicy::DropNewest | PortPolicy::Block { .. } => self.miss_last(),
         }
     }
@@ -146,12 +156,14 @@ impl Receiving {
             participant: Arc::clone(participant),
             socket,
             receiver: Receiver::new(settings)?,
+            window_messages: settings.window.messages as usize,
             queue: Queue::new(depth, policy),
             filling: VecDeque::with_capacity(settings.window.messages as usize),
             first: 0,
             held_bytes: 0,
             held_bytes_max: settings.window.bytes.into(),
             stuck: None,
+            is_draining: false,
             has_more: false,
             has_ended: false,
         })
@@ -162,6 +174,16 @@ impl Receiving {
         let entry = self.queue.pop()?;
         self.accept(now_ns);
         Some(entry)
+    }
+
+    /// From now on the sender has nothing to wait for but the network: what has come whole is its
+    /// no more, taken or not. For a flow that is to end, whose subscriber takes what is left of it
+    /// before what comes by another way.
+    pub(crate) fn drain(&mut self, now_ns: u64) {
+        if !std::mem::replace(&mut self.is_draining, true) {
+            self.queue.spare = self.window_messages;
+            self.accept(now_ns);
+        }
     }
 
     pub(crate) fn has_wire(&self) -> bool {
@@ -304,7 +326,10 @@ impl Receiving {
 
     /// Messages that the subscriber has, or that its policy has dropped, are the sender's no more.
     fn accept(&mut self, now_ns: u64) {
-        let through = self.queue.oldest().unwrap_or(self.first);
+        // So there is credit for no more than depth and spare places together.
+        let has_spare = self.is_draining && self.queue.samples <= self.queue.depth;
+        let oldest = self.queue.oldest().filter(|_| !has_spare);
+        let through = oldest.unwrap_or(self.first);
         self.receiver.accept(now_ns, through);
     }
 }
@@ -410,6 +435,48 @@ mod tests {
             assert!(now_ns < 10_000_000_000, "{came} came");
         }
         assert_eq!((half.held_bytes, half.filling.len()), (0, 0));
+    }
+
+    #[test]
+    fn one_that_drains_waits_for_nobody_and_drops_nothing() {
+        let fixture = Fixture::new();
+        let (socket, other) = sockets();
+        let settings = settings(2);
+        let limits = (2, PortPolicy::Block { timeout_ms: 1 });
+        let half = Receiving::new(fixture.participant(), socket, settings, limits);
+        let (mut half, mut peer) = (half.expect("settings"), SendingPeer::new(other, settings));
+        let (mut buffer, mut now_ns) = (Buffer::for_batches(), 1);
+        // Nobody takes anything.
+        let mut turn = |half: &mut Receiving, peer: &mut SendingPeer| {
+            for _ in 0..3 {
+                now_ns += 2_000_000;
+                peer.send(now_ns, &[1]);
+                half.turn(now_ns, &mut buffer, Until::Empty)
+                    .expect("honest");
+                peer.hear(now_ns);
+            }
+            peer.sender.accepted()
+        };
+        (0..9).for_each(|_| assert!(peer.sender.push(1, 1, 0).is_some()));
+        assert_eq!(turn(&mut half, &mut peer), 0);
+        half.drain(10_000_000);
+        // Two that fit the depth, and no credit beyond the spare places.
+        let accepted = turn(&mut half, &mut peer);
+        assert_eq!((accepted, half.queue.samples), (2, 4));
+        let mut now_ns = 100_000_000;
+        let mut taken = vec![];
+        while taken.len() < 9 {
+            let Some(entry) = half.take(now_ns) else {
+                panic!("{taken:?} came");
+            };
+            let Entry::Sample(number, _) = entry else {
+                panic!("one is missing");
+            };
+            taken.push(number);
+            now_ns += 2_000_000;
+            turn(&mut half, &mut peer);
+        }
+        assert_eq!(taken, (0..9).collect::<Vec<_>>());
     }
 
     /// What is left of so many messages; `Err`: so many are missing.

@@ -120,6 +120,13 @@ impl Sending {
         self.held.len()
     }
 
+    /// Tells the subscriber that nothing more comes. Once, and last: that may be lost.
+    pub(crate) fn say_end(&mut self, now_ns: u64) {
+        if self.sender.end(now_ns).is_some() {
+            self.flush(now_ns);
+        }
+    }
+
     /// Gives all slots back, but for what the kernel has still: nothing is sent any more.
     pub(crate) fn release(&mut self) {
         self.leaving.extend(self.held.drain(..));

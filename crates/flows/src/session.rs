@@ -418,6 +418,7 @@ impl Session {
                 FromAgent::Go { flow } => self.with_sending(flow, |flow| flow.go(monotonic_ns())),
                 FromAgent::Finish { flow } => {
                     self.with_sending(flow, |flow| flow.finish(monotonic_ns()));
+                    self.with_receiving(flow, ReceivingFlow::finish);
                 }
                 FromAgent::End { flow, reason } => {
                     self.with_sending(flow, |flow| flow.end(monotonic_ns(), &reason));
@@ -577,7 +578,10 @@ impl Session {
                 // Its subscriber closed without having found it: nobody would take what comes.
                 flow.end("its subscriber has left");
             }
-            look_after_receiving(flow, now_ns);
+            look_after_receiving(&self.participant, flow, now_ns);
+            if flow.is_to_be_announced() {
+                self.announce(flow.id);
+            }
             match flow.help(now_ns) {
                 Some(next_ns) => wake_ns = wake_ns.min(next_ns),
                 None => self.let_go_of_receiving(flow),

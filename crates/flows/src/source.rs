@@ -48,9 +48,10 @@ impl FlowSource {
         Arc::ptr_eq(&self.flow, flow)
     }
 
-    /// Is its first message there, and next?
-    fn begins(&mut self, now_ns: u64) -> bool {
-        self.flow.is_ready(now_ns) && self.is_next()
+    /// Was its first message there, and next?
+    fn has_begun(&mut self, now_ns: u64) -> bool {
+        let has_begun = self.before.as_ref().is_some_and(Vec::is_empty);
+        has_begun || self.flow.is_ready(now_ns) && self.is_next()
     }
 
     /// Is everything taken that came by the agent before the flow began? Looked at when its first
@@ -84,8 +85,7 @@ impl FlowSource {
 impl Source for FlowSource {
     fn poll(&mut self) -> Polled {
         let now_ns = monotonic_ns();
-        let has_begun = self.before.as_ref().is_some_and(Vec::is_empty);
-        if !has_begun && !self.begins(now_ns) {
+        if !self.has_begun(now_ns) {
             return Polled::Nothing;
         }
         match self.flow.take(now_ns) {
@@ -103,8 +103,18 @@ impl Source for FlowSource {
     }
 
     fn state(&mut self) -> SourceState {
+        // Before something is taken from that: the thread may be late.
+        self.flow.look_for_successor(&self.participant);
         match self.flow.has_ended() {
-            (false, false) if self.flow.is_succeeded(&self.participant) => SourceState::Draining,
+            (false, _) if self.flow.is_finishing() => {
+                // Now, and not sooner: from here on its port takes what is left of it before what
+                // the agent brings.
+                let now_ns = monotonic_ns();
+                if self.has_begun(now_ns) {
+                    self.flow.drain(now_ns);
+                }
+                SourceState::Draining
+            }
             (false, _) => SourceState::Open,
             (true, false) => SourceState::Draining,
             (true, true) => SourceState::Ended,

@@ -213,6 +213,32 @@ fn a_flow_that_is_finished_loses_nothing_and_the_agents_port_goes_on() {
     assert_eq!(flow.publisher.statistics().dropped, 0);
 }
 
+/// Its subscriber always has one more to take: between two messages nothing may be left, which is
+/// never the case here.
+#[test]
+fn a_flow_finishes_though_there_is_always_something_to_take() {
+    let (pair, mut flow) = begun(&blocking(), agreed(32));
+    let node = pair.a.node.clone();
+    flow.publish(&node, &[1]);
+    pair.a.say(&FromAgent::Finish { flow: 1 });
+    pair.b.say(&FromAgent::Finish { flow: 1 });
+    let (start, mut number) = (Instant::now(), 1);
+    while pair.a.queues() == 0 {
+        number += 1;
+        assert_eq!(flow.publish(&node, &[number]).delivered, 1);
+        assert_eq!(flow.take(), [number - 1]);
+        assert!(start.elapsed() < BOUND, "the agent's port is not sent to");
+        assert!(number < 100, "it does not finish");
+    }
+    // What is left of the flow is still there.
+    let by_agent = flow.host_subscriber.try_take().expect("sound");
+    let last = number - u8::from(by_agent.is_some());
+    let left = std::iter::from_fn(|| flow.subscriber.try_take().expect("sound"));
+    let left: Vec<u8> = left.map(|sample| sample.to_vec()[0]).collect();
+    assert_eq!(left, (number..=last).collect::<Vec<_>>());
+    assert_eq!(flow.subscriber.statistics().dropped, 0);
+}
+
 #[test]
 fn what_a_broken_flow_leaves_unconfirmed_is_missing_on_the_other_way() {
     let (mut pair, mut relay) = (Pair::new(), None);

@@ -363,11 +363,12 @@ fn agents_measure_both_carriers_and_what_the_program_costs_others() {
     let measured = measured_until(&mut one, &path, |found| {
         let xdp = found.xdp.as_ref().ok();
         let is_beside = xdp.is_some_and(|it| matches!(it.others, Others::Beside(_)));
-        is_beside && found.is_whole()
+        // A busy machine loses bursts, whose speed is not known then: a choice does without.
+        let has_speed = xdp.is_some_and(|it| it.figures.bytes_per_s.is_some());
+        is_beside && has_speed && found.is_whole()
     });
     eprintln!("{measured:?}");
-    let by_xdp = measured.xdp.as_ref().expect("just seen");
-    assert!(by_xdp.figures.bytes_per_s.is_some() && measured.bytes <= BYTES_MAX);
+    assert!(measured.bytes <= BYTES_MAX);
     // Measured again at once, the program has not left yet, and so there is nothing to compare.
     let is_unknown = |found: &Measured| {
         let xdp = found.xdp.as_ref().ok();

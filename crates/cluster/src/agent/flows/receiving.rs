@@ -382,6 +382,8 @@ impl Flow {
             }
             Step::Begun if is_open(&*self.session, &taken.port) => {
                 taken.step = Step::Finishing(now);
+                let flow = taken.number;
+                processes.tell(taken.process, &FromAgent::Finish { flow });
                 let flow = self.offer.flow;
                 self.session.say(Control::FlowFinish { flow });
                 Ok(())
