@@ -490,6 +490,7 @@ impl Flow {
         taken.step = Step::Begun;
         self.reason.clear();
         processes.tell(taken.process, &begin);
+        session.acknowledge_at_once(&self.offer.channel);
         session.say(Control::FlowTaken(told));
         Ok(())
     }

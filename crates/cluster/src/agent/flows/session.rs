@@ -66,6 +66,10 @@ pub(crate) trait FlowSession: Debug + Send + Sync {
     /// the flow is told. False: there is no stream.
     fn has_left(&self, channel: &str, port: PortIndex, flow: u32) -> bool;
 
+    /// A flow begins in the place of the channel's stream from there: its publisher waits until
+    /// what came by that is acknowledged, so it is at once.
+    fn acknowledge_at_once(&self, channel: &str);
+
     /// Wakes the threads of its streams.
     fn wake(&self);
 

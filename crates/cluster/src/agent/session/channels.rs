@@ -265,6 +265,10 @@ impl Channels {
         sending.map(|sending| Arc::clone(&sending.stream))
     }
 
+    pub(super) fn receiving_stream(&self, key: &ChannelKey) -> Option<Arc<ReceivingStream>> {
+        self.receiving.get(key).cloned()
+    }
+
     /// The stream with that number, of which the other side says something about frames up to
     /// `through`; `None`: it has ended.
     fn stream(

@@ -109,6 +109,13 @@ impl FlowSession for Session {
         channels.sending_stream(&published(channel)).is_some()
     }
 
+    fn acknowledge_at_once(&self, channel: &str) {
+        let stream = lock(&self.channels).receiving_stream(&published(channel));
+        if let Some(stream) = stream {
+            stream.acknowledge_at_once();
+        }
+    }
+
     fn has_left(&self, channel: &str, port: PortIndex, flow: u32) -> bool {
         let stream = lock(&self.channels).sending_stream(&published(channel));
         let left = stream.is_some_and(|stream| stream.leave(Leaving::new(port, flow)));

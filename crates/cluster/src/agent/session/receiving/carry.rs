@@ -116,7 +116,7 @@ impl Reading<'_> {
             self.act(&header)?;
             self.incoming.taken(header.length);
             let is_end = header.kind == FrameKind::End;
-            let is_urgent = std::mem::take(&mut self.is_urgent);
+            let is_urgent = std::mem::take(&mut self.is_urgent) || self.stream.is_hasty();
             self.acknowledge(is_end || is_urgent);
             if is_end {
                 self.stream.is_complete.store(true, Ordering::Release);

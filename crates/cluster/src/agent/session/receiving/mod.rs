@@ -9,7 +9,9 @@ mod requests;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use hythe_node::monotonic_ns;
 
 pub(super) use self::carry::run;
 use self::publishers::Publishers;
@@ -24,6 +26,9 @@ use crate::stream::Incoming;
 
 /// Each payload byte is copied once: from what the carrier received into a slot.
 pub(super) const COPIES: u32 = 1;
+
+/// A publisher that goes over to a flow has done so after that, or does not.
+const HASTE: Duration = Duration::from_secs(1);
 
 /// A stream from the other host.
 #[derive(Debug)]
@@ -48,6 +53,8 @@ pub(super) struct ReceivingStream {
     follows_interrupted: AtomicBool,
     /// The other side may not send it any more.
     is_barred: AtomicBool,
+    /// Someone waits for acknowledgements until then ([`monotonic_ns`]).
+    hasty_until_ns: AtomicU64,
     /// The frame that subscribers held up last, and since when: also over several connections.
     held_up: Mutex<Option<(u64, Instant)>>,
     messages: AtomicU64,
@@ -79,6 +86,7 @@ impl ReceivingStream {
             is_complete: AtomicBool::new(false),
             follows_interrupted: AtomicBool::new(follows_interrupted),
             is_barred: AtomicBool::new(false),
+            hasty_until_ns: AtomicU64::new(0),
             held_up: Mutex::default(),
             messages: AtomicU64::new(0),
             payload_bytes: AtomicU64::new(0),
@@ -96,6 +104,17 @@ impl ReceivingStream {
         held_up
             .insert(known.unwrap_or((sequence, Instant::now())))
             .1
+    }
+
+    /// From now on, and for a while, each frame is acknowledged when it is taken.
+    pub(super) fn acknowledge_at_once(&self) {
+        let until_ns = monotonic_ns() + HASTE.as_nanos() as u64;
+        self.hasty_until_ns.store(until_ns, Ordering::Relaxed);
+    }
+
+    fn is_hasty(&self) -> bool {
+        let until_ns = self.hasty_until_ns.load(Ordering::Relaxed);
+        until_ns > 0 && monotonic_ns() < until_ns
     }
 
     /// Closes its connection, from whatever thread.
