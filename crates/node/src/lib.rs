@@ -41,6 +41,7 @@ mod buffer;
 mod card;
 mod clock;
 mod contention;
+mod crowd;
 mod delivery;
 mod doorbell;
 mod ends;

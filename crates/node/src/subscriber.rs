@@ -7,6 +7,7 @@ use hythe_pool::{ChannelType, PortKind, PortPolicy, PortStatistics, Taken};
 
 use crate::NodeError;
 use crate::buffer::{Reference, Sample};
+use crate::crowd::Crowd;
 use crate::history;
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
@@ -15,10 +16,6 @@ use crate::transport::{Origin, Source};
 use crate::wait::{Awaited, WaitReport, wait_reporting};
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
-
-/// A spin for a peer on another machine gives way to others of this one behind this time: an answer
-/// that comes sooner is not to wait for them.
-const UNDISTURBED: Duration = Duration::from_micros(20);
 
 /// Options of a subscriber.
 ///
@@ -108,6 +105,7 @@ pub struct Subscriber {
     spinner: Spinner,
     /// A spin lets others have the CPU.
     gives_way: bool,
+    crowd: Crowd,
     sleeps: u64,
     changes: Option<u32>,
     epoch: Option<u32>,
@@ -133,6 +131,7 @@ impl Subscriber {
             statistics: PortStatistics::default(),
             spinner: Spinner::default(),
             gives_way: false,
+            crowd: Crowd::default(),
             sleeps: 0,
             changes: None,
             epoch: None,
@@ -163,6 +162,10 @@ impl Subscriber {
         };
         // Others of this machine may have the same CPU.
         self.gives_way = limit > gate.limit();
+        let limit = match self.gives_way {
+            true => self.crowd.limit(limit),
+            false => limit,
+        };
         let plan = self.spinner.plan_within(self.port.wait, limit);
         let taken = wait_reporting(shared.place(), plan, timeout, &mut report, self);
         self.sleeps += report.sleeps;
@@ -328,8 +331,8 @@ impl Awaited for Subscriber {
     }
 
     fn pause(&self, spun: Duration) {
-        match self.gives_way && spun >= UNDISTURBED {
-            true => std::thread::yield_now(),
+        match self.gives_way {
+            true => self.crowd.pause(spun),
             false => std::hint::spin_loop(),
         }
     }
