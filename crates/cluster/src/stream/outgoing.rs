@@ -15,6 +15,8 @@ pub struct Outgoing<T> {
     /// Number of the last frame begun.
     last: u64,
     acknowledged: u64,
+    /// What the last acknowledgement said. The answer to a new connection may have overtaken it.
+    told: u64,
     /// Of frames begun and not acknowledged.
     bytes: u64,
     /// Sent, or being sent when the connection broke; in order.
@@ -49,6 +51,7 @@ impl<T> Outgoing<T> {
             window,
             last: 0,
             acknowledged: 0,
+            told: 0,
             bytes: 0,
             sent: VecDeque::new(),
             again: VecDeque::new(),
@@ -121,6 +124,8 @@ impl<T> Outgoing<T> {
     }
 
     /// The receiver has taken all frames up to this one. What was held for them goes to `release`.
+    /// Acknowledgements come in order, but over another connection than what
+    /// [`resume`](Self::resume) is told: one that says less than that was under way before.
     ///
     /// # Errors
     /// [`Violation::NotSent`].
@@ -130,14 +135,17 @@ impl<T> Outgoing<T> {
             .again
             .front()
             .map_or(self.last, |next| next.sequence - 1);
-        if through < self.acknowledged || through > sent {
+        if through < self.told || through > sent {
             return Err(Violation::NotSent {
                 through,
                 sent,
-                acknowledged: self.acknowledged,
+                acknowledged: self.told,
             });
         }
-        self.settle(through, release);
+        self.told = through;
+        if through > self.acknowledged {
+            self.settle(through, release);
+        }
         Ok(())
     }
 
