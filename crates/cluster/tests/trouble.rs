@@ -107,6 +107,37 @@ fn where_only_a_connection_breaks_nothing_is_lost_and_nothing_comes_twice() {
     }
 }
 
+/// A host that is too busy to answer a new connection in time is there still: its control connection
+/// lives.
+#[test]
+fn a_connection_that_has_no_answer_in_time_costs_no_message() {
+    let (a, b) = pair();
+    let (from, to) = (a.join("from"), b.join("to"));
+    let mut subscriber = subscriber(&to, "steady");
+    // Of a stream that begins.
+    b.carrier.leave_unanswered(1);
+    let mut publisher = publisher(&from, "steady");
+    assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+    for round in 0..2 {
+        for expected in round * 4..(round + 1) * 4 {
+            send(&mut publisher, expected);
+        }
+        for expected in round * 4..(round + 1) * 4 {
+            assert_eq!(number(&mut subscriber), expected);
+        }
+        // And of one that goes on.
+        b.carrier.leave_unanswered(1);
+        a.carrier.break_but(1);
+    }
+    assert_eq!(a.status_of("b").expect("known").sessions, 1);
+    assert_eq!(subscriber.statistics().dropped, 0);
+    drop((publisher, subscriber, from, to));
+    for mut host in [a, b] {
+        host.agent = None;
+        host.assert_settled(0);
+    }
+}
+
 /// A host whose agent ends: its participant leaves the other host with all holds, and a publisher
 /// that waited for it goes on. Back again it gets what is sent from then on.
 #[test]

@@ -110,6 +110,8 @@ fn carry(
         },
         // Who made it had nothing to ask: a carrier may tell its own news so.
         Err(ClusterError::Closed) => Ok(()),
+        // A host that is busy: it tries again where it finds its connection closed.
+        Err(error @ (ClusterError::Silent(_) | ClusterError::Broken(_))) => Err(error),
         Err(error) => Err(refuse(connection, error)),
     }
 }

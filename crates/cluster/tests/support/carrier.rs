@@ -2,7 +2,7 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,9 @@ pub(crate) struct TcpCarrier {
     is_cut: Arc<AtomicBool>,
     /// It makes no new connection.
     dials_nobody: AtomicBool,
+    /// So many new connections have no answer: those that have none.
+    unanswered: AtomicU32,
+    silent: Mutex<Vec<TcpStream>>,
     steps: Arc<Steps>,
     /// All connections, dialled and accepted.
     connections: Mutex<Vec<Arc<TcpStream>>>,
@@ -44,6 +47,8 @@ impl TcpCarrier {
             sent_bytes: Arc::default(),
             is_cut: Arc::default(),
             dials_nobody: AtomicBool::new(false),
+            unanswered: AtomicU32::new(0),
+            silent: Mutex::default(),
             steps: Arc::default(),
             connections: Mutex::default(),
         })
@@ -66,6 +71,12 @@ impl TcpCarrier {
     /// It makes no new connection; what there is stays.
     pub(crate) fn dial_nobody(&self) {
         self.dials_nobody.store(true, Ordering::SeqCst);
+    }
+
+    /// Leaves so many of the next connections that are made to it without an answer, as a host does
+    /// that is too busy.
+    pub(crate) fn leave_unanswered(&self, connections: u32) {
+        self.unanswered.store(connections, Ordering::SeqCst);
     }
 
     /// Breaks all connections but the first `but`, as a network does: without a word.
@@ -182,6 +193,11 @@ impl Carrier for TcpCarrier {
             return Ok(None);
         };
         if self.is_cut.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
+        let (order, one_less) = (Ordering::SeqCst, |left: u32| left.checked_sub(1));
+        if self.unanswered.fetch_update(order, order, one_less).is_ok() {
+            self.silent.lock().expect("sound").push(stream);
             return Ok(None);
         }
         self.steps.step();

@@ -35,6 +35,9 @@ const PAUSES: [Duration; 4] = [
     Duration::from_millis(500),
 ];
 
+/// What was published before the other side has accepted the stream waits for so many attempts.
+const FIRST_ATTEMPTS: usize = PAUSES.len();
+
 /// What this thread has beside what others see.
 struct Carrying<'a> {
     session: &'a Session,
@@ -99,19 +102,26 @@ impl Carrying<'_> {
             let error = match sent {
                 Ok(()) => return Ok(()),
                 Err(_) if self.session.is_over() => return Err(ClusterError::Over),
-                Err(error @ (ClusterError::Broken(_) | ClusterError::Closed)) => error,
+                Err(
+                    error @ (ClusterError::Broken(_)
+                    | ClusterError::Closed
+                    | ClusterError::Silent(_)),
+                ) => error,
                 Err(error) => return Err(error),
             };
             if self.stream.stopping() >= Stop::Reopen {
                 return Ok(());
             }
             if !self.is_accepted {
-                // Nobody here is held up for a host that cannot be reached.
-                self.close_source();
+                // Nobody here is held up for a host that cannot be reached: what opens now goes on
+                // at once, and what is published waits for some attempts more.
                 self.stream.end_early(self.session);
+                if failures + 1 >= FIRST_ATTEMPTS {
+                    self.close_source();
+                }
             }
-            // Only the connection broke: the stream goes on over another, as long as the host
-            // lives.
+            // Only the connection broke, or a host that is busy did not answer it in time: the stream
+            // goes on over another, as long as the host lives.
             self.stream
                 .say(ChannelState::Connecting, &error.to_string());
             hythe_sys::wait::sleep(PAUSES[failures.min(PAUSES.len() - 1)]);
