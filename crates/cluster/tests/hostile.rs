@@ -7,11 +7,11 @@ use std::net::TcpStream;
 
 use hythe_cluster::Rights;
 use hythe_cluster::frame::{
-    Answer, CarriedType, Control, EndKind, Ends, FrameKind, Header, Policy, Want,
+    Answer, CarriedType, Control, EndKind, Ends, FrameKind, Header, Opening, Policy, Purpose, Want,
 };
 use support::carrier::dial;
 use support::host::ALL;
-use support::liar::{Honest, LIAR, Liar, assert_ended};
+use support::liar::{self, Honest, LIAR, Liar, assert_ended};
 use support::{BOUND, eventually};
 
 /// What it does to whom it lies.
@@ -128,6 +128,45 @@ fn streams_of_nobody_and_of_other_sessions_are_refused() {
     assert!(honest.host.is_connected_to(LIAR), "it may ask");
     honest.assert_unharmed();
     drop(liar);
+    honest.end();
+}
+
+/// A connection of a stream that is looked at behind that of the next one takes nothing from it.
+#[test]
+fn a_stream_behind_the_next_one_is_refused() {
+    let mut honest = Honest::new();
+    let liar = Liar::begin(&honest.host);
+    let open = |stream| {
+        let opening = Opening {
+            stream,
+            kind: EndKind::Publish,
+            channel: "news".to_owned(),
+            carries: CarriedType::default(),
+        };
+        let session = liar.session;
+        liar::open(&honest.host, Purpose::Data { session, opening })
+    };
+    let mut opened = None;
+    eventually("the stream is open", || {
+        let (stream, answer) = open(2);
+        opened = matches!(answer, Answer::Stream { .. }).then_some(stream);
+        opened.is_some()
+    });
+    let (_, answer) = open(1);
+    assert!(matches!(answer, Answer::Refused { .. }), "{answer:?}");
+    let message = Header {
+        kind: FrameKind::Message,
+        length: 0,
+        sequence: 1,
+        publisher: 0,
+        missed: 0,
+        number: 0,
+    };
+    let mut stream = opened.expect("open");
+    stream.write_all(&message.to_bytes()).expect("sent");
+    let taken = honest.subscriber.take(BOUND).expect("sound");
+    assert_eq!(taken.expect("it comes").to_vec(), [0_u8; 0]);
+    drop((stream, liar));
     honest.end();
 }
 

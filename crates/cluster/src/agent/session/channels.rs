@@ -512,6 +512,14 @@ pub(super) fn opened(
         }
         return Ok(Arc::clone(known));
     }
+    if known
+        .as_ref()
+        .is_some_and(|it| it.number() > opening.stream)
+    {
+        // Its connection was made before that of the next, and is looked at behind it.
+        let what = format!("channel {} has another stream by now", opening.channel);
+        return Err(ClusterError::Unexpected(what));
+    }
     let stream = Arc::new(ReceivingStream::new(session, opening, &want, known)?);
     channels.receiving.insert(key, Arc::clone(&stream));
     Ok(stream)
