@@ -232,13 +232,23 @@ impl Sweep {
         };
         let mut dice = Dice::from_environment();
         println!("{before} stores, {leaving} while it leaves");
-        for store in drawn(before, &mut dice) {
-            self.visit(Death::Store(store));
-        }
-        for store in drawn(leaving, &mut dice) {
-            self.visit(Death::StoreOfLeaving(store));
-        }
+        self.visit_drawn(before, &mut dice, Death::Store);
+        self.visit_drawn(leaving, &mut dice, Death::StoreOfLeaving);
         self.end();
+    }
+
+    /// Deaths at some of so many stores. On a busy machine there were more of them, at looks for
+    /// nothing, when they were counted: a victim that outlives its own says how many there are.
+    fn visit_drawn(&mut self, mut count: u32, dice: &mut Dice, death: fn(u32) -> Death) {
+        for store in drawn(count, dice) {
+            let death = death(1 + (store - 1) % count);
+            let fewer = match (self.visit(death), death) {
+                (End::Killed, _) => continue,
+                (End::Left(_, leaving), Death::StoreOfLeaving(_)) => leaving,
+                (End::Left(before, _), _) => before,
+            };
+            count = fewer.clamp(1, count);
+        }
     }
 }
 
