@@ -11,6 +11,7 @@ use hythe_node::{
     CoreRegionPlan, GroupAccess, LinkPlace, Node, NodeError, Pool, PoolOptions, RegionIndex,
     SlotClass,
 };
+use hythe_testing::Turn;
 use support::player::{Player, own_role, say, until_told};
 use support::{Root, again, is_root};
 
@@ -238,15 +239,21 @@ const COUNTER: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 /// Huge pages for the time of a test.
 struct HugePages {
     before: u64,
+    /// Another test would take them for its own, or take them away.
+    _turn: Turn,
 }
 
 impl HugePages {
     fn reserve(pages: u64) -> Option<Self> {
+        let turn = Turn::take("huge-pages");
         let count =
             || -> Option<u64> { std::fs::read_to_string(COUNTER).ok()?.trim().parse().ok() };
         let before = count()?;
         std::fs::write(COUNTER, (before + pages).to_string()).ok()?;
-        let reserved = Self { before };
+        let reserved = Self {
+            before,
+            _turn: turn,
+        };
         (count()? == before + pages).then_some(reserved)
     }
 }

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
 
 use hythe_memory::{Access, Mapped};
+use hythe_testing::Turn;
 use hythe_wire::{Sent, Wire};
 use hythe_xdp::sealed;
 use links::{BOUND, FAR, NEAR, Network, udp};
@@ -28,14 +29,21 @@ const FRAMES: usize = 128;
 /// Huge pages for the time of a test, if this machine gives any.
 struct HugePages {
     before: u64,
+    /// Another test would take them for its own, or take them away.
+    _turn: Turn,
 }
 
 impl HugePages {
+    /// In the network of all tests, where they take turns.
     fn add(pages: u64) -> Option<Self> {
+        let turn = Turn::take("huge-pages");
         let before = std::fs::read_to_string(HUGE_PAGES).ok()?;
         let before: u64 = before.trim().parse().ok()?;
         std::fs::write(HUGE_PAGES, (before + pages).to_string()).ok()?;
-        Some(Self { before })
+        Some(Self {
+            before,
+            _turn: turn,
+        })
     }
 }
 
@@ -149,10 +157,10 @@ fn payload_leaves_from_slots_and_nothing_of_it_is_copied() {
 
 #[test]
 fn payload_leaves_from_slots_on_huge_pages() {
+    let _pages = HugePages::add(1);
     let Some(network) = Network::new(1) else {
         return;
     };
-    let _pages = HugePages::add(1);
     let Some(slots) = Slots::on_huge_pages() else {
         eprintln!("SKIPPED: this machine gives no huge pages");
         return;
