@@ -81,7 +81,13 @@ fn begin(pair: &mut Pair, relay: impl FnOnce(u16, u16) -> (u16, u16)) -> Flow {
     publish(&mut flow, 0);
     flow.go(&mut pair.a);
     assert!(flow.take() == message(0));
-    assert_eq!(pair.a.carried, [(Carrier::Xdp, String::new())]);
+    // One that does not answer in time, on an overloaded machine, is asked again.
+    let start = Instant::now();
+    while pair.a.carried.last() != Some(&(Carrier::Xdp, String::new())) {
+        pair.a.look();
+        assert!(start.elapsed() < BOUND, "{:?}", pair.a.carried);
+        std::thread::sleep(Duration::from_millis(1));
+    }
     flow
 }
 
