@@ -25,6 +25,9 @@ pub(crate) struct FlowTarget {
     session: Arc<Session>,
     flow: Arc<SendingFlow>,
     plan: WaitPlan,
+    /// When the last message was taken that is not flushed: that is sent within the same call, and
+    /// the clock is not looked at twice.
+    pushed_ns: Option<u64>,
     /// The agent knows that nothing more comes by its port.
     has_left: bool,
 }
@@ -40,6 +43,7 @@ impl FlowTarget {
             session: Arc::clone(session),
             flow: Arc::clone(flow),
             plan: WaitPlan::sleeping(LOOK),
+            pushed_ns: None,
             has_left: false,
         }
     }
@@ -59,8 +63,10 @@ impl FlowTarget {
         self.state()
     }
 
-    fn push(&self, message: &Message<'_>) -> Sent {
-        match self.flow.push(monotonic_ns(), message.keep()) {
+    fn push(&mut self, message: &Message<'_>) -> Sent {
+        let now_ns = monotonic_ns();
+        self.pushed_ns = Some(now_ns);
+        match self.flow.push(now_ns, message.keep()) {
             Pushed::Taken => Sent::Delivered,
             // The reference stays the publisher's.
             Pushed::Full(sample) => {
@@ -115,7 +121,8 @@ impl Target for FlowTarget {
     }
 
     fn wake(&mut self) -> TargetState {
-        let flushed = self.flow.flush(monotonic_ns());
+        let now_ns = self.pushed_ns.take().unwrap_or_else(monotonic_ns);
+        let flushed = self.flow.flush(now_ns);
         if self.flow.is_finishing() {
             return self.wait_for_finish();
         }

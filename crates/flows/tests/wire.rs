@@ -203,6 +203,35 @@ fn the_agent_changes_what_carries_a_flow_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_subscriber_that_spins_and_never_sleeps_finds_what_comes_whichever_way() {
+    let Some(_network) = own_network() else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let path = folder.path().join("lo");
+    let served = Served::start(&path, "lo");
+    let (pair, mut flow) = begun(&path);
+    let node = pair.a.node.clone();
+    let mut spin = |numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            assert_eq!(flow.publish(&node, &message(number)).delivered, 1);
+            let start = Instant::now();
+            let sample = loop {
+                if let Some(sample) = flow.subscriber.try_take().expect("sound") {
+                    break sample;
+                }
+                assert!(start.elapsed() < BOUND, "message {number} does not come");
+            };
+            assert!(sample.to_vec() == message(number), "message {number}");
+        }
+    };
+    spin(1..300);
+    served.end();
+    spin(300..500);
+    assert_eq!(flow.subscriber.statistics().dropped, 0);
+}
+
+#[test]
 fn a_subscriber_that_sleeps_is_woken_by_the_wire() {
     let Some(_network) = own_network() else {
         return;
