@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
@@ -199,6 +199,13 @@ fn receive(connection: impl AsFd) -> io::Result<Option<Received>> {
         _ => Vec::new(),
     });
     let files = files.collect();
+    // As where this process may open no more files. Who has the sockets of some queues only would
+    // never see what comes by the others.
+    if received.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(io::Error::other(
+            "not all descriptors of a message could be taken (`ulimit -n`)",
+        ));
+    }
     match received.bytes {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),
         bytes => Ok(Some((packet[..bytes].to_vec(), files))),
@@ -217,6 +224,27 @@ mod tests {
 
     fn file() -> OwnedFd {
         rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC).expect("made")
+    }
+
+    #[test]
+    fn a_message_of_which_files_are_lacking_is_refused() {
+        let (service, process) = pair();
+        // More than the other side takes, as if it could open no more.
+        let files: Vec<OwnedFd> = (0..FILES_MAX + 8).map(|_| file()).collect();
+        let files: Vec<BorrowedFd<'_>> = files.iter().map(|file| file.as_fd()).collect();
+        let place = [VERSION.to_le_bytes(), [0; 4], [0; 4]].concat();
+        let packet = [place, vec![0; 3]].concat();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX + 8))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&files)));
+        let pieces = [IoSlice::new(&packet)];
+        sendmsg(&service, &pieces, &mut control, SendFlags::DONTWAIT).expect("sent");
+        let error = answered(&process).expect_err("files are lacking");
+        assert!(error.to_string().contains("descriptors"), "{error}");
+        // Nothing but the files was wrong.
+        send(&service, &packet, &files[..4]).expect("sent");
+        let granted = answered(&process).expect("sound").expect("came");
+        assert_eq!(granted.queues.len(), 1);
     }
 
     #[test]
