@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 use hythe_xdp::{CHUNK_BYTES, OtherFile};
-use rustix::fs::{FileType, fstat, fstatfs};
+use rustix::fs::{FileType, fcntl_get_seals, fstat, fstatfs};
 
 /// As much memory is pinned for one at most.
 const BYTES_MAX: u64 = 64 << 20;
@@ -44,6 +44,9 @@ impl Card {
     /// # Errors
     /// Which of its properties is not as it has to be.
     pub(crate) fn checked(file: OwnedFd, bytes: u64, user: u32) -> io::Result<Self> {
+        // First, as only the kernel's own memory has seals: a file of a process (FUSE), or of
+        // another machine, could have whoever looks at it wait for good.
+        fcntl_get_seals(&file).map_err(|_| not_in_memory())?;
         let (found, system) = (fstat(&file)?, fstatfs(&file)?);
         let chunk = CHUNK_BYTES as u64;
         let page_bytes = match system.f_type as u64 & 0xFFFF_FFFF {
@@ -53,7 +56,7 @@ impl Card {
         };
         let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
         let Some(page_bytes) = page_bytes.filter(|_| is_file) else {
-            return Err(refused("it is no file on a tmpfs or hugetlbfs".to_owned()));
+            return Err(not_in_memory());
         };
         if found.st_uid != user {
             let owner = found.st_uid;
@@ -113,12 +116,21 @@ impl Card {
     }
 }
 
+fn not_in_memory() -> io::Error {
+    refused("it is no file on a tmpfs or hugetlbfs".to_owned())
+}
+
 fn refused(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::mount::{
+        FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount,
+        fsopen,
+    };
+
     use super::*;
 
     fn checked(file: OwnedFd, bytes: u64) -> io::Result<Card> {
@@ -143,6 +155,45 @@ mod tests {
         assert!(more.has(&one) && one.has(&one) && !one.has(&more));
         let another = checked(file(), 4096).expect("taken");
         assert!(!one.has(&another) && !another.has(&one));
+    }
+
+    /// The root of a file system whose server says nothing, and that server.
+    fn silent_file() -> io::Result<(OwnedFd, OwnedFd)> {
+        let server = OwnedFd::from(
+            std::fs::File::options()
+                .read(true)
+                .write(true)
+                .open("/dev/fuse")?,
+        );
+        let system = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        let number = server.as_raw_fd().to_string();
+        for (key, value) in [
+            ("fd", &*number),
+            ("rootmode", "40000"),
+            ("user_id", "0"),
+            ("group_id", "0"),
+        ] {
+            fsconfig_set_string(&system, key, value)?;
+        }
+        fsconfig_create(&system)?;
+        let (flags, attributes) = (FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty());
+        Ok((fsmount(&system, flags, attributes)?, server))
+    }
+
+    #[test]
+    fn a_file_whose_file_system_says_nothing_is_not_waited_for() {
+        let (file, server) = match silent_file() {
+            Ok(both) => both,
+            Err(error) => return eprintln!("SKIPPED: no file system of a process: {error}"),
+        };
+        let (to, from) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || to.send(checked(file, 4096).is_err()));
+        // It only ends a test that has failed.
+        let is_refused = from.recv_timeout(std::time::Duration::from_secs(60));
+        // Whoever waits for it goes on.
+        drop(server);
+        thread.join().expect("no panic").expect("heard");
+        assert_eq!(is_refused, Ok(true));
     }
 
     #[test]
