@@ -99,14 +99,20 @@ impl FlowPlace {
 pub(crate) struct FlowPlaces([u32; FLOWS_MAX as usize]);
 
 impl FlowPlaces {
-    /// A number that is free, of those that were taken least often; if there is one.
-    pub(crate) fn take(&mut self, is_used: impl Fn(u32) -> bool) -> Option<FlowPlace> {
-        let numbers = (0..FLOWS_MAX).zip(&mut self.0);
+    /// A number that is free, of those that were taken least often; if there is one. The same until
+    /// it is [taken](Self::take): who gets none in the end has had no frame there.
+    pub(crate) fn next(&self, is_used: impl Fn(u32) -> bool) -> Option<FlowPlace> {
+        let numbers = (0..FLOWS_MAX).zip(&self.0);
         let free = numbers.filter(|(number, _)| !is_used(*number));
         let (number, taken) = free.min_by_key(|(_, taken)| **taken)?;
         let generation = *taken % GENERATIONS;
-        *taken = taken.wrapping_add(1);
         Some(FlowPlace { number, generation })
+    }
+
+    /// A flow has this number from now on.
+    pub(crate) fn take(&mut self, number: u32) {
+        let taken = &mut self.0[number as usize];
+        *taken = taken.wrapping_add(1);
     }
 }
 
@@ -147,16 +153,23 @@ mod tests {
         let all = FLOWS_MAX * GENERATIONS;
         let mut taken = std::collections::BTreeSet::new();
         for _ in 0..all {
-            let FlowPlace { number, generation } = places.take(|_| false).expect("free");
+            let place = places.next(|_| false).expect("free");
+            // However many ask in vain.
+            assert_eq!(places.next(|_| false), Some(place));
+            let FlowPlace { number, generation } = place;
             assert!(taken.insert((number, generation)), "{number} {generation}");
+            places.take(number);
         }
         // Where all others are in use it is another generation each time.
         let mut generations: Vec<_> = (0..GENERATIONS)
-            .map(|_| places.take(|number| number != 3).expect("free"))
-            .map(|place| (place.number, place.generation))
+            .map(|_| {
+                let place = places.next(|number| number != 3).expect("free");
+                places.take(place.number);
+                (place.number, place.generation)
+            })
             .collect();
         generations.dedup();
         assert_eq!(generations.len(), GENERATIONS as usize);
-        assert_eq!(places.take(|_| true), None);
+        assert_eq!(places.next(|_| true), None);
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use hythe_sys::namespaces::network_of;
 use hythe_xdp::frame::Ends;
 use hythe_xdp::{Attachment, FlowIndex, Observer, Program, Queue, interface_index};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::net::{
     AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
     getpeername, getsockname, listen, socket_with, sockopt,
@@ -43,6 +43,8 @@ const SETTLING: Duration = Duration::from_millis(100);
 /// Processes wait a second for an answer.
 const LETTING_GO: Duration = Duration::from_millis(600);
 const BACKLOG: i32 = 16;
+/// Processes that are connected: as many as have a flow may be on their way to ask.
+const CLIENTS_MAX: usize = 2 * FLOWS_MAX as usize;
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
 /// What is served, and for whom.
@@ -78,6 +80,8 @@ pub struct Service {
     places: FlowPlaces,
     bell: OwnedFd,
     listener: OwnedFd,
+    /// Nobody could be taken from it, who waits still: it is tried again at the next turn.
+    lacks_files: bool,
     network: u64,
     options: Options,
     path: PathBuf,
@@ -104,6 +108,8 @@ struct Flow {
     /// Of its number: another had that before.
     generation: u32,
     ends: Ends,
+    /// Of the process: as long as it is there, nobody else has its port.
+    socket: OwnedFd,
     control: Mapped,
     /// Of each queue: its socket, as long as something may come, and what is given back.
     sockets: Vec<(OwnedFd, Observer)>,
@@ -153,6 +159,7 @@ impl Service {
             places: FlowPlaces::default(),
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             listener,
+            lacks_files: false,
             network: network_of(&probe).map_err(|error| named("its network", &error))?,
             options,
             path,
@@ -210,20 +217,24 @@ impl Service {
         let mut files = vec![
             PollFd::new(&stop, PollFlags::IN),
             PollFd::new(&self.bell, PollFlags::IN),
-            PollFd::new(&self.listener, PollFlags::IN),
         ];
+        // Those who cannot be taken would have each turn begin at once.
+        if self.clients.len() < CLIENTS_MAX && !self.lacks_files {
+            files.push(PollFd::new(&self.listener, PollFlags::IN));
+        }
         let connections = self.clients.iter().map(|client| &client.connection);
         files.extend(connections.map(|connection| PollFd::new(connection, PollFlags::IN)));
         hythe_sys::wait::poll_or_sleep(&mut files, timeout)?;
         let is_to_stop = !files[0].revents().is_empty();
         drop(files);
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        silence(&self.bell);
         self.recycle();
         self.accept();
         self.hear();
         if self.queues.is_empty() {
             self.retake();
         } else if self.counted.elapsed() >= IDLE {
+            self.end_disconnected();
             self.count_queues();
         }
         match self.program_stays() {
@@ -284,10 +295,14 @@ impl Service {
     }
 
     fn accept(&mut self) {
-        // As many again may be on their way to ask.
-        while self.clients.len() < 2 * FLOWS_MAX as usize {
-            let Ok(connection) = accept_with(&self.listener, FLAGS) else {
-                return;
+        self.lacks_files = false;
+        while self.clients.len() < CLIENTS_MAX {
+            let connection = match accept_with(&self.listener, FLAGS) {
+                Ok(connection) => connection,
+                Err(error) => {
+                    self.lacks_files = error != Errno::AGAIN;
+                    return;
+                }
             };
             let user = hythe_sys::peer::peer_uid(&connection);
             if user.is_ok_and(|user| user == self.options.user || user == 0) {
@@ -332,13 +347,18 @@ impl Service {
     }
 
     fn begin(&mut self, connection: &OwnedFd, asked: Asked) -> io::Result<u32> {
+        // Who has connected before, or holds the file. Sockets of the queues that it could have
+        // are not those of all, and keep the service from having these.
+        if self.starts_anew {
+            return Err(io::Error::other("its queues have changed: it starts anew"));
+        }
         let ends = self.ends_of(&asked.socket)?;
         // One that has ended is there only until the kernel has sent what it had.
         let mut others = self.flows.values().filter(|flow| flow.ended.is_none());
         if others.any(|flow| flow.ends == ends) {
             return Err(io::Error::other("that socket has a flow already"));
         }
-        let place = self.places.take(|number| self.flows.contains_key(&number));
+        let place = self.places.next(|number| self.flows.contains_key(&number));
         let place = place.ok_or_else(|| {
             io::Error::other(format!("{FLOWS_MAX} flows are there, which is the limit"))
         })?;
@@ -380,12 +400,14 @@ impl Service {
             self.program.remove(ends, FlowIndex(number));
             return Err(error);
         }
+        self.places.take(number);
         tracing::debug!(flow = number, ?ends, "a flow has begun");
         self.flows.insert(
             number,
             Flow {
                 generation: place.generation,
                 ends,
+                socket: asked.socket,
                 control: mapped,
                 sockets,
                 ended: None,
@@ -458,6 +480,24 @@ impl Service {
             tracing::debug!(%error, "the interface is not to be had");
             self.queues.clear();
         }
+    }
+
+    /// Ends flows whose process has connected its socket to another end, or to none: what comes may
+    /// be for somebody else, who has the port now.
+    fn end_disconnected(&mut self) {
+        let now = Instant::now();
+        let flows = self.flows.iter();
+        let others = flows
+            .filter(|(_, flow)| flow.ended.is_none())
+            .filter(|(_, flow)| self.ends_of(&flow.socket).ok() != Some(flow.ends));
+        let others: Vec<u32> = others.map(|(number, _)| *number).collect();
+        for number in &others {
+            if let Some(flow) = self.flows.get_mut(number) {
+                flow.end(&self.program, *number, now);
+            }
+        }
+        let has_ended = |client: &Client| client.flow.is_some_and(|flow| others.contains(&flow));
+        self.clients.retain(|client| !has_ended(client));
     }
 
     /// Starts anew where queues have come or gone: what comes by a queue that is not served never
@@ -585,6 +625,14 @@ fn open_listener(path: &PathBuf) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// The bell rings no more. Processes have the same file, and one of them may have changed its flags
+/// so that a plain read would wait.
+fn silence(bell: &OwnedFd) {
+    let mut count = [0; 8];
+    let mut pieces = [IoSliceMut::new(&mut count)];
+    let _ = preadv2(bell, &mut pieces, u64::MAX, ReadWriteFlags::NOWAIT);
+}
+
 fn of_v4(address: SocketAddrAny) -> io::Result<SocketAddrV4> {
     SocketAddrV4::try_from(address).map_err(|_| io::Error::other("an address is not of IPv4"))
 }
@@ -598,6 +646,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_bell_that_a_process_has_set_to_wait_keeps_nobody() {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("made");
+        let rings = || {
+            let mut files = [PollFd::new(&bell, PollFlags::IN)];
+            hythe_sys::wait::ready(&mut files, Duration::ZERO)[0]
+        };
+        let ring = || rustix::io::write(&bell, &1_u64.to_ne_bytes()).expect("written");
+        ring();
+        silence(&bell);
+        assert!(!rings());
+        // As a process can with its copy.
+        rustix::fs::fcntl_setfl(&bell, rustix::fs::OFlags::empty()).expect("set");
+        let (to, from) = std::sync::mpsc::channel();
+        let is_done = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                silence(&bell);
+                to.send(())
+            });
+            // It only ends a test that has failed.
+            let is_done = from.recv_timeout(Duration::from_secs(60));
+            ring();
+            is_done
+        });
+        assert_eq!(is_done, Ok(()), "it waits");
+        assert!(rings());
+        silence(&bell);
+        assert!(!rings());
+    }
+
+    #[test]
     fn what_is_completed_late_frees_nothing_of_a_later_flow() {
         let file = hythe_xdp::sealed("control", CONTROL_BYTES).expect("memory");
         let control = || Mapped::file(&file, 0, CONTROL_BYTES, Access::Write).expect("mapped");
@@ -606,13 +684,18 @@ mod tests {
             to: "10.0.0.2:2".parse().expect("an address"),
         };
         let mut places = FlowPlaces::default();
-        // All other numbers are in use.
-        let mut next = || places.take(|number| number != 5).expect("free");
+        let mut next = || {
+            // All other numbers are in use.
+            let place = places.next(|number| number != 5).expect("free");
+            places.take(place.number);
+            place
+        };
         let [before, now] = [next(), next()];
         assert_eq!(before.number, now.number);
         let flow = Flow {
             generation: now.generation,
             ends,
+            socket: file.try_clone().expect("copied"),
             control: control(),
             sockets: Vec::new(),
             ended: None,

@@ -6,14 +6,16 @@ mod served;
 
 use std::io::IoSlice;
 use std::net::UdpSocket;
+use std::os::fd::AsFd as _;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hythe_memory::{Access, Mapped, Memory as _, Ordering};
 use hythe_sys::interface::set_queue_count;
 use hythe_wire::{Sent, Wire};
-use hythe_xdp::{Attachment, Program, interface_index};
-use links::{BOUND, FAR, Network, udp};
+use hythe_xdp::{Attachment, Program, interface_index, sealed};
+use links::{BOUND, FAR, NEAR, Network, udp};
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::{sockopt, xdp::XDP_PGOFF_RX_RING};
 use served::{Served, connected, send, take, until, wire};
 use tempfile::TempDir;
@@ -149,6 +151,57 @@ fn sockets_are_for_what_comes_to_ones_own_and_no_other() {
 }
 
 #[test]
+fn nobody_else_gets_the_port_of_a_flow_as_long_as_that_has_it() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (near, far) = connected(&network);
+    let mut wire = wire(&there, &far);
+    let port = far.local_addr().expect("bound");
+    let taken = || network.at_far(|| UdpSocket::bind(port).ok());
+    // Whoever took the place of a socket that was closed would lose what comes for it.
+    drop(far);
+    assert!(taken().is_none());
+    near.send(b"comes").expect("sent");
+    assert_eq!(take(&mut wire), b"comes");
+    assert!(!wire.look_for_end());
+    drop(wire);
+    until(|| taken().is_some());
+    // Of one that is connected to another end the flow is over.
+    let (near, far) = connected(&network);
+    let mut wire = self::wire(&there, &far);
+    let other = udp(NEAR).local_addr().expect("bound");
+    far.connect(other).expect("set");
+    until(|| wire.look_for_end());
+    drop(near);
+}
+
+#[test]
+fn those_who_connect_and_ask_nothing_keep_no_cpu_busy() {
+    let Some(network) = Network::new(1) else {
+        return;
+    };
+    let folder = TempDir::new().expect("made");
+    let there = network.at_far(|| Served::start(folder.path(), "far"));
+    let (_near, far) = connected(&network);
+    let _wire = wire(&there, &far);
+    until(|| {
+        // More than are taken at a time.
+        let idle: Vec<_> = (0..2 * FLOWS + 4).map(|_| there.connect()).collect();
+        let before = there.sleeps();
+        let is_connected = || {
+            let mut polled = [PollFd::new(&idle[0], PollFlags::IN)];
+            !hythe_sys::wait::ready(&mut polled, Duration::from_millis(1))[0]
+        };
+        // Those who ask nothing are let go after a while: then the next are looked at.
+        while is_connected() && there.sleeps() - before < 20 {}
+        there.sleeps() - before >= 20 && is_connected()
+    });
+}
+
+#[test]
 fn who_breaks_its_ring_ends_its_own_flow_and_no_later_one() {
     let Some(network) = Network::new(1) else {
         return;
@@ -204,6 +257,9 @@ fn queues_that_are_added_are_served_soon() {
     assert_eq!(wire.descriptors().len(), 1);
     near.send(b"here").expect("sent");
     assert_eq!(take(&mut wire), b"here");
+    // The same socket under another name: who has that reaches it for as long as it listens.
+    let old = folder.path().join("old");
+    std::fs::hard_link(&there.path, &old).expect("linked");
     set_queues(&network, 3);
     // For a process it is as if the service had ended, and nothing is lost.
     until(|| wire.look_for_end());
@@ -214,8 +270,21 @@ fn queues_that_are_added_are_served_soon() {
     // While it holds sockets nobody can have others; then there is one for each queue.
     assert!(!there.path.exists());
     drop(wire);
+    let slots = sealed("slots", 4096).expect("memory");
+    let early = Wire::connect(&old, &far, Some((slots.as_fd(), 4096)), BOUND);
+    assert!(
+        early.is_err() || there.path.exists(),
+        "before it serves them"
+    );
+    drop(early);
     until(|| there.path.exists());
-    let mut wire = self::wire(&there, &far);
+    let mut wire = None;
+    until(|| {
+        // That of the one above may not have ended.
+        wire = Wire::connect(&there.path, &far, None, BOUND).ok();
+        wire.is_some()
+    });
+    let mut wire = wire.expect("granted");
     assert_eq!(wire.descriptors().len(), 3, "one for each queue");
     near.send(b"anew").expect("sent");
     assert_eq!(take(&mut wire), b"anew");

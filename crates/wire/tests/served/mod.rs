@@ -14,12 +14,15 @@ use std::time::Instant;
 use hythe_wire::{Options, Sent, Service, Wire};
 use hythe_xdp::Attachment;
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use crate::links::{BOUND, FAR, NEAR, Network, udp};
 
 /// A service of an interface, in a thread of its own.
 pub(crate) struct Served {
     pub(crate) path: PathBuf,
+    /// The kernel's number of the thread.
+    number: i32,
     stop: OwnedFd,
     pub(crate) thread: Option<JoinHandle<std::io::Result<()>>>,
 }
@@ -48,11 +51,35 @@ impl Served {
         assert!(service.describe().contains("generic"));
         let stop = eventfd(0, EventfdFlags::CLOEXEC).expect("made");
         let stopped = stop.try_clone().expect("copied");
+        let (to, from) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let _ = to.send(rustix::thread::gettid().as_raw_pid());
+            service.run(stopped)
+        });
         Self {
             path,
+            number: from.recv().expect("it has begun"),
             stop,
-            thread: Some(std::thread::spawn(move || service.run(stopped))),
+            thread: Some(thread),
         }
+    }
+
+    /// A connection over which nothing is asked.
+    pub(crate) fn connect(&self) -> OwnedFd {
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None).expect("made");
+        let address = SocketAddrUnix::new(&self.path).expect("short");
+        connect(&socket, &address).expect("it listens");
+        socket
+    }
+
+    /// How often its thread has waited for something so far.
+    pub(crate) fn sleeps(&self) -> u64 {
+        let path = format!("/proc/self/task/{}/status", self.number);
+        let text = std::fs::read_to_string(path).expect("it runs");
+        let mut lines = text.lines();
+        let found = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        found.expect("there").trim().parse().expect("a number")
     }
 
     pub(crate) fn end(&mut self) -> Option<std::io::Result<()>> {
