@@ -150,6 +150,26 @@ fn a_record_of_another_place_removes_nothing_there() {
     assert_eq!(std::fs::read_to_string(victim).expect("there"), "precious");
 }
 
+/// As when its maker was refused the pool's group, or was killed before it wrote.
+#[test]
+fn a_record_that_names_nothing_yet_keeps_no_pool_from_being_removed() {
+    let root = Root::new();
+    let records: [(&str, &[u8]); 2] = [("region.3.at", b""), ("region.7.at", b"\0")];
+    let add = || {
+        drop(root.pool());
+        for (name, bytes) in records {
+            std::fs::write(root.options().path().join(name), bytes).expect("own");
+        }
+    };
+    add();
+    Pool::remove(&root.options()).expect("removed wholly");
+    // One that says something is believed.
+    add();
+    let record = root.options().path().join("region.5.at");
+    std::fs::write(record, "nonsense").expect("own");
+    Pool::remove(&root.options()).expect_err("it may name a file");
+}
+
 /// Adds what a core would have: a region of 4 MiB of slots, and a link in a file of its own.
 fn add_core_region(node: &Node) -> RegionIndex {
     let slots = SlotClass {

@@ -205,24 +205,39 @@ fn elsewhere(
     region: RegionIndex,
     options: &PoolOptions,
 ) -> Result<PathBuf, NodeError> {
-    let at = record_of(region);
-    let (record, _) = open_file(directory, &at, false, options)?;
-    let path = options.path().join(at);
-    let mut bytes = Vec::new();
-    File::from(record)
-        .take(PATH_MAX)
-        .read_to_end(&mut bytes)
-        .map_err(file("read", path.clone()))?;
-    let found = PathBuf::from(OsStr::from_bytes(&bytes));
+    let found = recorded(directory, region, options)?;
     let name = found.file_name().filter(|name| is_ours(name));
     let Some(name) = name.filter(|_| found.is_absolute()) else {
         let reason = "it does not name a file of a pool on a hugetlbfs mount".to_owned();
+        let path = options.path().join(record_of(region));
         return Err(NodeError::Unsafe { path, reason });
     };
     Ok(match &options.huge_pages {
         Some(mount) => mount.join(name),
         None => found.clone(),
     })
+}
+
+/// What the record says.
+fn recorded(
+    directory: &OwnedFd,
+    region: RegionIndex,
+    options: &PoolOptions,
+) -> Result<PathBuf, NodeError> {
+    let at = record_of(region);
+    let (record, _) = open_file(directory, &at, false, options)?;
+    let mut bytes = Vec::new();
+    File::from(record)
+        .take(PATH_MAX)
+        .read_to_end(&mut bytes)
+        .map_err(file("read", options.path().join(at)))?;
+    Ok(PathBuf::from(OsStr::from_bytes(&bytes)))
+}
+
+/// Did whoever made the record get no further? It is empty then, or reserved and not written, and
+/// the file that it was to name was not made.
+fn names_nothing(path: &Path) -> bool {
+    path.as_os_str().as_bytes().iter().all(|&byte| byte == 0)
 }
 
 fn is_ours(name: &OsStr) -> bool {
@@ -261,6 +276,9 @@ pub(crate) fn remove_one_elsewhere(
         return true;
     }
     let remove = || -> Result<(), NodeError> {
+        if names_nothing(&recorded(directory, region, options)?) {
+            return Ok(());
+        }
         let path = elsewhere(directory, region, options)?;
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(());
