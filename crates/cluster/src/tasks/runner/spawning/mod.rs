@@ -37,6 +37,8 @@ pub(super) struct Spawning {
     on_hosts: Vec<OnHost>,
     parent: Option<TaskId>,
     permission: Permission,
+    /// Where those of this host begin, if it is not where the others do.
+    directory_here: Option<PathBuf>,
     places: Places,
     /// Their numbers, as soon as they have some.
     roles: Vec<Role>,
@@ -46,12 +48,25 @@ pub(super) struct Spawning {
     failure: Option<TaskError>,
 }
 
-/// Must the agent say that a host may have this program started?
+/// What is to be known before anything is started. A thread finds it out: the agent, and file
+/// systems, answer when they like.
 #[derive(Debug)]
 enum Permission {
     Given,
-    Wanted(HostName),
-    Asked(Errand<()>),
+    Wanted {
+        /// The agent must say that this host may have the program started.
+        from: Option<HostName>,
+        /// Where this host is to look for it, and where it begins here.
+        on_host: Option<OnHost>,
+    },
+    Asked(Errand<Here>),
+}
+
+/// The program and where it begins, on this host; empty: as if nothing was said of it.
+#[derive(Debug, Default)]
+struct Here {
+    path: PathBuf,
+    directory: Option<PathBuf>,
 }
 
 /// Where they are started.
@@ -137,22 +152,21 @@ impl Job {
             Places::Sought { .. } => true,
         };
         let asking = from.filter(|from| asks_hosts || is_of_others(from));
-        let permission = asking.map_or(Permission::Given, |from| Permission::Wanted(from.clone()));
+        let own = &self.runner.options.host;
+        let is_here = matches!(&places, Places::Known(places) if places.contains(&None));
+        let mut on_hosts = spawn.on_hosts.iter().filter(|_| is_here);
+        let on_host = on_hosts.find(|on| on.host == *own).cloned();
+        let permission = match (asking.cloned(), on_host) {
+            (None, None) => Permission::Given,
+            (from, on_host) => Permission::Wanted { from, on_host },
+        };
         let mut words = vec![OsString::from(spawn.program)];
         words.extend(spawn.arguments.into_iter().map(OsString::from));
         let mut environment = self.runner.options.environment.clone();
         let given = spawn.environment.into_iter();
         environment.extend(given.map(|(name, value)| (name.into(), value.into())));
-        let mut path = PathBuf::new();
-        let own = &self.runner.options.host;
-        if let Some(on_host) = spawn.on_hosts.iter().find(|on| on.host == *own)
-            && matches!(&places, Places::Known(places) if places.contains(&None))
-        {
-            // The rule for it is asked with that for the name.
-            path = on_host.find(|_| Ok(())).unwrap_or_default();
-        }
         let program = Program {
-            path,
+            path: PathBuf::new(),
             words,
             environment,
             directory: spawn.directory,
@@ -190,6 +204,7 @@ impl Job {
             on_hosts,
             parent,
             permission,
+            directory_here: None,
             places,
             roles: Vec::new(),
             elsewhere: Vec::new(),
@@ -306,10 +321,8 @@ impl Job {
     fn start_here(&mut self, spawning: &Spawning) -> Result<(), TaskError> {
         let host = self.runner.options.host.clone();
         let mut program = spawning.program.clone();
-        if let Some(on_host) = spawning.on_hosts.iter().find(|on| on.host == host)
-            && let Some(directory) = on_host.directory(&host)?
-        {
-            program.directory = Some(directory);
+        if let Some(directory) = &spawning.directory_here {
+            program.directory = Some(directory.clone());
         }
         for role in &spawning.roles {
             let waits = |task: &&mut Running| task.is_waiting() && task.end.is_none();

@@ -1,14 +1,17 @@
 //! Where tasks are started: whether that is permitted, and the parts on other hosts. Never waits:
 //! an errand asks the agent.
 
+use std::ffi::OsString;
+
 use super::super::Job;
 use super::super::elsewhere::ask_permission;
 use super::super::errands::Errand;
+use super::super::program;
 use super::super::remote::{RemotePart, SharedPart};
-use super::{Permission, Places, Spawning};
+use super::{Here, Permission, Places, Spawning};
 use crate::HostName;
 use crate::tasks::error::TaskError;
-use crate::tasks::message::Place;
+use crate::tasks::message::{OnHost, Place};
 
 /// Other hosts of a job: as many as an agent takes.
 const HOSTS_MAX: usize = 256;
@@ -72,16 +75,17 @@ impl Job {
     }
 
     pub(super) fn is_permitted(&self, spawning: &mut Spawning) -> Result<bool, TaskError> {
-        if let Permission::Wanted(from) = &spawning.permission {
-            let (directory, from) = (self.runner.directory.clone(), from.clone());
-            let name = spawning.program.name();
-            let path = spawning.program.path.to_string_lossy().into_owned();
-            let asked = self.errands.start(move || {
-                if !path.is_empty() {
-                    ask_permission(&directory, from.clone(), path)?;
-                }
-                ask_permission(&directory, from, name)
-            })?;
+        if let Permission::Wanted { from, on_host } = &spawning.permission {
+            let directory = self.runner.directory.clone();
+            let (from, on_host) = (from.clone(), on_host.clone());
+            let (name, host) = (spawning.program.name(), self.runner.options.host.clone());
+            let may = move |program: &str| match &from {
+                Some(from) => ask_permission(&directory, from.clone(), program.to_owned()),
+                None => Ok(()),
+            };
+            let asked = self
+                .errands
+                .start(move || look_here(on_host, &name, &host, may))?;
             if let Some(errand) = asked {
                 spawning.permission = Permission::Asked(errand);
             }
@@ -90,7 +94,8 @@ impl Job {
             let Some(result) = errand.result() else {
                 return Ok(false);
             };
-            result?;
+            let Here { path, directory } = result?;
+            (spawning.program.path, spawning.directory_here) = (path, directory);
             spawning.permission = Permission::Given;
         }
         Ok(matches!(spawning.permission, Permission::Given))
@@ -217,11 +222,40 @@ impl Job {
     }
 }
 
+/// May the program be started here, and where is it? As a part on another host finds it.
+fn look_here(
+    on_host: Option<OnHost>,
+    name: &str,
+    host: &str,
+    may: impl Fn(&str) -> Result<(), TaskError>,
+) -> Result<Here, TaskError> {
+    let Some(on_host) = on_host else {
+        return may(name).map(|()| Here::default());
+    };
+    let found = on_host.find(|path| may(&path.to_string_lossy()));
+    may(name)?;
+    let path = match found {
+        Ok(path) => path,
+        Err(refused) => {
+            let usual = program::find(&OsString::from(name), host);
+            usual.map_err(|error| refused.unwrap_or(error))?
+        }
+    };
+    let directory = on_host.directory(host)?;
+    Ok(Here { path, directory })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::os::unix::net::UnixListener;
+    use std::path::{Path, PathBuf};
+    use std::sync::mpsc::{Sender, channel};
+
     use super::super::super::fixture::{self, Asking, look};
     use super::super::super::part_protocol::message::ToPart;
     use super::*;
+    use crate::tasks::agent_message::{AGENT_SOCKET, AgentReply, AgentRequest};
     use crate::tasks::message::{Reply, Request, Spawn};
 
     fn spawn(job: &Job, count: u32, place: Place) -> Spawn {
@@ -263,6 +297,99 @@ mod tests {
             }
         });
         assert!(matches!(refused, Err(TaskError::NoAgent)), "{refused:?}");
+    }
+
+    /// An agent that answers so many requests as soon as it is let, and permits these programs.
+    fn agent(job: &Job, requests: usize, permitted: Vec<String>) -> Sender<()> {
+        let path = job.runner.directory.join(AGENT_SOCKET);
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(path).expect("bound");
+        let (let_it, is_let) = channel();
+        std::thread::spawn(move || {
+            // Not let: the test has failed.
+            is_let.recv().ok()?;
+            for stream in listener.incoming().take(requests) {
+                let mut stream = stream.ok()?;
+                let mut line = String::new();
+                BufReader::new(&stream).read_line(&mut line).ok()?;
+                let reply = match serde_json::from_str(&line).ok()? {
+                    AgentRequest::MaySpawn { program, .. } if permitted.contains(&program) => {
+                        AgentReply::Permitted
+                    }
+                    asked => AgentReply::Refused {
+                        reason: format!("no rule: {asked:?}"),
+                    },
+                };
+                let reply = serde_json::to_string(&reply).ok()?;
+                stream.write_all(format!("{reply}\n").as_bytes()).ok()?;
+            }
+            Some(())
+        });
+        let_it
+    }
+
+    /// What a spawn on the job's own host becomes when the agent permits these programs: where it
+    /// is, and where it begins.
+    fn looked_here(
+        on_host: &OnHost,
+        requests: usize,
+        permitted: &[&str],
+    ) -> Result<(PathBuf, Option<PathBuf>), TaskError> {
+        let (_root, mut job) = fixture::job();
+        let permitted = permitted.iter().map(|program| (*program).to_owned());
+        let let_it = agent(&job, requests, permitted.collect());
+        let spawn = Spawn {
+            on_hosts: vec![on_host.clone()],
+            ..fixture::spawn(&job, &on_host.program)
+        };
+        let from: HostName = "b".parse().expect("a name");
+        // Nobody has said anything yet: the runner goes on.
+        assert!(job.begin_spawn(spawn, Some(&from), 1).is_none());
+        let_it.send(()).expect("it waits");
+        let mut spawning = job.spawnings.pop().expect("begun");
+        while !job.is_permitted(&mut spawning)? {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Ok((spawning.program.path, spawning.directory_here))
+    }
+
+    #[test]
+    fn a_folder_whose_path_no_rule_permits_is_passed_over_on_the_first_host_too() {
+        let root = tempfile::tempdir().expect("a folder");
+        let worker = |folder: &str| {
+            let folder = root.path().join(folder);
+            std::fs::create_dir(&folder).expect("made");
+            let path = folder.join("hythe-test-worker");
+            std::os::unix::fs::symlink("/bin/sh", &path).expect("linked");
+            path.to_str().expect("text").to_owned()
+        };
+        let [closed, open] = ["closed", "open"].map(worker);
+        let folder = |path: &str| {
+            let folder = Path::new(path).parent().expect("has one");
+            folder.to_str().expect("text").to_owned()
+        };
+        let mut on_host = OnHost {
+            host: "a".to_owned(),
+            program: "hythe-test-worker".to_owned(),
+            folders: [&closed, &open].map(|path| folder(path)).to_vec(),
+            directory: Some("/".to_owned()),
+        };
+        let (path, directory) = looked_here(&on_host, 3, &[&open, "hythe-test-worker"])
+            .expect("the second may be used");
+        assert_eq!(path, Path::new(&open));
+        assert_eq!(directory.as_deref(), Some(Path::new("/")));
+        // The rule for its name is one besides.
+        let refused = looked_here(&on_host, 3, &[&open]).expect_err("not by this name");
+        assert!(!refused.to_string().contains("/open/"), "{refused}");
+        // Who may not is not told whether it is there, and there is no other.
+        let refused = looked_here(&on_host, 3, &["hythe-test-worker"]).expect_err("neither");
+        assert!(refused.to_string().contains("/closed/"), "{refused}");
+        on_host.directory = Some("/nowhere".to_owned());
+        let refused = looked_here(&on_host, 3, &[&open, "hythe-test-worker"]);
+        assert!(
+            matches!(refused, Err(TaskError::NoDirectory { .. })),
+            "{refused:?}"
+        );
     }
 
     #[test]
