@@ -15,6 +15,7 @@ use hythe_wire::WireStatistics;
 
 use crate::receiving::{Entry, Receiving, Until};
 use crate::sending::Sending;
+use crate::session::Watch;
 use crate::socket::{Buffer, FlowSocket};
 
 /// The thread acts in the place of a port that was not there for so long.
@@ -334,10 +335,9 @@ impl SendingFlow {
         self.lock().half.has_wire()
     }
 
-    /// As of [`FlowSocket::wire_descriptors`]; none where they cannot be copied.
-    pub(crate) fn wire_descriptors(&self) -> Vec<OwnedFd> {
-        let descriptors = self.lock().half.socket_mut().wire_descriptors();
-        descriptors.unwrap_or_default()
+    /// As of [`FlowSocket::watch_wire`].
+    pub(crate) fn watch_wire(&self, watch: &Watch) -> io::Result<()> {
+        self.lock().half.socket_mut().watch_wire(watch)
     }
 
     /// The region from which messages are best sent, as of the last flush.

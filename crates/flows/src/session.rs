@@ -8,6 +8,9 @@
 //! once.
 
 mod carry;
+mod watch;
+
+pub(crate) use watch::Watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -37,6 +40,8 @@ use crate::unix::Connection;
 const LOOK: Duration = Duration::from_millis(10);
 /// And this often while there are none.
 const IDLE: Duration = Duration::from_secs(10);
+/// And where something may come by a wire that it cannot sleep on.
+const UNWATCHED: Duration = Duration::from_millis(1);
 /// What was sent by flows is waited for so long when the process leaves.
 const LINGER: Duration = Duration::from_secs(1);
 pub(crate) const LINGER_LOOK: Duration = Duration::from_millis(1);
@@ -377,9 +382,11 @@ impl Session {
     fn sleep(&self, timeout: Duration) {
         let flows = self.lock().sending.clone();
         let watched = self.held_up.watched(flows, monotonic_ns(), timeout);
-        // Copies for one sleep: a wire may end meanwhile.
-        let wires = watched.flows.iter().map(|flow| flow.wire_descriptors());
-        let wires: Vec<_> = wires.flatten().collect();
+        let (wires, timeout) = match Watch::over(&watched.flows) {
+            Ok(wires) => (wires, watched.timeout),
+            // It looks for itself, then.
+            Err(_) => (None, watched.timeout.min(UNWATCHED)),
+        };
         let mut files = vec![PollFd::new(&self.woken, PollFlags::IN)];
         if !self.is_over() {
             files.push(PollFd::new(&self.connection, PollFlags::IN));
@@ -391,7 +398,7 @@ impl Session {
                 .map(|flow| PollFd::new(&flow.socket, PollFlags::IN)),
         );
         files.extend(wires.iter().map(|file| PollFd::new(file, PollFlags::IN)));
-        let _ = hythe_sys::wait::poll_or_sleep(&mut files, watched.timeout);
+        let _ = hythe_sys::wait::poll_or_sleep(&mut files, timeout);
         let woken = watched.flows.iter();
         woken.for_each(|flow| flow.with_socket(FlowSocket::look_at_udp));
     }

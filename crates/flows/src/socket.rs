@@ -17,6 +17,8 @@ use hythe_sys::udp_send;
 use hythe_wire::{Sent, Wire, WireStatistics};
 use rustix::net::sockopt;
 
+use crate::session::Watch;
+
 /// Of each direction; the kernel grants what its limit permits.
 const BUFFER_BYTES: usize = 4 << 20;
 
@@ -236,6 +238,13 @@ impl FlowSocket {
         let wire = self.wire.iter();
         let files = wire.flat_map(|wired| wired.wire.descriptors());
         files.map(|file| file.try_clone_to_owned()).collect()
+    }
+
+    /// Has somebody be woken when something comes by the wire, for as long as that is there.
+    pub(crate) fn watch_wire(&self, watch: &Watch) -> io::Result<()> {
+        let wire = self.wire.iter();
+        let mut files = wire.flat_map(|wired| wired.wire.descriptors());
+        files.try_for_each(|file| watch.add(file))
     }
 
     /// Another descriptor of it.
