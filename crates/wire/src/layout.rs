@@ -18,8 +18,8 @@ pub fn path_of(interface: &str) -> PathBuf {
 pub(crate) const FLOWS_MAX: u32 = 16;
 /// Queues of an interface that are served; what comes by others goes the usual way.
 pub(crate) const QUEUES_MAX: u32 = 8;
-/// Chunks of each queue that the kernel receives into. A flow that is not read holds at most these,
-/// and all others then go the usual way: frames that find no chunk are lost, and sent again.
+/// Chunks of each queue that the kernel receives into. Frames that find none are lost, and sent
+/// again: so a flow that is not read ends where others need what it holds.
 pub(crate) const RECEIVE_CHUNKS: u32 = 1024;
 /// Frames of a flow that the kernel can have to send at once.
 pub const FRAMES_MAX: u32 = SEND_CHUNKS;

@@ -14,6 +14,7 @@
 
 mod card;
 mod client;
+mod closer;
 mod layout;
 mod message;
 mod queue;

@@ -10,9 +10,10 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::fcntl_get_seals;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg, sockopt,
 };
 
 use crate::layout::{FLOWS_MAX, FlowPlace, GENERATIONS, QUEUES_MAX};
@@ -67,9 +68,20 @@ pub(crate) fn ask(
     send(connection, &packet, &files)
 }
 
-/// What a process asks. `None`: nothing has come.
-pub(crate) fn asked(connection: impl AsFd) -> io::Result<Option<Asked>> {
-    let Some((packet, files)) = receive(connection)? else {
+/// What a process asks. `None`: nothing has come. `strange` gets descriptors of what nobody is to
+/// pass, whatever else came.
+pub(crate) fn asked(
+    connection: impl AsFd,
+    mut strange: impl FnMut(OwnedFd),
+) -> io::Result<Option<Asked>> {
+    let received = receive(connection, |file| match is_expected(&file) {
+        true => Some(file),
+        false => {
+            strange(file);
+            None
+        }
+    });
+    let Some((packet, files)) = received? else {
         return Ok(None);
     };
     let (version, bytes) = packet
@@ -84,6 +96,12 @@ pub(crate) fn asked(connection: impl AsFd) -> io::Result<Option<Asked>> {
         socket,
         card: card.map(|file| (file, bytes)),
     }))
+}
+
+/// A socket of UDP, or memory: to look at it, and to close it, takes no time.
+fn is_expected(file: &OwnedFd) -> bool {
+    let protocol = sockopt::socket_protocol(file);
+    protocol == Ok(Some(rustix::net::ipproto::UDP)) || fcntl_get_seals(file).is_ok()
 }
 
 /// Grants it.
@@ -138,7 +156,7 @@ fn reason_of(bytes: &[u8]) -> String {
 
 /// The answer. `None`: nothing has come.
 pub(crate) fn answered(connection: impl AsFd) -> io::Result<Option<Grant>> {
-    let Some((packet, files)) = receive(connection)? else {
+    let Some((packet, files)) = receive(connection, Some)? else {
         return Ok(None);
     };
     let (version, rest) = packet
@@ -184,7 +202,10 @@ fn send(connection: impl AsFd, packet: &[u8], files: &[BorrowedFd<'_>]) -> io::R
 
 type Received = (Vec<u8>, Vec<OwnedFd>);
 
-fn receive(connection: impl AsFd) -> io::Result<Option<Received>> {
+fn receive(
+    connection: impl AsFd,
+    keep: impl FnMut(OwnedFd) -> Option<OwnedFd>,
+) -> io::Result<Option<Received>> {
     let mut packet = [0; PACKET_BYTES_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -198,7 +219,7 @@ fn receive(connection: impl AsFd) -> io::Result<Option<Received>> {
         RecvAncillaryMessage::ScmRights(files) => files.collect(),
         _ => Vec::new(),
     });
-    let files = files.collect();
+    let files = files.filter_map(keep).collect();
     // As where this process may open no more files. Who has the sockets of some queues only would
     // never see what comes by the others.
     if received.flags.contains(ReturnFlags::CTRUNC) {
@@ -215,6 +236,7 @@ fn receive(connection: impl AsFd) -> io::Result<Option<Received>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::closer::tests::lingering;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
     fn pair() -> (OwnedFd, OwnedFd) {
@@ -224,6 +246,30 @@ mod tests {
 
     fn file() -> OwnedFd {
         rustix::fs::memfd_create("file", rustix::fs::MemfdFlags::CLOEXEC).expect("made")
+    }
+
+    #[test]
+    fn what_nobody_is_to_pass_is_closed_by_others() {
+        let (service, process) = pair();
+        let (socket, peer) = lingering();
+        ask(&process, socket.as_fd(), Some((file().as_fd(), 4096))).expect("sent");
+        drop(socket);
+        let (to, from) = std::sync::mpsc::channel();
+        let asking = std::thread::spawn(move || {
+            let mut strange = Vec::new();
+            let asked = asked(&service, |file| strange.push(file));
+            let _ = to.send((strange.len(), asked));
+            strange
+        });
+        // It only ends a test that has failed.
+        let asked = from.recv_timeout(std::time::Duration::from_secs(60));
+        drop(peer);
+        drop(asking.join().expect("no panic"));
+        let (strange, asked) = asked.expect("it does not wait");
+        assert_eq!(strange, 1);
+        // What is left is that file, which is no socket: whoever serves says so.
+        let left = asked.expect("a packet").expect("came");
+        assert!(fcntl_get_seals(&left.socket).is_ok() && left.card.is_none());
     }
 
     #[test]
@@ -250,12 +296,12 @@ mod tests {
     #[test]
     fn files_arrive_and_refusals_say_why() {
         let (service, process) = pair();
-        assert!(asked(&service).expect("sound").is_none());
+        assert!(asked(&service, drop).expect("sound").is_none());
         for bytes in [None, Some(8192)] {
             let card = file();
             let card = bytes.map(|bytes| (card.as_fd(), bytes));
             ask(&process, file().as_fd(), card).expect("sent");
-            let asked = asked(&service).expect("sound").expect("came");
+            let asked = asked(&service, drop).expect("sound").expect("came");
             assert_eq!(asked.card.map(|(_, bytes)| bytes), bytes);
         }
         let files: Vec<OwnedFd> = (0..6).map(|_| file()).collect();
@@ -279,12 +325,12 @@ mod tests {
         // Without a socket, or of another version.
         let nothing = [&VERSION.to_le_bytes()[..], &[0; 8]].concat();
         send(&process, &nothing, &[]).expect("sent");
-        asked(&service).expect_err("no socket");
+        asked(&service, drop).expect_err("no socket");
         send(&process, &[9; 12], &[file().as_fd()]).expect("sent");
-        asked(&service).expect_err("another version");
+        asked(&service, drop).expect_err("another version");
         send(&process, &VERSION.to_le_bytes(), &[file().as_fd()]).expect("sent");
-        asked(&service).expect_err("another version");
+        asked(&service, drop).expect_err("another version");
         drop(process);
-        asked(&service).expect_err("gone");
+        asked(&service, drop).expect_err("gone");
     }
 }

@@ -71,14 +71,16 @@ impl ServedQueue {
         self.region.as_fd()
     }
 
-    /// Fills again what a process has given back.
-    pub(crate) fn take_back(&mut self, observer: &mut Observer) -> Result<(), ImpossibleWord> {
-        let fill = &mut self.socket.fill;
-        observer.given_back(|frame| {
+    /// Fills again what a process has given back, and says how much that was.
+    pub(crate) fn take_back(&mut self, observer: &mut Observer) -> Result<u32, ImpossibleWord> {
+        let (fill, mut count) = (&mut self.socket.fill, 0);
+        let given_back = observer.given_back(|frame| {
+            count += 1;
             if let Some(chunk) = chunk_of(frame) {
                 fill.push(address_of(chunk));
             }
-        })
+        });
+        given_back.map(|()| count)
     }
 
     /// Fills again everything that a process has had, behind its end.

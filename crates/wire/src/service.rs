@@ -25,7 +25,10 @@ use rustix::net::{
 };
 
 use crate::card::{Card, CardIdentity};
-use crate::layout::{CONTROL_BYTES, FLOWS_MAX, FlowPlace, FlowPlaces, QUEUES_MAX, path_of};
+use crate::closer::Closer;
+use crate::layout::{
+    CONTROL_BYTES, FLOWS_MAX, FlowPlace, FlowPlaces, QUEUES_MAX, RECEIVE_CHUNKS, path_of,
+};
 use crate::message::{Asked, asked, grant, refuse};
 use crate::queue::ServedQueue;
 
@@ -39,6 +42,8 @@ const ASKING: Duration = Duration::from_secs(5);
 const LEAVING: Duration = Duration::from_millis(500);
 /// Behind the end of a flow: no packet is on the way to its socket any more.
 const SETTLING: Duration = Duration::from_millis(100);
+/// A process that has read nothing for so long reads nothing for long, perhaps.
+const STANDING: Duration = Duration::from_millis(250);
 /// On a busy machine the kernel needs some time until it lets go of queues that were given up.
 /// Processes wait a second for an answer.
 const LETTING_GO: Duration = Duration::from_millis(600);
@@ -82,6 +87,7 @@ pub struct Service {
     listener: OwnedFd,
     /// Nobody could be taken from it, who waits still: it is tried again at the next turn.
     lacks_files: bool,
+    closer: Closer,
     network: u64,
     options: Options,
     path: PathBuf,
@@ -113,6 +119,10 @@ struct Flow {
     control: Mapped,
     /// Of each queue: its socket, as long as something may come, and what is given back.
     sockets: Vec<(OwnedFd, Observer)>,
+    /// Its process has given chunks back since the last turn.
+    has_read: bool,
+    /// Since when it has had some to read, and has given none back.
+    stands: Option<Instant>,
     /// Since when its process is gone.
     ended: Option<Instant>,
 }
@@ -160,6 +170,7 @@ impl Service {
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             listener,
             lacks_files: false,
+            closer: Closer::start()?,
             network: network_of(&probe).map_err(|error| named("its network", &error))?,
             options,
             path,
@@ -219,7 +230,7 @@ impl Service {
             PollFd::new(&self.bell, PollFlags::IN),
         ];
         // Those who cannot be taken would have each turn begin at once.
-        if self.clients.len() < CLIENTS_MAX && !self.lacks_files {
+        if self.takes_more() && !self.lacks_files {
             files.push(PollFd::new(&self.listener, PollFlags::IN));
         }
         let connections = self.clients.iter().map(|client| &client.connection);
@@ -267,19 +278,22 @@ impl Service {
 
     /// Fills and completes.
     fn recycle(&mut self) {
-        let (now, mut broken) = (Instant::now(), Vec::new());
+        let (now, mut over) = (Instant::now(), Vec::new());
         for (index, queue) in self.queues.iter_mut().enumerate() {
             for (number, flow) in &mut self.flows {
                 let (_, observer) = &mut flow.sockets[index];
-                let is_settled = flow.ended.is_some_and(|ended| now - ended >= SETTLING);
-                if is_settled {
+                if flow.ended.is_some_and(|ended| now - ended >= SETTLING) {
                     queue.take_over(observer);
-                } else if let Err(word) = queue.take_back(observer)
-                    && flow.ended.is_none()
-                {
-                    tracing::warn!(flow = number, ?word, "a process has broken its ring");
-                    flow.end(&self.program, *number, now);
-                    broken.push(Some(*number));
+                    continue;
+                }
+                match queue.take_back(observer) {
+                    Ok(count) => flow.has_read |= count > 0,
+                    Err(word) if flow.ended.is_none() => {
+                        tracing::warn!(flow = number, ?word, "a process has broken its ring");
+                        flow.end(&self.program, *number, now);
+                        over.push(Some(*number));
+                    }
+                    Err(_) => {}
                 }
             }
             queue.turn(|place, chunk| {
@@ -288,15 +302,26 @@ impl Service {
                 }
             });
         }
+        self.flows
+            .values_mut()
+            .for_each(|flow| flow.note_reads(now));
+        if let Some((number, flow)) = standing(&mut self.flows, self.queues.len(), now) {
+            tracing::warn!(
+                flow = number,
+                "a process reads nothing, and others lack its chunks"
+            );
+            flow.end(&self.program, number, now);
+            over.push(Some(number));
+        }
         // At once: when they leave later, their numbers may be others'.
-        self.clients.retain(|client| !broken.contains(&client.flow));
+        self.hang_up(|client| over.contains(&client.flow));
         self.flows
             .retain(|_, flow| flow.ended.is_none_or(|ended| now - ended < SETTLING));
     }
 
     fn accept(&mut self) {
         self.lacks_files = false;
-        while self.clients.len() < CLIENTS_MAX {
+        while self.takes_more() {
             let connection = match accept_with(&self.listener, FLAGS) {
                 Ok(connection) => connection,
                 Err(error) => {
@@ -313,7 +338,19 @@ impl Service {
                 });
             } else {
                 refuse(&connection, "it serves another user");
+                self.closer.hang_up(connection);
             }
+        }
+    }
+
+    fn takes_more(&self) -> bool {
+        self.clients.len() < CLIENTS_MAX && !self.closer.is_busy()
+    }
+
+    /// Lets go of processes of which this is so.
+    fn hang_up(&mut self, is_over: impl Fn(&Client) -> bool) {
+        for client in self.clients.extract_if(.., |client| is_over(client)) {
+            self.closer.hang_up(client.connection);
         }
     }
 
@@ -321,7 +358,7 @@ impl Service {
     fn hear(&mut self) {
         let now = Instant::now();
         for mut client in std::mem::take(&mut self.clients) {
-            let heard = asked(&client.connection);
+            let heard = asked(&client.connection, |strange| self.closer.close(strange));
             let stays = match (heard, client.flow) {
                 (Ok(None), Some(_)) => true,
                 (Ok(None), None) => now - client.since < ASKING,
@@ -337,12 +374,15 @@ impl Service {
             };
             if stays {
                 self.clients.push(client);
-            } else if let Some((number, flow)) = client
+                continue;
+            }
+            if let Some((number, flow)) = client
                 .flow
                 .and_then(|number| Some((number, self.flows.get_mut(&number)?)))
             {
                 flow.end(&self.program, number, now);
             }
+            self.closer.hang_up(client.connection);
         }
     }
 
@@ -410,6 +450,8 @@ impl Service {
                 socket: asked.socket,
                 control: mapped,
                 sockets,
+                has_read: false,
+                stands: None,
                 ended: None,
             },
         );
@@ -496,8 +538,7 @@ impl Service {
                 flow.end(&self.program, *number, now);
             }
         }
-        let has_ended = |client: &Client| client.flow.is_some_and(|flow| others.contains(&flow));
-        self.clients.retain(|client| !has_ended(client));
+        self.hang_up(|client| client.flow.is_some_and(|flow| others.contains(&flow)));
     }
 
     /// Starts anew where queues have come or gone: what comes by a queue that is not served never
@@ -517,7 +558,7 @@ impl Service {
         self.starts_anew = true;
         self.program.detach();
         self.is_on = false;
-        self.clients.clear();
+        self.hang_up(|_| true);
         self.flows.clear();
         self.queues.clear();
     }
@@ -528,7 +569,8 @@ impl Service {
         self.program = Program::attach(self.interface, sizes, &self.options.attachments)?;
         self.program.detach();
         // Another file: that is how agents see that this is another service.
-        self.listener = open_listener(&self.path)?;
+        let before = std::mem::replace(&mut self.listener, open_listener(&self.path)?);
+        self.closer.close(before);
         self.starts_anew = false;
         tracing::info!(queues = self.queues.len(), "serves all queues");
         Ok(())
@@ -568,6 +610,17 @@ impl Flow {
         }
     }
 
+    /// Behind what it has given back at a turn.
+    fn note_reads(&mut self, now: Instant) {
+        let mut observers = self.sockets.iter().map(|(_, observer)| observer);
+        if self.has_read || observers.all(|observer| observer.held() == 0) {
+            self.stands = None;
+        } else {
+            self.stands.get_or_insert(now);
+        }
+        self.has_read = false;
+    }
+
     /// Nothing comes to it from now on but what is on its way.
     fn end(&mut self, program: &Program, number: u32, now: Instant) {
         // Once: its ends may be another's by now.
@@ -576,6 +629,30 @@ impl Flow {
             self.ended = Some(now);
         }
     }
+}
+
+/// Of flows that have stood for a while, and that have half of the chunks of a queue together while
+/// there are others: the one that has most of them. A process may be stopped, or have left its
+/// sockets to a child; what comes for others would find no chunk for as long.
+fn standing(
+    flows: &mut BTreeMap<u32, Flow>,
+    queues: usize,
+    now: Instant,
+) -> Option<(u32, &mut Flow)> {
+    let living = || flows.iter().filter(|(_, flow)| flow.ended.is_none());
+    let stands = |flow: &Flow| flow.stands.is_some_and(|since| now - since >= STANDING);
+    if living().all(|(_, flow)| stands(flow)) {
+        return None;
+    }
+    let number = (0..queues).find_map(|queue| {
+        let held = |flow: &Flow| flow.sockets[queue].1.held();
+        let standing = || living().filter(|(_, flow)| stands(flow));
+        let all: u32 = standing().map(|(_, flow)| held(flow)).sum();
+        let most = standing().max_by_key(|(_, flow)| held(flow));
+        let most = most.filter(|_| all >= RECEIVE_CHUNKS / 2);
+        most.map(|(number, _)| *number)
+    })?;
+    flows.get_mut(&number).map(|flow| (number, flow))
 }
 
 /// How many queues there are, of those that can be served, if the driver says so.
@@ -698,6 +775,8 @@ mod tests {
             socket: file.try_clone().expect("copied"),
             control: control(),
             sockets: Vec::new(),
+            has_read: false,
+            stands: None,
             ended: None,
         };
         let with_kernel = |chunk: u32| control().load(chunk as usize * 4, Ordering::Acquire);

@@ -58,42 +58,41 @@ fn both_ends_go_past_the_kernel_for_longer_than_there_are_chunks() {
 }
 
 #[test]
-fn what_a_process_leaves_unread_comes_back_when_it_ends() {
+fn a_process_that_reads_nothing_keeps_no_chunk_from_others() {
     let Some(network) = Network::new(1) else {
         return;
     };
     let folder = TempDir::new().expect("made");
     let there = network.at_far(|| Served::start(folder.path(), "far"));
     let (near, far) = connected(&network);
-    let idle = wire(&there, &far);
+    let mut idle = wire(&there, &far);
     // It takes all chunks, and more is lost.
     let start = Instant::now();
     while idle.dropped().fill_ring_empty == 0 {
         near.send(&[7; 100]).expect("sent");
         assert!(start.elapsed() < BOUND, "{:?}", idle.dropped());
     }
+    // Nobody else wants them.
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!idle.look_for_end());
     let (other_near, other_far) = connected(&network);
     let mut other = wire(&there, &other_far);
-    let lost = other.dropped().fill_ring_empty;
-    other_near.send(b"lost").expect("sent");
-    let mut into = [0; 100];
-    until(|| other.dropped().fill_ring_empty > lost);
-    assert_eq!(other.receive(1, &mut into), None);
-    drop(idle);
-    let ended = Instant::now();
+    let (begun, mut into) = (Instant::now(), [0; 100]);
     let got = loop {
         other_near.send(b"comes").expect("sent");
         if let Some(bytes) = other.receive(1, &mut into) {
             break into[..bytes].to_vec();
         }
-        assert!(ended.elapsed() < BOUND, "no chunk came back");
+        assert!(begun.elapsed() < BOUND, "no chunk came back");
         std::thread::yield_now();
     };
     assert_eq!(got, b"comes");
-    eprintln!("chunks were back after {:?}", ended.elapsed());
-    // And what comes for the one that has left goes the usual way.
+    eprintln!("chunks were back after {:?}", begun.elapsed());
+    // It is told, and what comes for it goes the usual way.
+    until(|| idle.look_for_end());
     near.send(b"usual").expect("sent");
     far.recv(&mut into).expect("comes");
+    assert!(!other.look_for_end());
 }
 
 #[test]

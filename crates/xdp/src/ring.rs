@@ -316,6 +316,18 @@ impl Observer {
         self.read_to(self.places.consumer, take)
     }
 
+    /// How many frames have come that were not given back as of the last look; no more than the
+    /// ring has, whatever the process writes.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        // Relaxed: for who judges, not for who reads the entries.
+        let come = self
+            .places
+            .memory
+            .load(self.places.producer, Ordering::Relaxed);
+        come.wrapping_sub(self.read).min(self.places.count)
+    }
+
     /// Gives `take` also what has come and was not taken: of a process that is gone, when nothing
     /// comes for it any more.
     ///
@@ -396,7 +408,7 @@ mod tests {
         observer
             .given_back(|frame| seen.push(frame))
             .expect("sound");
-        assert_eq!(seen, [], "it was not released");
+        assert_eq!((seen.len(), observer.held()), (0, 3), "none was released");
         consumer.release();
         observer
             .given_back(|frame| seen.push(frame))
@@ -405,11 +417,14 @@ mod tests {
             .given_back(|frame| seen.push(frame))
             .expect("sound");
         assert_eq!(seen, [frame(0)]);
+        assert_eq!(observer.held(), 2);
         observer.left_over(|frame| seen.push(frame)).expect("sound");
         assert_eq!(seen, [frame(0), frame(1), frame(2)]);
         consumer.places.memory.store(64, 100, Ordering::Relaxed);
         let refused = observer.given_back(|_| panic!("nothing"));
         assert_eq!(refused, Err(ImpossibleWord(100)));
+        producer.places.memory.store(0, 100, Ordering::Relaxed);
+        assert_eq!(observer.held(), 4, "the ring has no more");
     }
 
     #[test]

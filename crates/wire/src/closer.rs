@@ -1,0 +1,114 @@
+//! Closes what others have passed, in a thread of its own.
+//!
+//! Whoever closes the last descriptor of a file may have to wait: for a peer of a TCP socket that
+//! lingers, or for a process that serves a file system. A connection may have such descriptors
+//! under way, whoever sent them. What holds between calls: who gives something never waits.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use rustix::net::{Shutdown, shutdown};
+
+/// So many wait to be closed at most.
+const WAITING_MAX: usize = 64;
+/// With more than so many nobody new is taken in.
+const ENOUGH: usize = WAITING_MAX / 2;
+
+/// Ends with its last value, when all is closed.
+#[derive(Debug)]
+pub(crate) struct Closer {
+    queue: SyncSender<OwnedFd>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Closer {
+    /// Starts the thread.
+    pub(crate) fn start() -> io::Result<Self> {
+        let (queue, files) = sync_channel::<OwnedFd>(WAITING_MAX);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&waiting);
+        let thread = std::thread::Builder::new().name("hythe-closer".to_owned());
+        thread.spawn(move || {
+            for file in files {
+                drop(file);
+                counted.fetch_sub(1, Ordering::Relaxed);
+            }
+        })?;
+        Ok(Self { queue, waiting })
+    }
+
+    /// Closes it when those before are closed.
+    pub(crate) fn close(&self, file: OwnedFd) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = self.queue.try_send(file) {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            tracing::warn!("a process has passed more than can be closed: it stays open");
+            // Whoever does that takes descriptors from this program, and no time.
+            std::mem::forget(error);
+        }
+    }
+
+    /// As [`close`](Self::close); the other end of this connection sees at once that it is over.
+    pub(crate) fn hang_up(&self, connection: OwnedFd) {
+        // Gone already is fine.
+        let _ = shutdown(&connection, Shutdown::Both);
+        self.close(connection);
+    }
+
+    /// Does so much wait that nothing is to be added without need?
+    pub(crate) fn is_busy(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > ENOUGH
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use rustix::net::sockopt::set_socket_linger;
+
+    use super::*;
+
+    /// A socket that who closes it waits for, and its peer, with which that ends.
+    pub(crate) fn lingering() -> (OwnedFd, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let address = listener.local_addr().expect("bound");
+        let mut socket = TcpStream::connect(address).expect("connected");
+        let (peer, _) = listener.accept().expect("connected");
+        set_socket_linger(&socket, Some(Duration::from_secs(600))).expect("set");
+        socket.set_nonblocking(true).expect("set");
+        while socket.write(&[0; 4096]).is_ok() {}
+        // To close it waits only where it may.
+        socket.set_nonblocking(false).expect("set");
+        (socket.into(), peer)
+    }
+
+    #[test]
+    fn what_cannot_be_closed_now_keeps_nobody() {
+        let closer = Closer::start().expect("a thread");
+        let (socket, peer) = lingering();
+        let (to, from) = std::sync::mpsc::channel();
+        let giving = std::thread::spawn(move || {
+            closer.close(socket);
+            for _ in 0..2 * WAITING_MAX {
+                closer.close(rustix::io::dup(std::io::stderr()).expect("copied"));
+            }
+            let _ = to.send(closer.is_busy());
+            closer
+        });
+        // It only ends a test that has failed.
+        let is_busy = from.recv_timeout(Duration::from_secs(60));
+        drop(peer);
+        let closer = giving.join().expect("no panic");
+        assert_eq!(is_busy, Ok(true));
+        while closer.waiting.load(Ordering::Relaxed) > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!closer.is_busy());
+    }
+}
