@@ -116,7 +116,7 @@ impl Card {
     }
 }
 
-fn not_in_memory() -> io::Error {
+pub(crate) fn not_in_memory() -> io::Error {
     refused("it is no file on a tmpfs or hugetlbfs".to_owned())
 }
 

@@ -24,7 +24,7 @@ use rustix::net::{
     getpeername, getsockname, listen, socket_with, sockopt,
 };
 
-use crate::card::{Card, CardIdentity};
+use crate::card::{Card, CardIdentity, not_in_memory};
 use crate::closer::Closer;
 use crate::layout::{
     CONTROL_BYTES, FLOWS_MAX, FlowPlace, FlowPlaces, QUEUES_MAX, RECEIVE_CHUNKS, path_of,
@@ -403,10 +403,12 @@ impl Service {
             io::Error::other(format!("{FLOWS_MAX} flows are there, which is the limit"))
         })?;
         let number = place.number;
+        let refused = asked.lacks_card.then(|| Err(not_in_memory()));
         let registered = asked.card.map(|(file, bytes)| {
             let card = Card::checked(file, bytes, self.options.user);
             card.and_then(|card| self.register(card))
         });
+        let registered = registered.or(refused);
         let copies_because = match &registered {
             Some(Err(error)) => error.to_string(),
             _ => String::new(),
