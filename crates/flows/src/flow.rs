@@ -15,8 +15,8 @@ use hythe_wire::WireStatistics;
 
 use crate::receiving::{Entry, Receiving, Until};
 use crate::sending::Sending;
-use crate::session::Watch;
 use crate::socket::{Buffer, FlowSocket};
+use crate::watch::Watch;
 
 /// The thread acts in the place of a port that was not there for so long.
 const NEGLECT_NS: u64 = 5_000_000;

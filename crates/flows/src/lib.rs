@@ -32,6 +32,7 @@ mod source;
 mod target;
 mod transport;
 mod unix;
+mod watch;
 
 pub use hythe_wire::{WireStatistics, path_of as wire_path};
 pub use transport::Flows;

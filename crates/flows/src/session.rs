@@ -8,9 +8,6 @@
 //! once.
 
 mod carry;
-mod watch;
-
-pub(crate) use watch::Watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -35,6 +32,7 @@ use crate::receiving::Receiving;
 use crate::sending::Sending;
 use crate::socket::FlowSocket;
 use crate::unix::Connection;
+use crate::watch::Watch;
 
 /// The thread looks at least this often while there are flows.
 const LOOK: Duration = Duration::from_millis(10);
@@ -382,7 +380,7 @@ impl Session {
     fn sleep(&self, timeout: Duration) {
         let flows = self.lock().sending.clone();
         let watched = self.held_up.watched(flows, monotonic_ns(), timeout);
-        let (wires, timeout) = match Watch::over(&watched.flows) {
+        let (wires, timeout) = match watch_wires(&watched.flows) {
             Ok(wires) => (wires, watched.timeout),
             // It looks for itself, then.
             Err(_) => (None, watched.timeout.min(UNWATCHED)),
@@ -648,4 +646,15 @@ impl Session {
             unconfirmed,
         });
     }
+}
+
+/// On the wires of these flows; `None`: they have none. An error: this process can open no more
+/// files, say, and some wire is not watched.
+fn watch_wires(flows: &[Arc<SendingFlow>]) -> io::Result<Option<Watch>> {
+    if !flows.iter().any(|flow| flow.has_wire()) {
+        return Ok(None);
+    }
+    let watch = Watch::new()?;
+    flows.iter().try_for_each(|flow| flow.watch_wire(&watch))?;
+    Ok(Some(watch))
 }

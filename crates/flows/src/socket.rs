@@ -17,7 +17,7 @@ use hythe_sys::udp_send;
 use hythe_wire::{Sent, Wire, WireStatistics};
 use rustix::net::sockopt;
 
-use crate::session::Watch;
+use crate::watch::Watch;
 
 /// Of each direction; the kernel grants what its limit permits.
 const BUFFER_BYTES: usize = 4 << 20;
@@ -180,11 +180,13 @@ impl FlowSocket {
         });
     }
 
-    /// Uses those that it has for something else.
-    pub(crate) fn set_uses(&mut self, uses: Uses) {
-        if let Some(wired) = &mut self.wire {
+    /// Uses those that it has for this from now on. False: it has none, or the program that serves
+    /// them is gone. A system call.
+    pub(crate) fn keep_wire(&mut self, uses: Uses) -> bool {
+        self.wire.as_mut().is_some_and(|wired| {
             wired.uses = uses;
-        }
+            !wired.wire.look_for_end()
+        })
     }
 
     /// The region from which payload is sent without a copy by this process, if there is one.

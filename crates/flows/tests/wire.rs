@@ -302,6 +302,20 @@ fn a_flow_that_was_refused_asks_again_by_itself() {
         "without a word of the agent"
     );
     carry(&mut pair, &mut flow, next..next + 200);
+    next += 200;
+    // The agent has seen that program now, and its number: what they have stays.
+    let number = flow.number;
+    let tell = |pair: &Pair, wire: Option<WireUse>| {
+        for side in [&pair.a, &pair.b] {
+            let (flow, wire) = (number, wire.clone());
+            side.say(&FromAgent::Carry { flow, wire });
+        }
+    };
+    tell(&pair, Some(short_by(&path, 2)));
+    tell(&pair, None);
+    let udp = || (Carrier::Udp, String::new());
+    assert_eq!(carried(&mut pair), [udp(), udp()], "nothing before that");
+    carry(&mut pair, &mut flow, next..next + 50);
     assert_eq!(flow.subscriber.statistics().dropped, 0);
     served.end();
 }

@@ -119,10 +119,12 @@ impl Session {
             self.let_go_of_wire(number);
             return self.say_carried(number, (Carrier::Udp, Mode::default()), "");
         };
-        let is_same =
-            |before: &WireUse| (&before.path, before.instance) == (&wire.path, wire.instance);
-        if before.as_ref().is_some_and(is_same) {
-            with_socket(&mut |socket| socket.set_uses(uses_of(&wire)));
+        // Not by its number: who has asked again by itself has named another, of a program that was
+        // gone by then.
+        let is_there = |before: &WireUse| before.path == wire.path;
+        let mut is_kept = before.as_ref().is_some_and(is_there);
+        with_socket(&mut |socket| is_kept = is_kept && socket.keep_wire(uses_of(&wire)));
+        if is_kept {
             self.lock().wired.insert(number, wire);
             return;
         }

@@ -6,31 +6,15 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 
 use rustix::event::epoll;
-
-use crate::flow::SendingFlow;
 
 /// Readable when one of its files is.
 #[derive(Debug)]
 pub(crate) struct Watch(OwnedFd);
 
 impl Watch {
-    /// Over the wires of these flows; `None`: they have none.
-    ///
-    /// # Errors
-    /// This process can open no more files, say: some wire is not watched.
-    pub(super) fn over(flows: &[Arc<SendingFlow>]) -> io::Result<Option<Self>> {
-        if !flows.iter().any(|flow| flow.has_wire()) {
-            return Ok(None);
-        }
-        let watch = Self::new()?;
-        flows.iter().try_for_each(|flow| flow.watch_wire(&watch))?;
-        Ok(Some(watch))
-    }
-
-    fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(epoll::create(epoll::CreateFlags::CLOEXEC)?))
     }
 
