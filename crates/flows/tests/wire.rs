@@ -324,7 +324,8 @@ fn a_flow_that_was_refused_asks_again_by_itself() {
 fn measured_until(one: &mut Prober, path: &Path, is_so: impl Fn(&Measured) -> bool) -> Measured {
     let start = Instant::now();
     for attempt in 1.. {
-        assert!(start.elapsed() < BOUND);
+        // Each try takes its time, and a busy machine spoils most of them.
+        assert!(start.elapsed() < 5 * BOUND);
         if let Ok(measured) = one.measure(Ok(path.to_owned()))
             && is_so(&measured)
         {

@@ -64,13 +64,33 @@ fn own_number() -> Option<String> {
     Some(shown.to_str()?.to_owned())
 }
 
-/// Field 22 of `stat`, of the first thread: emulators of Linux make up their own `stat` of the
-/// process, seen by nobody else. The name in field 2 may hold anything, so fields are counted from
-/// its closing parenthesis.
 fn start_time(pid: &str) -> Option<u64> {
+    stat_field(pid, 22)
+}
+
+/// A field of `stat`, behind the second, of the first thread: emulators of Linux make up their own
+/// `stat` of the process, seen by nobody else. The name in field 2 may hold anything, so fields are
+/// counted from its closing parenthesis.
+fn stat_field(pid: &str, number: usize) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/task/{pid}/stat")).ok()?;
     let after_name = &stat[stat.rfind(')')? + 1..];
-    after_name.split_ascii_whitespace().nth(19)?.parse().ok()
+    let field = after_name.split_ascii_whitespace().nth(number - 3)?;
+    field.parse().ok()
+}
+
+/// Has a process ended, or begun to, as far as can be seen here? One that was killed closes its files some
+/// time before the kernel says that it has ended.
+pub(crate) fn is_ending(identity: &Identity) -> bool {
+    /// Of `include/linux/sched.h`; `stat` shows it in field 9.
+    const PF_EXITING: u64 = 4;
+    match is_here(identity).then(|| process_of(identity)) {
+        Some(Process::Ended) => true,
+        None | Some(Process::Unknown) => false,
+        Some(Process::Runs(process)) => {
+            let flags = shown_as(&process).and_then(|shown| stat_field(&shown, 9));
+            flags.is_some_and(|flags| flags & PF_EXITING != 0)
+        }
+    }
 }
 
 fn open(pid: u32) -> rustix::io::Result<OwnedFd> {
@@ -169,6 +189,7 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(matches!(process_of(&identity), Process::Ended));
+        assert!(is_ending(&identity) && !is_ending(&own_identity()));
         child.wait().expect("waited");
         assert!(matches!(process_of(&identity), Process::Ended));
     }

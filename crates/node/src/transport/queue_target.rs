@@ -13,6 +13,7 @@ use hythe_queue::Producer;
 use super::{Message, Origin, Sent, Target, TargetState};
 use crate::evicting::{self, Evicted};
 use crate::participant::Participant;
+use crate::pool::process::is_ending;
 use crate::quota::{Outstanding, Parcel};
 use crate::wait::{announce_behind_barrier, ring};
 use crate::{Liveness, NodeError};
@@ -415,7 +416,10 @@ fn receiver_gone(
     waited: Duration,
 ) -> Box<NodeError> {
     let pool = message.shared.pool();
-    let is_dead = |receiver: &MemberInfo| pool.liveness(receiver) == Liveness::Dead;
+    // One that was killed is recovered by others before the kernel says that it has ended.
+    let is_dead = |receiver: &MemberInfo| {
+        pool.liveness(receiver) == Liveness::Dead || is_ending(&receiver.identity)
+    };
     Box::new(NodeError::ReceiverGone {
         channel: message.channel.to_owned(),
         waited_ms: milliseconds(waited),
