@@ -3,11 +3,13 @@
 
 mod support;
 
+use std::time::{Duration, Instant};
+
 use hythe_cluster::Rights;
 use hythe_cluster::frame::{EndKind, Ends};
 use hythe_node::{ClientOptions, PublisherOptions, ServerOptions, SubscriberOptions};
 use support::eventually;
-use support::host::{TestHost, pair};
+use support::host::{ALL, LEASE, TestHost, pair};
 
 /// What is told on `host` of the ends on `other`: channel, kind, those that send and receive.
 fn told(host: &TestHost, other: &str) -> Vec<(String, EndKind, u32, u32)> {
@@ -86,4 +88,48 @@ fn ends_are_told_to_those_who_may_use_them() {
     agent.set_rights(Rights::parse("* secret read\n").expect("a rule"));
     is_told(&a, "b", &[("secret", Publish, 1, 0)]);
     drop(ports);
+}
+
+/// Tasks that are spawned one after the other answer over one connection.
+#[test]
+fn a_stream_to_a_task_outlives_its_last_sender_for_a_while() {
+    const CHANNEL: &str = "task/1.1.0";
+    let (mut a, b) = pair();
+    let to = b.join("to");
+    let subscriber = to.subscriber(CHANNEL, &SubscriberOptions::default());
+    let mut subscriber = subscriber.expect("opened");
+    // How many connections were made while one sender came, sent and went.
+    let mut send_one = |a: &TestHost, number: u8| {
+        let publisher = a.join("sender");
+        let publisher = publisher.publisher(CHANNEL, &PublisherOptions::default());
+        let mut publisher = publisher.expect("opened");
+        let reached = publisher.wait_for_subscribers(1, support::BOUND);
+        assert!(reached.expect("sound"));
+        let mut lease = publisher.lease(1).expect("a slot");
+        lease.write(0, &[number]);
+        publisher.publish(lease, 1).expect("published");
+        let came = subscriber.take(support::BOUND).expect("sound");
+        assert_eq!(came.expect("it comes").to_vec(), [number]);
+        drop(publisher);
+        // The agent has seen that nobody sends.
+        is_told(&b, "a", &[]);
+        assert_eq!(subscriber.statistics().dropped, 0, "nothing is missing");
+    };
+    send_one(&a, 0);
+    // On a machine that stands still for seconds the stream may have ended, and it is tried again.
+    eventually("one connection is enough", || {
+        let (before, start) = (b.carrier.connections(), Instant::now());
+        send_one(&a, 1);
+        let is_enough = b.carrier.connections() == before;
+        assert!(is_enough || start.elapsed() > Duration::from_secs(2));
+        is_enough
+    });
+    // An agent that goes meanwhile takes nothing with it.
+    a.agent = None;
+    eventually("it is gone there", || !b.is_connected_to("a"));
+    a.start(ALL, LEASE);
+    a.meet(&b);
+    eventually("it is back", || b.is_connected_to("a"));
+    send_one(&a, 2);
+    drop((subscriber, to));
 }

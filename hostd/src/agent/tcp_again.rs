@@ -2,11 +2,14 @@
 //!
 //! Then the tunnels to them end, and what they carried is dialled anew: a stream goes on behind
 //! what was acknowledged; a session begins anew, and its subscribers are told what they missed.
-//! Jobs of tasks would end with their connections, so the tunnels stay until there are none.
+//! Jobs of tasks would end with their connections, so the tunnels to a host stay until it and this
+//! one have no job together.
 //! Runs on a thread of its own.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+use hythe_cluster::HostName;
 
 use super::{LEASE, Served};
 
@@ -24,11 +27,16 @@ pub(super) fn watch(served: &Served<'_>) {
             continue;
         }
         let tunnelled = served.carrier.tunnelled();
-        if !tunnelled.is_empty() && !served.agent.carries_tasks() {
-            served.for_each(&tunnelled, |host, addresses| {
-                served.carrier.leave_tunnels(host, addresses, LEASE)
-            });
-        }
+        let are_idle = |host: &HostName| served.agent.without_tasks(host, || ()).is_some();
+        let idle: Vec<HostName> = tunnelled.into_iter().filter(are_idle).collect();
+        served.for_each(&idle, |host, addresses| {
+            if !served.carrier.try_tcp(host, addresses, LEASE) {
+                return false;
+            }
+            // A job may have begun meanwhile.
+            let left = || served.carrier.leave_tunnels(host);
+            served.agent.without_tasks(host, left).is_some()
+        });
         look_at = Instant::now() + LOOK;
     }
 }

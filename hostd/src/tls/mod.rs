@@ -197,32 +197,29 @@ impl TlsCarrier {
         hosts
     }
 
-    /// Where a host can be reached by TCP by now, ends the connections that this one made to it
-    /// over Zenoh, and says so: they are made anew by TCP.
-    pub fn leave_tunnels(
-        &self,
-        host: &HostName,
-        addresses: &[SocketAddr],
-        timeout: Duration,
-    ) -> bool {
-        let is_reached = self.inner.try_tcp(host, addresses, timeout);
-        if is_reached {
-            let live = lock(&self.inner.live);
-            let tunnels = live.iter().filter(|one| one.is_dialled_tunnel());
-            for one in tunnels.filter(|one| one.peer == *host) {
-                if let Some(socket) = one.socket.upgrade() {
-                    socket.close();
-                }
+    /// Whether a host that was reached over Zenoh can be reached by TCP by now. If so, it is
+    /// dialled by TCP from now on.
+    pub fn try_tcp(&self, host: &HostName, addresses: &[SocketAddr], timeout: Duration) -> bool {
+        self.inner.try_tcp(host, addresses, timeout)
+    }
+
+    /// Ends the connections that this host made to another over Zenoh: they are made anew.
+    pub fn leave_tunnels(&self, host: &HostName) {
+        let live = lock(&self.inner.live);
+        let tunnels = live.iter().filter(|one| one.is_dialled_tunnel());
+        for one in tunnels.filter(|one| one.peer == *host) {
+            if let Some(socket) = one.socket.upgrade() {
+                socket.close();
             }
         }
-        is_reached
     }
 }
 
 impl Live {
     fn is_dialled_tunnel(&self) -> bool {
         let socket = self.socket.upgrade();
-        self.is_dialled && socket.is_some_and(|socket| socket.peer().is_none())
+        self.is_dialled
+            && socket.is_some_and(|socket| socket.peer().is_none() && !socket.is_closed())
     }
 }
 

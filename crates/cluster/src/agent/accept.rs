@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use super::context::{Context, Group, Member};
 use super::facts;
+use super::hello::{hello, refuse};
 use super::host::Host;
 use super::hosts::{Hosts, Source};
 use super::job_pipes;
-use super::link::{MessageReader, send_first};
+use super::link::MessageReader;
+use crate::Connection;
 use crate::error::ClusterError;
-use crate::frame::{Answer, Hello, Purpose};
-use crate::{Connection, HostName};
+use crate::frame::Purpose;
 
 /// How often the thread looks whether it is to stop.
 const NAP: Duration = Duration::from_millis(200);
@@ -21,8 +22,6 @@ const NAP: Duration = Duration::from_millis(200);
 const GREETING_MAX: usize = 16;
 /// Threads of connections of all hosts.
 const CONNECTIONS_MAX: usize = 4096;
-/// How long a host may take to say what a connection is for.
-const GREETING: Duration = Duration::from_secs(2);
 
 /// Takes connections until the agent stops.
 pub(super) fn run(context: &Arc<Context>, hosts: &Arc<Hosts>, threads: &Arc<Group>) {
@@ -98,10 +97,7 @@ fn carry(
             None => Err(refuse(connection, ClusterError::Over)),
         },
         Ok(Purpose::Tasks { session, wish }) => match in_session(session) {
-            Some(session) => {
-                job_pipes::take(&session, connection, &wish, greeting);
-                Ok(())
-            }
+            Some(session) => job_pipes::take(&session, connection, wish, greeting),
             None => Err(refuse(connection, ClusterError::Over)),
         },
         Ok(Purpose::Host { session }) => match in_session(session) {
@@ -114,26 +110,4 @@ fn carry(
         Err(error @ (ClusterError::Silent(_) | ClusterError::Broken(_))) => Err(error),
         Err(error) => Err(refuse(connection, error)),
     }
-}
-
-fn hello(reader: &mut MessageReader, peer: &HostName) -> Result<Hello, ClusterError> {
-    reader.preamble(GREETING)?;
-    let hello: Hello = reader.message(GREETING)?;
-    if hello.host != *peer {
-        let what = format!("host {peer} calls itself {}", hello.host);
-        return Err(ClusterError::Unexpected(what));
-    }
-    Ok(hello)
-}
-
-/// Tells the other side why. It has proven its name; a stranger gets no answer.
-fn refuse(mut connection: Connection, error: ClusterError) -> ClusterError {
-    let reason = error.to_string();
-    // Who is refused and gone does not need the answer.
-    let _ = send_first(
-        &mut *connection.sender,
-        &Answer::Refused { reason },
-        GREETING,
-    );
-    error
 }

@@ -26,7 +26,19 @@ pub(super) struct Called {
 pub(super) fn call(session: &Session, purpose: Purpose) -> Result<Called, ClusterError> {
     let (host, carrier) = (&session.record.name, &session.context.carrier);
     let addresses = lock(&session.record.addresses).next_attempt();
-    let mut connection = carrier.connect(host, &addresses, CONNECTING)?;
+    ask(
+        session,
+        carrier.connect(host, &addresses, CONNECTING)?,
+        purpose,
+    )
+}
+
+/// The same over a connection that there is.
+pub(super) fn ask(
+    session: &Session,
+    mut connection: Connection,
+    purpose: Purpose,
+) -> Result<Called, ClusterError> {
     let hello = Hello {
         host: session.context.options.host.clone(),
         purpose,

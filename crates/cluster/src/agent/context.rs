@@ -145,6 +145,11 @@ pub(crate) struct HostRecord {
     pub(crate) losses: LossCounts,
     /// Connections about tasks that it made.
     pub(crate) job_pipes: Arc<Group>,
+    /// Those of them that carry nothing at present.
+    pub(crate) waiting_job_pipes: Arc<Group>,
+    /// Processes of this pool that are connected with its tasks, or wait for the end of its
+    /// session.
+    pub(crate) own_job_pipes: Arc<Group>,
     /// Messages of channels that did not get across, or perhaps not, when a session ended: the next
     /// session tells their subscribers.
     untold: Mutex<BTreeMap<String, u32>>,
@@ -159,6 +164,8 @@ impl HostRecord {
             addresses: Mutex::default(),
             losses: LossCounts::default(),
             job_pipes: Arc::default(),
+            waiting_job_pipes: Arc::default(),
+            own_job_pipes: Arc::default(),
             untold: Mutex::default(),
             interrupted: Mutex::default(),
         }
@@ -308,6 +315,13 @@ impl Group {
         *lock(&self.count)
     }
 
+    /// Does something if nobody is in both, and lets nobody in before it is done. `None`: somebody
+    /// is. Called with the same order of both always.
+    pub(crate) fn while_both_empty<T>(&self, other: &Self, act: impl FnOnce() -> T) -> Option<T> {
+        let (count, others) = (lock(&self.count), lock(&other.count));
+        (*count == 0 && *others == 0).then(act)
+    }
+
     /// Waits until nobody is in it.
     pub(crate) fn wait_until_empty(&self) {
         let count = lock(&self.count);
@@ -326,6 +340,31 @@ impl Drop for Member {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_enters_while_something_is_done_that_is_for_empty_groups() {
+        let groups: [Arc<Group>; 2] = Default::default();
+        let act = |act: &dyn Fn()| groups[0].while_both_empty(&groups[1], act).is_some();
+        for group in &groups {
+            let member = group.enter();
+            assert!(!act(&|| panic!("somebody is there")));
+            drop(member);
+        }
+        let entered = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let is_done = act(&|| {
+                scope.spawn(|| {
+                    let member = groups[1].enter();
+                    entered.store(true, Ordering::Release);
+                    drop(member);
+                });
+                std::thread::sleep(Duration::from_millis(50));
+                assert!(!entered.load(Ordering::Acquire));
+            });
+            assert!(is_done);
+        });
+        assert!(entered.load(Ordering::Acquire));
+    }
 
     #[test]
     fn what_is_remembered_of_channels_that_went_is_bounded() {

@@ -63,13 +63,21 @@ impl Jobs {
     }
 }
 
+/// Is a channel with this name that of a task?
+pub(crate) fn is_of_task(channel: &str) -> bool {
+    task_of(channel).is_some()
+}
+
+fn task_of(channel: &str) -> Option<TaskId> {
+    channel.strip_prefix(PREFIX)?.parse().ok()
+}
+
 #[derive(Debug, Default)]
 struct Grants(BTreeMap<(JobId, HostName), u32>);
 
 impl Grants {
     fn permit(&self, host: &HostName, channel: &str) -> bool {
-        let task: Option<TaskId> = channel.strip_prefix(PREFIX).and_then(|id| id.parse().ok());
-        task.is_some_and(|task| self.has(host, task.job_id()))
+        task_of(channel).is_some_and(|task| self.has(host, task.job_id()))
     }
 
     fn has(&self, host: &HostName, job: JobId) -> bool {

@@ -12,10 +12,12 @@ mod call;
 mod context;
 mod facts;
 mod flows;
+mod hello;
 mod host;
 mod hosts;
 mod job_pipes;
 mod jobs;
+mod kept_connections;
 mod link;
 mod local;
 mod lock;
@@ -129,11 +131,20 @@ impl Agent {
         self.context.jobs.set_numbers(numbers);
     }
 
-    /// Do tasks of this host and of others use connections at present? Those do not go on over
-    /// others when they break, as streams do.
-    #[must_use]
-    pub fn carries_tasks(&self) -> bool {
-        self.context.own_job_pipes.count() > 0 || self.context.job_pipes.count() > 0
+    /// Does something that breaks the connections with a host, unless tasks of this host or of that
+    /// one use any: those do not go on over others, as streams do. None begins to before it is
+    /// done, so it is to be quick. `None`: tasks use some.
+    pub fn without_tasks<T>(&self, host: &HostName, act: impl FnOnce() -> T) -> Option<T> {
+        let known = self.hosts.all();
+        match known.iter().find(|known| known.record.name == *host) {
+            Some(known) => {
+                let record = &known.record;
+                record
+                    .own_job_pipes
+                    .while_both_empty(&record.job_pipes, act)
+            }
+            None => Some(act()),
+        }
     }
 
     /// What other hosts may do here from now on.

@@ -26,13 +26,14 @@ pub(crate) const AGENT_LINE_BYTES_MAX: usize = 64 << 10;
 pub(crate) enum AgentRequest {
     /// Which host this is, and what jobs of others have tasks here.
     Here,
-    /// To be connected with the runner of a job of another host.
+    /// To be connected with the runner of a job of another host. [`AgentReply::Here`]: it is one of
+    /// this host.
     Runner {
         /// Of which job: its number has that of the host in front.
         job: JobId,
     },
     /// To be connected with what serves the job on its host besides the runner: the socket
-    /// [`SERVICE_SOCKET`] in the directory of its pool.
+    /// [`SERVICE_SOCKET`] in the directory of its pool. [`AgentReply::Here`]: it is this host.
     Service {
         /// Of which job.
         job: JobId,

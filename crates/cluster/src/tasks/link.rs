@@ -209,27 +209,17 @@ impl RunnerLink {
 
 /// The runner is on another host, if the job has a host's number: the agent leads there.
 fn elsewhere(directory: &Path, job: JobId) -> Result<Option<UnixStream>, TaskError> {
-    if !is_elsewhere(directory, job)? {
+    if job.host() == 0 {
         return Ok(None);
     }
     match agent_link::ask(directory, &AgentRequest::Runner { job }) {
         Ok(Some((AgentReply::Connected, stream))) => Ok(Some(stream)),
+        // It would be on this one.
+        Ok(Some((AgentReply::Here { .. }, _))) => Ok(None),
         Ok(Some((other, _))) => Err(agent_link::unexpected(&other)),
         // Its host is gone, or takes this one for none of the job: all of it is over here.
         Ok(None) | Err(TaskError::Agent { .. }) => Ok(None),
         Err(error) => Err(error),
-    }
-}
-
-/// Is the job one of another host?
-pub(super) fn is_elsewhere(directory: &Path, job: JobId) -> Result<bool, TaskError> {
-    if job.host() == 0 {
-        return Ok(false);
-    }
-    match agent_link::ask(directory, &AgentRequest::Here)? {
-        Some((AgentReply::Here { number, .. }, _)) => Ok(number != job.host()),
-        Some((other, _)) => Err(agent_link::unexpected(&other)),
-        None => Ok(false),
     }
 }
 

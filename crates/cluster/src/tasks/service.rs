@@ -10,7 +10,6 @@ use super::agent_link;
 use super::agent_message::{AgentReply, AgentRequest, FoundHost, SERVICE_SOCKET};
 use super::error::TaskError;
 use super::id::TaskId;
-use super::link::is_elsewhere;
 use crate::HostName;
 
 /// The host of a pool in its realm.
@@ -74,7 +73,7 @@ pub fn service_socket(pool: &Pool) -> PathBuf {
 /// The agent does not answer, or leads nowhere.
 pub fn connect_to_service(directory: &Path, task: TaskId) -> Result<Option<UnixStream>, TaskError> {
     let job = task.job_id();
-    if !is_elsewhere(directory, job)? {
+    if job.host() == 0 {
         return Ok(None);
     }
     match agent_link::ask(directory, &AgentRequest::Service { job })? {
@@ -87,7 +86,7 @@ pub fn connect_to_service(directory: &Path, task: TaskId) -> Result<Option<UnixS
             stream.set_write_timeout(None).map_err(system)?;
             Ok(Some(stream))
         }
+        None | Some((AgentReply::Here { .. }, _)) => Ok(None),
         Some((other, _)) => Err(agent_link::unexpected(&other)),
-        None => Err(TaskError::NoAgent),
     }
 }

@@ -87,6 +87,11 @@ impl TcpCarrier {
         }
     }
 
+    /// How many connections there were so far, dialled and accepted.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.lock().expect("sound").len()
+    }
+
     /// A connection of whose ends the names are known.
     pub(crate) fn made(&self, stream: TcpStream, peer: HostName) -> Connection {
         // Both fail where the other side has reset it meanwhile; so does what is sent.

@@ -31,6 +31,12 @@ pub(crate) fn open(host: &TestHost, purpose: Purpose) -> (TcpStream, Answer) {
 pub(crate) fn open_as(name: &str, host: &TestHost, purpose: Purpose) -> (TcpStream, Answer) {
     let mut stream = dial(name, host.carrier.address()).expect("connects");
     stream.set_read_timeout(Some(BOUND)).expect("set");
+    say_hello(&mut stream, name, purpose);
+    let answer = answer_to(&mut stream);
+    (stream, answer)
+}
+
+pub(crate) fn say_hello(stream: &mut TcpStream, name: &str, purpose: Purpose) {
     let hello = Hello {
         host: name.parse().expect("a name"),
         purpose,
@@ -38,9 +44,11 @@ pub(crate) fn open_as(name: &str, host: &TestHost, purpose: Purpose) -> (TcpStre
     let mut bytes = Preamble::to_bytes().to_vec();
     encode(&hello, &mut bytes).expect("short");
     stream.write_all(&bytes).expect("sent");
+}
+
+pub(crate) fn answer_to(stream: &mut TcpStream) -> Answer {
     stream.read_exact(&mut [0; 16]).expect("a preamble");
-    let answer = message(&mut stream);
-    (stream, answer)
+    message(stream)
 }
 
 pub(crate) fn message<T: DeserializeOwned>(stream: &mut TcpStream) -> T {

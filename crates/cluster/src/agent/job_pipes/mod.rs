@@ -10,6 +10,7 @@
 //! bound.
 
 mod grants;
+mod kept;
 mod part;
 mod pipe;
 mod serve;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) use self::serve::run;
-use super::call::{CONNECTING, call};
+use super::call::{CONNECTING, ask, call};
 use super::context::{Context, Member};
 use super::link::send_first;
 use super::session::Session;
@@ -36,13 +37,20 @@ const ENDING: Duration = Duration::from_secs(15);
 /// The most hosts of a job.
 const HOSTS_MAX: usize = 256;
 
-/// Dials the other host of a session, for what is wished.
-fn dial(session: &Session, wish: TasksWish) -> Result<Connection, ClusterError> {
-    let purpose = Purpose::Tasks {
+/// A connection with what is wished on the other host of a session: one that is kept, or a new one.
+fn connect(session: &Session, wish: &TasksWish) -> Result<Connection, ClusterError> {
+    let purpose = || Purpose::Tasks {
         session: session.their_number,
-        wish,
+        wish: wish.clone(),
     };
-    let called = call(session, purpose)?;
+    let kept = session.kept_connections.take();
+    let called = match kept.map(|connection| ask(session, connection, purpose())) {
+        // The other side has closed it meanwhile. What it began for it has ended with it.
+        None | Some(Err(ClusterError::Closed | ClusterError::Broken(_))) => {
+            call(session, purpose())?
+        }
+        Some(called) => called?,
+    };
     match called.answer {
         Answer::Tasks => Ok(called.connection),
         Answer::Refused { reason } => Err(ClusterError::Refused(reason)),
@@ -54,12 +62,32 @@ fn dial(session: &Session, wish: TasksWish) -> Result<Connection, ClusterError> 
 
 /// A connection of the other host about tasks: carries it until it ends. `greeting` ends when that
 /// has begun.
+///
+/// # Errors
+/// What it was told that asked for something else when it had what it wished.
 pub(super) fn take(
     session: &Arc<Session>,
     mut connection: Connection,
-    wish: &TasksWish,
+    mut wish: TasksWish,
     greeting: Member,
-) {
+) -> Result<(), ClusterError> {
+    let mut greeting = Some(greeting);
+    while let Some(idle) = carry(session, connection, &wish, greeting.take()) {
+        match kept::next_wish(session, idle)? {
+            Some(next) => (connection, wish) = next,
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+/// Carries what one wish leads to. Returns the connection if another wish may follow.
+fn carry(
+    session: &Arc<Session>,
+    mut connection: Connection,
+    wish: &TasksWish,
+    greeting: Option<Member>,
+) -> Option<Connection> {
     let context = &session.context;
     let entered = share::enter(&context.job_pipes, &session.record.job_pipes);
     let begun = entered.and_then(|members| Ok((members, begin(context, session, wish)?)));
@@ -72,17 +100,20 @@ pub(super) fn take(
     // Who is refused and gone does not need the answer.
     let told = send_first(&mut *connection.sender, &answer, CONNECTING);
     drop(greeting);
-    let Ok((members, begun)) = begun else { return };
-    if told.is_ok() {
-        pipe::run(session, connection, begun.stream);
-    } else {
-        drop(begun.stream);
-    }
+    let (members, begun) = begun.ok()?;
+    let idle = match told {
+        Ok(()) => pipe::run(session, connection, begun.stream),
+        Err(_) => {
+            drop(begun.stream);
+            None
+        }
+    };
     drop(begun.granted);
     if let Some(part) = begun.part {
         part::wait_for(part, ENDING);
     }
     drop(members);
+    idle.filter(|_| wish.ends_before_its_connection())
 }
 
 /// What is at this end of a connection of the other host.

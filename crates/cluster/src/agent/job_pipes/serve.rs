@@ -16,7 +16,7 @@ use super::super::facts;
 use super::super::hosts::Hosts;
 use super::super::session::Session;
 use super::share::OWN_PIPES_MAX;
-use super::{dial, grants, pipe};
+use super::{connect, grants, pipe};
 use crate::error::ClusterError;
 use crate::frame::TasksWish;
 use crate::tasks::JobId;
@@ -97,11 +97,9 @@ fn serve(context: &Arc<Context>, hosts: &Hosts, stream: UnixStream) -> io::Resul
         },
     };
     match request {
-        AgentRequest::Here => {
-            let host = context.options.host.clone();
-            let number = context.jobs.number_of(&host);
-            let jobs = context.jobs.jobs_of_others(number);
-            say(&stream, &AgentReply::Here { host, number, jobs })
+        AgentRequest::Here => say(&stream, &here(context)),
+        AgentRequest::Runner { job } | AgentRequest::Service { job } if is_own(context, job) => {
+            say(&stream, &here(context))
         }
         AgentRequest::MaySpawn { host, program } => {
             let judged = context.judge(&host, &program, Right::Spawn);
@@ -112,15 +110,16 @@ fn serve(context: &Arc<Context>, hosts: &Hosts, stream: UnixStream) -> io::Resul
         AgentRequest::Runner { job } => {
             let wish = TasksWish::Runner { job: job.number() };
             let session = session_of(context, hosts, job);
-            connect(&stream, session, wish, refused, |_| ())
+            carry(&stream, session, wish, refused, |_| ())
         }
         AgentRequest::Service { job } => {
             let wish = TasksWish::Service { job: job.number() };
             let session = session_of(context, hosts, job);
-            connect(&stream, session, wish, refused, |_| ())
+            carry(&stream, session, wish, refused, |_| ())
         }
         AgentRequest::Watch { host } => match session_with(hosts, &host) {
             Ok(session) => {
+                let _member = session.record.own_job_pipes.enter();
                 say(&stream, &AgentReply::Connected)?;
                 wait_for_end(context, &session, &stream)
             }
@@ -142,16 +141,28 @@ fn serve(context: &Arc<Context>, hosts: &Hosts, stream: UnixStream) -> io::Resul
                 hosts: all,
             };
             let session = session_with(hosts, &host);
-            connect(&stream, session, wish, refused, |context| {
+            carry(&stream, session, wish, refused, |context| {
                 grants::Granted::new(context, job, vec![host.clone()])
             })
         }
     }
 }
 
+fn here(context: &Context) -> AgentReply {
+    let host = context.options.host.clone();
+    let number = context.jobs.number_of(&host);
+    let jobs = context.jobs.jobs_of_others(number);
+    AgentReply::Here { host, number, jobs }
+}
+
+/// Is it a job of this host?
+fn is_own(context: &Context, job: JobId) -> bool {
+    context.jobs.number_of(&context.options.host) == job.host()
+}
+
 /// Connects with the other host, and passes on until it is over. What `grants` returns lasts as
 /// long.
-fn connect<G>(
+fn carry<G>(
     stream: &UnixStream,
     session: Result<Arc<Session>, ClusterError>,
     wish: TasksWish,
@@ -159,15 +170,22 @@ fn connect<G>(
     grants: impl FnOnce(&Arc<Context>) -> G,
 ) -> io::Result<()> {
     let dialled = session.and_then(|session| {
+        // Before the connection is made: none ends for the sake of a better one from now on.
+        let member = session.record.own_job_pipes.enter();
         // Before the other side begins: its tasks may send at once.
         let granted = grants(&session.context);
-        Ok((dial(&session, wish)?, session, granted))
+        Ok((connect(&session, &wish)?, member, session, granted))
     });
     match dialled {
-        Ok((connection, session, granted)) => {
+        Ok((connection, member, session, granted)) => {
             say(stream, &AgentReply::Connected)?;
-            pipe::run(&session, connection, stream.try_clone()?);
-            drop(granted);
+            let idle = pipe::run(&session, connection, stream.try_clone()?);
+            drop((granted, member));
+            if let Some(connection) = idle.filter(|_| wish.ends_before_its_connection()) {
+                session
+                    .kept_connections
+                    .put(connection, || session.is_over());
+            }
             Ok(())
         }
         Err(error) => say(stream, &refused(error)),

@@ -12,6 +12,7 @@ use super::events::Events;
 use super::receiving::ReceivingStream;
 use super::sending::{self, SendingStream};
 use super::{Session, lock};
+use crate::agent::jobs::is_of_task;
 use crate::agent::local::{ChannelKey, LocalEnds, LocalWant};
 use crate::error::ClusterError;
 use crate::frame::{CarriedType, Control, EndKind, NotTaken, Opening, Want};
@@ -24,7 +25,8 @@ pub(super) const CHANNELS_MAX: usize = 4096;
 /// How soon a stream that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 /// A stream of requests outlives its last client by so long: one that comes next finds it, and none
-/// meets a port that is just closing, which would cost its request.
+/// meets a port that is just closing, which would cost its request. So does a stream to a task its
+/// last sender: tasks that are spawned one after the other need one connection for their answers.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// What is known of the channels of a session.
@@ -154,7 +156,7 @@ impl Channels {
                 (None, _) => sending.stream.stop(sending::Stop::Now),
                 (Some(_), None) => {
                     let idle_since = *sending.idle_since.get_or_insert_with(Instant::now);
-                    if key.kind != EndKind::Request || idle_since.elapsed() >= LINGER {
+                    if !lingers(key) || idle_since.elapsed() >= LINGER {
                         sending.stream.stop(sending::Stop::WhenEmpty);
                     }
                 }
@@ -311,7 +313,8 @@ impl Channels {
         let streams = self.receiving.iter();
         let messages = streams.filter(|(key, _)| key.kind == EndKind::Publish);
         let interrupted = messages.filter(|(key, stream)| {
-            let is_quiet = by_flows.contains(&key.channel) && stream.is_quiet();
+            let may_be_quiet = lingers(key) || by_flows.contains(&key.channel);
+            let is_quiet = may_be_quiet && stream.is_quiet();
             !stream.is_complete() && !is_quiet
         });
         interrupted.map(|(key, _)| key.channel.clone()).collect()
@@ -345,6 +348,15 @@ impl Channels {
             shown.push(without_stream(key, Direction::Receiving, state, reason).counted(messages));
         }
         shown
+    }
+}
+
+/// Does a stream go on for a while when nobody sends on it any more?
+fn lingers(key: &ChannelKey) -> bool {
+    match key.kind {
+        EndKind::Request => true,
+        EndKind::Publish => is_of_task(&key.channel),
+        EndKind::Reply | EndKind::Event => false,
     }
 }
 

@@ -29,6 +29,7 @@ use self::outbox::Outbox;
 use self::requests::Requests;
 use super::context::{Context, Group, HostRecord, Member, lock};
 use super::flows::{FlowSession, Link, Measuring, Pause};
+use super::kept_connections::KeptConnections;
 use super::link::send_first;
 use super::local::LocalEnds;
 use crate::error::ClusterError;
@@ -74,6 +75,8 @@ pub(crate) struct Session {
     requests: Requests,
     events: Events,
     ends: Mutex<HostEnds>,
+    /// Connections about tasks that carry nothing at present.
+    pub(crate) kept_connections: KeptConnections,
     round_trip_ns: AtomicU64,
     /// The threads of its streams and connections.
     threads: Arc<Group>,
@@ -124,6 +127,7 @@ impl Session {
             requests: Requests::default(),
             events: Events::default(),
             ends: Mutex::default(),
+            kept_connections: KeptConnections::default(),
             round_trip_ns: AtomicU64::new(NONE),
             threads: Arc::default(),
         }))
@@ -182,6 +186,7 @@ impl Session {
         self.outbox.close();
         self.measuring.ring();
         lock(&self.channels).close_all();
+        self.kept_connections.close_all();
         self.wake();
     }
 
