@@ -264,6 +264,10 @@ pub mod connection {
     pub const CAPACITY: usize = 20;
     /// 0: the head is the consumer's word `HEAD`; 1: it is the cell `OLDEST`.
     pub const EVICTS_OLDEST: usize = 24;
+    /// 0: the producer is of this host. Else it stands for another one: [`STANDS_FOR_HOST`], and
+    /// its session in bits 0..23.
+    pub const PRODUCER_HOST: usize = 28;
+    pub const STANDS_FOR_HOST: u32 = 1 << 31;
     /// Written by the producer.
     pub const TAIL: usize = 64;
     /// Written by the consumer.

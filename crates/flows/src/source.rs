@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hythe_node::hop::{HopPool as _, Origin, Participant, Polled, Source, SourceState, taken};
+use hythe_node::hop::{
+    HopPool as _, Origin, Participant, Polled, SenderHost, Source, SourceState, taken,
+};
 use hythe_node::{NodeError, monotonic_ns};
 use hythe_pool::ConnectionInfo;
 
@@ -23,6 +25,7 @@ pub(crate) struct FlowSource {
     session: Arc<Session>,
     flow: Arc<ReceivingFlow>,
     capacity: u32,
+    host: SenderHost,
     /// Queues of the agent, with what was taken from each: what the publisher sent by it before is
     /// in one of them, and comes first. `None`: not looked for yet.
     before: Option<Vec<(ConnectionInfo, u32)>>,
@@ -40,6 +43,7 @@ impl FlowSource {
             session: Arc::clone(session),
             flow: Arc::clone(flow),
             capacity,
+            host: SenderHost::of_participant(&flow.host.name),
             before: None,
         }
     }
@@ -136,6 +140,10 @@ impl Source for FlowSource {
             port: None,
             number: u64::from(self.flow.id.number),
         }
+    }
+
+    fn host(&self) -> SenderHost {
+        self.host.clone()
     }
 
     fn nap(&self) -> Duration {

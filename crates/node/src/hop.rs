@@ -38,7 +38,8 @@ pub use crate::sleep_word_guard::SleepWordGuard;
 pub use crate::sleep_words::SleepWord;
 pub use crate::transport::{
     EventSource, EventTarget, FindSources, FindTargets, Message, Origin, PendingServer, Polled,
-    Raised, Seeking, Sent, Source, SourceState, Target, TargetState, Transport, Unconfirmed, Watch,
+    Raised, Seeking, SenderHost, Sent, Source, SourceState, Target, TargetState, Transport,
+    Unconfirmed, Watch,
 };
 pub use crate::wait::WaitPlan;
 
@@ -62,7 +63,12 @@ pub fn join_host(
     host: &str,
     transports: &[Arc<dyn Transport>],
 ) -> Result<Node, NodeError> {
-    Node::join_with(pool, MemberKind::Host, &format!("host {host}"), transports)
+    Node::join_with(
+        pool,
+        MemberKind::Host,
+        &format!("{}{host}", SenderHost::PREFIX),
+        transports,
+    )
 }
 
 /// Wakes a participant if it sleeps. Call after making work for it visible.
@@ -161,6 +167,13 @@ impl Outgoing {
 /// As [`Subscriber::try_take`].
 pub fn try_take_from(subscriber: &mut Subscriber) -> Result<Option<(Sample, Origin)>, NodeError> {
     subscriber.try_take_with_origin()
+}
+
+/// On which host the publisher is of the sample that a subscriber has just taken: asked before
+/// anything else is done with the subscriber. The agent of this host says so, not the publisher.
+#[must_use]
+pub fn last_host(subscriber: &Subscriber) -> SenderHost {
+    subscriber.last_host()
 }
 
 /// Who sends to a subscriber, as of its last take. One that has closed its port stays until all

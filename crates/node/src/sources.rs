@@ -8,7 +8,9 @@ use hythe_pool::{PortStatistics, Taken};
 
 use crate::NodeError;
 use crate::port::Port;
-use crate::transport::{Origin, PendingServer, Polled, Source, SourceState, StoredSource};
+use crate::transport::{
+    Origin, PendingServer, Polled, SenderHost, Source, SourceState, StoredSource,
+};
 use crate::wait::WaitPlan;
 
 /// The sources of a port.
@@ -139,6 +141,15 @@ impl Sources {
     pub(crate) fn last_origin(&self) -> Option<Origin> {
         let last = self.list.get(self.next.checked_sub(1)?)?;
         Some(last.origin())
+    }
+
+    /// On which host the sender is from which something was last taken, until the list changes.
+    pub(crate) fn last_host(&self) -> SenderHost {
+        let last = self
+            .next
+            .checked_sub(1)
+            .and_then(|last| self.list.get(last));
+        last.map_or(SenderHost::Forgotten, |source| source.host())
     }
 
     /// The source that something was just taken from.

@@ -12,7 +12,7 @@ use crate::history;
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
 use crate::spinner::Spinner;
-use crate::transport::{Origin, Source};
+use crate::transport::{Origin, SenderHost, Source};
 use crate::wait::{Awaited, WaitReport, wait_reporting};
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
@@ -213,6 +213,11 @@ impl Subscriber {
     pub(crate) fn try_take_with_origin(&mut self) -> Result<Option<(Sample, Origin)>, NodeError> {
         let taken = self.try_take()?;
         Ok(taken.zip(self.sources.last_origin()))
+    }
+
+    /// On which host the publisher is of the sample that was taken last.
+    pub(crate) fn last_host(&self) -> SenderHost {
+        self.sources.last_host()
     }
 
     /// Takes at most `max` waiting samples, appends them to `into` and returns their number.

@@ -33,6 +33,11 @@ pub(super) enum Request {
         /// Which.
         task: TaskId,
     },
+    /// On which host a task runs, or ran.
+    Where {
+        /// Which.
+        task: TaskId,
+    },
     /// To take a task into a group.
     Join {
         /// The group's name.
@@ -161,6 +166,11 @@ pub(super) enum Reply {
     Ended {
         /// Which.
         task: TaskId,
+    },
+    /// Where a task runs, or ran last.
+    Place {
+        /// The host's name.
+        host: String,
     },
     /// The process that asked is this task.
     Enrolled {

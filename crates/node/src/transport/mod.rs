@@ -303,6 +303,32 @@ pub struct Origin {
     pub number: u64,
 }
 
+/// On which host the sender at a source is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SenderHost {
+    /// On this one, or on a core behind it.
+    Here,
+    /// On this other one, for which the agent acts here.
+    Other(Arc<str>),
+    /// On another one that cannot be named any more: nobody stands for it here, and what did has
+    /// given its record to another.
+    Forgotten,
+}
+
+impl SenderHost {
+    /// What the names of participants begin with that stand for hosts.
+    pub(crate) const PREFIX: &str = "host ";
+
+    /// The host for which a participant of this name stands.
+    #[must_use]
+    pub fn of_participant(name: &str) -> Self {
+        match name.strip_prefix(Self::PREFIX) {
+            Some(host) => Self::Other(host.into()),
+            None => Self::Forgotten,
+        }
+    }
+}
+
 /// What one look at one source brought.
 #[derive(Debug)]
 pub enum Polled {
@@ -352,6 +378,11 @@ pub trait Source: Any + Debug + Send + Sync {
 
     /// Where it leads to.
     fn origin(&self) -> Origin;
+
+    /// On which host its sender is.
+    fn host(&self) -> SenderHost {
+        SenderHost::Here
+    }
 
     /// A wait for it looks again after this long at the latest, whatever wakes.
     fn nap(&self) -> Duration {

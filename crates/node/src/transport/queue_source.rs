@@ -10,7 +10,7 @@ use hythe_pool::{
 use hythe_queue::Consumer;
 
 use super::connection::connect;
-use super::{Origin, Polled, Source, SourceState, Target};
+use super::{Origin, Polled, SenderHost, Source, SourceState, Target};
 use crate::NodeError;
 use crate::participant::Participant;
 use crate::pool::Pool;
@@ -28,6 +28,7 @@ pub(crate) struct QueueSource {
     end: ConnectionEnd<Consumer>,
     /// The sender may be waiting for the place that a take makes free.
     is_waited_for: bool,
+    host: SenderHost,
 }
 
 impl QueueSource {
@@ -36,10 +37,21 @@ impl QueueSource {
         end: ConnectionEnd<Consumer>,
         is_waited_for: bool,
     ) -> Self {
+        // Now: what stands for the host may be gone when its messages are taken.
+        let tables = shared.pool().control().tables();
+        let host = match end.info.producer_host {
+            None => SenderHost::Here,
+            Some(session) => tables
+                .name_of(end.info.producer, session)
+                .map_or(SenderHost::Forgotten, |name| {
+                    SenderHost::of_participant(&name)
+                }),
+        };
         Self {
             shared: Arc::clone(shared),
             end,
             is_waited_for,
+            host,
         }
     }
 
@@ -147,6 +159,10 @@ impl Source for QueueSource {
             port: Some(info.producer_port),
             number: u64::from(info.index.0) << 32 | u64::from(info.nonce),
         }
+    }
+
+    fn host(&self) -> SenderHost {
+        self.host.clone()
     }
 
     fn connect_back(&self, from: PortIndex) -> Result<Option<Box<dyn Target>>, NodeError> {

@@ -103,6 +103,7 @@ fn info(control: &Shared) -> ConnectionInfo {
             capacity: CAPACITY,
         },
         evicts_oldest: true,
+        producer_host: None,
     }
 }
 

@@ -69,6 +69,11 @@ impl Member {
         word(connection::QUEUE_SEGMENT, queue_segment);
         word(connection::CAPACITY, capacity);
         word(connection::EVICTS_OLDEST, queue.evicts_oldest.into());
+        let host = match self.stands_for_host {
+            true => connection::STANDS_FOR_HOST | self.session(),
+            false => 0,
+        };
+        word(connection::PRODUCER_HOST, host);
         word(connection::TAIL, 0);
         word(connection::HEAD, 0);
         // No mark in it is asked for any more: whoever was on this connection has left it, and
@@ -401,7 +406,46 @@ fn free_record<M: Memory>(control: &Control<M>, index: ConnectionIndex, nonce: u
 mod tests {
     use super::*;
     use crate::scene;
-    use crate::{ChannelType, PortKind, PortPolicy};
+    use crate::{ChannelType, MemberKind, PortKind, PortPolicy};
+
+    #[test]
+    fn who_stood_for_a_host_is_known_behind_its_end_and_none_is_taken_for_it() {
+        let control = scene::control();
+        let mut consumer = scene::join(&control);
+        let channel = consumer
+            .open_channel(&control, "c", &ChannelType::default())
+            .expect("made");
+        let policy = PortPolicy::DropNewest;
+        let port = consumer.open_port(&control, channel, PortKind::Subscriber, 2, policy);
+        let port = port.expect("port");
+        let join = |name: &str, session| {
+            let identity = control
+                .tables()
+                .member(consumer.index())
+                .expect("it is there");
+            let kind = MemberKind::Host;
+            Member::join_with_session(&control, kind, identity.identity, name, session)
+        };
+        let mut host = join("host b", 0x0012_3456).expect("a free record");
+        let (me, to) = (host.index(), consumer.index());
+        let info = host.connect(&control, port, to, port, 2).expect("free");
+        assert_eq!(info.producer_host, Some(host.session()));
+        let name = |session| control.tables().name_of(me, session);
+        assert_eq!(name(host.session()).as_deref(), Some("host b"));
+        assert_eq!(name(host.session() + 1), None);
+        let session = host.session();
+        scene::with_region(&control, |regions, _| {
+            host.depart(&control, regions).expect("sound");
+        });
+        assert_eq!(name(session).as_deref(), Some("host b"), "nobody is there");
+        let other = join("host c", 0x0065_4321).expect("a free record");
+        assert_eq!(other.index(), me, "the same record");
+        let info = control
+            .tables()
+            .connection(info.index)
+            .expect("not left by both");
+        assert_eq!(name(info.producer_host.expect("of a host")), None);
+    }
 
     #[test]
     fn full_tables_are_refused_and_leave_nothing_behind() {

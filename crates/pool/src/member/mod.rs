@@ -30,6 +30,8 @@ use crate::tables::members::{
 pub struct Member {
     index: MemberIndex,
     session: u32,
+    /// What it makes a connection for says so.
+    stands_for_host: bool,
     now: u32,
 }
 
@@ -103,6 +105,7 @@ impl Member {
         Ok(Self {
             index: MemberIndex(index as u8),
             session,
+            stands_for_host: kind == MemberKind::Host,
             now: 0,
         })
     }
@@ -112,6 +115,8 @@ impl Member {
         Self {
             index,
             session,
+            // It connects to nobody.
+            stands_for_host: false,
             now,
         }
     }

@@ -123,6 +123,8 @@ pub struct ConnectionInfo {
     pub places: RingPlaces,
     /// Either side moves the head, which stands in a cell.
     pub evicts_oldest: bool,
+    /// The producer stands for another host: its session.
+    pub producer_host: Option<u32>,
 }
 
 impl ConnectionInfo {
@@ -163,6 +165,9 @@ impl<'c, M: Memory> Tables<'c, M> {
         let (queue_segment, capacity) =
             (word(connection::QUEUE_SEGMENT), word(connection::CAPACITY));
         let evicts_oldest = word(connection::EVICTS_OLDEST) != 0;
+        let host = word(connection::PRODUCER_HOST);
+        let producer_host = (host & connection::STANDS_FOR_HOST != 0)
+            .then_some(host & !connection::STANDS_FOR_HOST);
         // Relaxed: the loads above keep it behind them.
         let now = State::from_bits(memory.load_cell(at + connection::STATE, Ordering::Relaxed));
         if now.nonce != state.nonce {
@@ -192,6 +197,7 @@ impl<'c, M: Memory> Tables<'c, M> {
                 capacity,
             },
             evicts_oldest,
+            producer_host,
         })
     }
 

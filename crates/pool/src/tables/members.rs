@@ -158,6 +158,23 @@ impl<'c, M: Memory> Tables<'c, M> {
         })
     }
 
+    /// The name of a participant, also behind its end, as long as no other has its record.
+    pub fn name_of(self, index: MemberIndex, session: u32) -> Option<String> {
+        if !self.has_row(index) {
+            return None;
+        }
+        let (memory, at) = (self.memory(), self.layout().participant(index.0.into()));
+        let state = || memory.load_cell(at + participant::STATE, Ordering::Acquire);
+        let is_its = || (state() >> 40) as u32 == session;
+        if !is_its() {
+            return None;
+        }
+        let name = read_name(memory, at + participant::NAME, NAME_BYTES);
+        // A later one takes the record, with its session, before it writes its name.
+        hythe_memory::full_barrier();
+        is_its().then_some(name)
+    }
+
     /// What kind of participant has, or last had, this record.
     pub fn member_kind(self, index: MemberIndex) -> Option<MemberKind> {
         if !self.has_row(index) {

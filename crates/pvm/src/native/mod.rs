@@ -117,10 +117,13 @@ impl Native {
 }
 
 /// Only the machine sends as the machine, and no task as another. On which host it runs it says
-/// itself: its number is its own on each.
-fn frame_of(message: Message) -> Vec<u8> {
-    let source = message.source();
-    let mut frame = message.into_vec();
+/// itself: its number is its own on each. That it runs where its message is from the tasks of
+/// Hythe have asked; a task of a job of another host has the numbers of one of the machine, and is
+/// none: what it sends is no frame, which the session counts.
+fn frame_of(realm_number: u32, source: TaskId, mut frame: Vec<u8>) -> Vec<u8> {
+    if source.host() != realm_number {
+        return Vec::new();
+    }
     let is_its_own = |claimed: &Tid| claimed.is_task() && claimed.local() == local_of(source);
     let claimed = claimed_sender(&frame).filter(is_its_own);
     let sender = claimed.or_else(|| tid_of(source, FIRST_HOST));
@@ -168,7 +171,7 @@ impl Machine for Native {
             }
             let received = self.task.receive(Wanted::any(), Duration::ZERO);
             if let Some(message) = received.map_err(|error| failed(&error))? {
-                return Ok(Some(frame_of(message)));
+                return Ok(Some(self.frame_of(message)));
             }
             self.taken_at_once = 0;
             if let Some(frame) = self.link.next_message()? {
@@ -180,7 +183,7 @@ impl Machine for Native {
             }
             let received = self.task.receive(Wanted::any(), left.min(LOOK));
             if let Some(message) = received.map_err(|error| failed(&error))? {
-                return Ok(Some(frame_of(message)));
+                return Ok(Some(self.frame_of(message)));
             }
         }
     }
@@ -286,6 +289,11 @@ impl Members {
 }
 
 impl Native {
+    fn frame_of(&self, message: Message) -> Vec<u8> {
+        let source = message.source();
+        frame_of(self.realm_number, source, message.into_vec())
+    }
+
     fn processes_of(&self, members: &Members) -> Result<Vec<Process>, Code> {
         let listed = tasks::list(&self.pool).map_err(|error| failed(&error))?.0;
         Ok(processes(&listed, self.realm_number, members))
@@ -344,4 +352,38 @@ fn processes(
 fn failed(error: &TaskError) -> Code {
     tracing::warn!(%error, "the machine cannot be reached");
     Code::SYSTEM
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::{Buffer, Encoding};
+    use crate::tid::MACHINE;
+
+    #[test]
+    fn a_task_sends_as_itself_and_one_of_another_machine_not_at_all() {
+        let own: TaskId = "7.1.3".parse().expect("a task");
+        let second = Tid::numbered_host(2).expect("in range");
+        let sent = |claimed: Tid| {
+            let mut buffer = Buffer::new(Encoding::Raw);
+            buffer.info.source = claimed.number();
+            buffer.frame().to_vec()
+        };
+        let sender = |source: TaskId, claimed: Tid| {
+            let received = Buffer::from_frame(frame_of(7, source, sent(claimed)))?;
+            Some(Tid::from_number(received.info.source))
+        };
+        let there = tid_of(own, second).expect("in range");
+        assert_eq!(sender(own, there), Some(there));
+        let here = tid_of(own, FIRST_HOST);
+        let other = Tid::task(second, 1).expect("in range");
+        for lie in [other, MACHINE, second, Tid::from_number(0)] {
+            assert_eq!(sender(own, lie), here, "{lie}");
+        }
+        // Job 1 of another host, with the same numbers in front of no host.
+        for stranger in ["8.1.3", "1.3"] {
+            let stranger: TaskId = stranger.parse().expect("a task");
+            assert_eq!(sender(stranger, there), None, "{stranger}");
+        }
+    }
 }

@@ -75,6 +75,7 @@ impl Job {
                 false => Reply::NoSuchTask,
                 true => client.watch(task),
             },
+            Request::Where { task } => self.place_of(task),
             Request::Spawn(spawn) => {
                 let result = self.begin_spawn(*spawn, client.from.as_ref(), client.key);
                 return result.map(spawned);
@@ -164,6 +165,22 @@ impl Job {
             }
         }
         Reply::Done
+    }
+
+    /// Of several with this number that of the one that runs, else of the last.
+    fn place_of(&self, task: TaskId) -> Reply {
+        let kept = self.tasks.iter().rev();
+        let kept = kept.filter(|one| one.role.id == task);
+        let (mut ended, mut running) = (kept.clone(), kept.filter(|one| one.end.is_none()));
+        let found = running.next().or_else(|| ended.next());
+        let host = found.map(Running::host);
+        let forgotten = self.places_of_ended.get(&task);
+        match host.or(forgotten.map(String::as_str)) {
+            Some(host) => Reply::Place {
+                host: host.to_owned(),
+            },
+            None => Reply::NoSuchTask,
+        }
     }
 
     fn members(&self, group: &str) -> Reply {

@@ -278,6 +278,7 @@ mod tests {
     use super::super::part_protocol::link::PartLink;
     use super::super::running::Running;
     use super::*;
+    use crate::tasks::message::{Reply, Request};
 
     /// A job that has this task on another host, and the part's end there.
     fn with_task() -> (tempfile::TempDir, Job, SharedPart, PartLink, Role) {
@@ -341,6 +342,36 @@ mod tests {
         assert!(job.hear_parts(&mut writer) && !part.borrow().has_news());
         let end = job.tasks[0].take_end().expect("no error").expect("its end");
         assert_eq!((end.task, end.is_lost), (role.id, true));
+    }
+
+    #[test]
+    fn where_a_task_ran_is_known_behind_its_end() {
+        let (_root, mut job, _part, mut there, mut role) = with_task();
+        role.parent = Some(role.id);
+        job.tasks[0].role = role;
+        let mut asking = fixture::Asking::connect(&mut job);
+        let task = role.id;
+        let asked = Request::Where { task };
+        let on_b = Reply::Place {
+            host: "b".to_owned(),
+        };
+        assert_eq!(asking.ask(&mut job, &asked), on_b);
+        let (code, signal) = (Some(0), None);
+        there.say(&FromPart::Ended { task, code, signal });
+        fixture::look(&mut job);
+        job.forget_ended();
+        assert!(job.tasks.is_empty());
+        assert_eq!(asking.ask(&mut job, &asked), on_b);
+        let other = job.runner.place.job.task(1).expect("in range");
+        let asked = Request::Where { task: other };
+        assert_eq!(asking.ask(&mut job, &asked), Reply::NoSuchTask);
+        // The number is another's.
+        job.tasks.push(Running::waiting(role, "a"));
+        let asked = Request::Where { task };
+        let on_a = Reply::Place {
+            host: "a".to_owned(),
+        };
+        assert_eq!(asking.ask(&mut job, &asked), on_a);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The loop of a runner: what it waits for, and what it does at each look.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -14,6 +15,7 @@ use super::errands::Errands;
 use super::groups::Groups;
 use super::input::Input;
 use super::output::{Output, Stream, Writer};
+use super::running::Running;
 use super::{Job, Runner, answers, descendants};
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TASKS_MAX;
@@ -31,6 +33,7 @@ impl Job {
         Ok(Self {
             runner,
             tasks: Vec::new(),
+            places_of_ended: BTreeMap::new(),
             ends: Vec::new(),
             clients: Clients::default(),
             groups: Groups::default(),
@@ -140,8 +143,13 @@ impl Job {
 
     /// Tasks that came later and of which all is known and written.
     pub(super) fn forget_ended(&mut self) {
-        self.tasks
-            .retain(|task| task.end.is_none() || task.is_first() || task.is_printing());
+        let stays =
+            |task: &mut Running| task.end.is_none() || task.is_first() || task.is_printing();
+        for task in self.tasks.extract_if(.., |task| !stays(task)) {
+            // What it sent last may not have been received.
+            let place = task.host().to_owned();
+            self.places_of_ended.insert(task.role.id, place);
+        }
     }
 
     fn wait(&self, for_output: bool, is_last_look: bool) {

@@ -29,6 +29,7 @@ mod running;
 mod spawning;
 mod supervised;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -40,7 +41,7 @@ use hythe_node::{Node, Pool};
 use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open, set_child_subreaper};
 
 use super::error::TaskError;
-use super::id::TASKS_MAX;
+use super::id::{TASKS_MAX, TaskId};
 use super::message::TaskEnd;
 use super::place::Place;
 use crate::HostName;
@@ -198,6 +199,9 @@ impl Runner {
 struct Job {
     runner: Runner,
     tasks: Vec<Running>,
+    /// Hosts of tasks that are forgotten: of each number the last, so that they are as many as
+    /// there are numbers at most.
+    places_of_ended: BTreeMap<TaskId, String>,
     ends: Vec<TaskEnd>,
     clients: Clients,
     groups: Groups,

@@ -174,6 +174,11 @@ impl Running {
         }
     }
 
+    /// The host on which it runs, or is to.
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
     /// Its process id.
     pub(super) fn pid(&self) -> u32 {
         match &self.process {

@@ -4,11 +4,14 @@
 //! this process's memory, so that it does not occupy the pool until it is wanted.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
+use hythe_node::hop::{self, SenderHost};
 use hythe_node::{Node, PortPolicy, Sample, Subscriber, SubscriberOptions, TrustPeers, WaitSet};
 
 use super::header::{HEADER_BYTES, Header};
+use super::senders::Senders;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
 
@@ -69,6 +72,7 @@ impl Wanted {
 #[derive(Debug)]
 pub struct Message {
     header: Header,
+    host: Option<Arc<str>>,
     payload: Payload,
 }
 
@@ -80,10 +84,16 @@ enum Payload {
 }
 
 impl Message {
-    /// Who sent it, as it says.
+    /// Who sent it. That a message from another host is from a task which runs there, was asked.
     #[must_use]
     pub const fn source(&self) -> TaskId {
         self.header.source
+    }
+
+    /// The other host from which it came. `None`: it is from this one.
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
+        self.host.as_deref()
     }
 
     /// Its tag.
@@ -150,33 +160,43 @@ impl Message {
     }
 
     fn into_memory(self) -> Self {
-        let header = self.header;
+        let (header, host) = (self.header, self.host.clone());
         Self {
             header,
+            host,
             payload: Payload::Memory(self.into_vec()),
         }
     }
 }
 
+/// A task, and the other host from which its messages come.
+type Sender = (Option<Arc<str>>, TaskId);
+
 #[derive(Debug)]
 pub(super) struct Inbox {
     subscriber: Subscriber,
+    senders: Senders,
+    /// What could not be asked about yet. It comes before all that waits in queues.
+    unjudged: Option<(Sample, SenderHost)>,
     /// Whole messages that were not wanted yet.
     passed_by: VecDeque<Message>,
-    /// Of each sender the message that is not whole.
-    parts: BTreeMap<TaskId, (Header, Vec<u8>)>,
-    /// Pieces that fit nowhere.
+    /// Of each sender the message that is not whole. By hosts, so that none goes on with what came
+    /// from another; not by connections, since a message may begin on one and go on by the next.
+    parts: BTreeMap<Sender, (Header, Vec<u8>)>,
+    /// Pieces that fit nowhere, or are not from the task that they name.
     pub(super) violations: u64,
 }
 
 impl Inbox {
-    pub(super) fn open(node: &Node, own: TaskId) -> Result<Self, TaskError> {
+    pub(super) fn open(node: &Node, own: TaskId, senders: Senders) -> Result<Self, TaskError> {
         let policy = PortPolicy::Block {
             timeout_ms: HELD_MS,
         };
         let options = SubscriberOptions::default().depth(DEPTH).policy(policy);
         Ok(Self {
             subscriber: node.subscriber(&channel(own), &options)?,
+            senders,
+            unjudged: None,
             passed_by: VecDeque::new(),
             parts: BTreeMap::new(),
             violations: 0,
@@ -195,8 +215,8 @@ impl Inbox {
         if let Some(index) = passed_by.position(|message| wanted.is(&message.header)) {
             return Ok(self.passed_by.remove(index));
         }
-        while let Some(sample) = self.subscriber.try_take()? {
-            match self.assemble(sample) {
+        while let Some((sample, from)) = self.next()? {
+            match self.take_in(sample, from)? {
                 Some(message) if wanted.is(&message.header) => return Ok(Some(message)),
                 Some(message) => self.passed_by.push_back(message.into_memory()),
                 None => {}
@@ -212,40 +232,74 @@ impl Inbox {
 
     /// Waits until something comes, at most so long, and keeps it.
     pub(super) fn wait(&mut self, timeout: Duration) -> Result<(), TaskError> {
-        if let Some(sample) = self.subscriber.take(timeout)?
-            && let Some(message) = self.assemble(sample)
-        {
-            self.passed_by.push_back(message);
+        if let Some(sample) = self.subscriber.take(timeout)? {
+            let from = hop::last_host(&self.subscriber);
+            if let Some(message) = self.take_in(sample, from)? {
+                self.passed_by.push_back(message);
+            }
         }
         Ok(())
     }
 
-    /// The message that a piece makes whole.
-    fn assemble(&mut self, sample: Sample) -> Option<Message> {
-        let mut bytes = [0; HEADER_BYTES];
-        if sample.len() < HEADER_BYTES {
-            self.violations += 1;
-            return None;
+    /// The next piece, and from where it is.
+    fn next(&mut self) -> Result<Option<(Sample, SenderHost)>, TaskError> {
+        if let Some(before) = self.unjudged.take() {
+            return Ok(Some(before));
         }
-        sample.read(0, &mut bytes);
-        let piece = sample.len() - HEADER_BYTES;
-        let found = Header::from_bytes(bytes).filter(|header| header.total <= MESSAGE_BYTES_MAX);
-        let Some(header) = found else {
+        let taken = self.subscriber.try_take()?;
+        Ok(taken.map(|sample| (sample, hop::last_host(&self.subscriber))))
+    }
+
+    /// The message that a piece makes whole, if it is from whom it says. An error: that cannot be
+    /// found out now; the piece is kept.
+    fn take_in(&mut self, sample: Sample, from: SenderHost) -> Result<Option<Message>, TaskError> {
+        let Some(header) = header_of(&sample) else {
             self.violations += 1;
-            return None;
+            return Ok(None);
         };
+        let host = match &from {
+            SenderHost::Here => None,
+            SenderHost::Other(host) => match self.senders.is_on(header.source, host) {
+                Ok(true) => Some(Arc::clone(host)),
+                Ok(false) => {
+                    self.violations += 1;
+                    return Ok(None);
+                }
+                Err(error) => {
+                    self.unjudged = Some((sample, from));
+                    return Err(error);
+                }
+            },
+            SenderHost::Forgotten => {
+                self.violations += 1;
+                return Ok(None);
+            }
+        };
+        Ok(self.assemble(sample, header, host))
+    }
+
+    /// The message that a piece makes whole.
+    fn assemble(
+        &mut self,
+        sample: Sample,
+        header: Header,
+        host: Option<Arc<str>>,
+    ) -> Option<Message> {
+        let piece = sample.len() - HEADER_BYTES;
         if header.offset == 0 && header.total == piece as u64 {
             return Some(Message {
                 header,
+                host,
                 payload: Payload::Slot(sample),
             });
         }
+        let key = (host, header.source);
         if header.offset == 0 {
             // A sender that began another one has given up the one before.
             let part = (header, Vec::new());
-            self.violations += u64::from(self.parts.insert(header.source, part).is_some());
+            self.violations += u64::from(self.parts.insert(key.clone(), part).is_some());
         }
-        let Some((first, got)) = self.parts.get_mut(&header.source) else {
+        let Some((first, got)) = self.parts.get_mut(&key) else {
             self.violations += 1;
             return None;
         };
@@ -254,7 +308,7 @@ impl Inbox {
                 == (first.total, first.tag, first.context)
             && header.offset + piece as u64 <= header.total;
         if !is_next {
-            self.parts.remove(&header.source);
+            self.parts.remove(&key);
             self.violations += 1;
             return None;
         }
@@ -264,10 +318,21 @@ impl Inbox {
         if (got.len() as u64) < header.total {
             return None;
         }
-        let (header, bytes) = self.parts.remove(&header.source)?;
+        let (header, bytes) = self.parts.remove(&key)?;
         Some(Message {
             header,
+            host: key.0,
             payload: Payload::Memory(bytes),
         })
     }
+}
+
+/// `None`: it has no sound one.
+fn header_of(sample: &Sample) -> Option<Header> {
+    let mut bytes = [0; HEADER_BYTES];
+    if sample.len() < HEADER_BYTES {
+        return None;
+    }
+    sample.read(0, &mut bytes);
+    Header::from_bytes(bytes).filter(|header| header.total <= MESSAGE_BYTES_MAX)
 }

@@ -8,6 +8,7 @@ mod inbox;
 mod lease;
 mod meeting;
 mod outbox;
+mod senders;
 mod spawn;
 
 use std::collections::BTreeSet;
@@ -28,6 +29,7 @@ use inbox::Inbox;
 pub use inbox::{Message, Wanted};
 pub use lease::MessageLease;
 use outbox::Outbox;
+use senders::Senders;
 pub use spawn::{SpawnOptions, SpawnPlace};
 
 /// How often a wait looks whether a task has ended.
@@ -148,7 +150,7 @@ impl Task {
             rank: role.rank,
             size: role.size,
             parent: role.parent,
-            inbox: Inbox::open(&node, role.id)?,
+            inbox: Inbox::open(&node, role.id, Senders::new(role.id, Arc::clone(&ends)))?,
             ready: None,
             outbox: Outbox::start(&node, &ends, options.kept_bytes)?,
             ends,
@@ -377,7 +379,7 @@ impl Task {
         self.outbox.lost()
     }
 
-    /// How many pieces of messages made no sense.
+    /// How many pieces of messages made no sense, or were not from the task that they named.
     #[must_use]
     pub const fn violations(&self) -> u64 {
         self.inbox.violations
