@@ -26,6 +26,8 @@ struct Step {
     root: Tid,
     own: Tid,
     tag: c_int,
+    kind: Kind,
+    count: usize,
     bytes: usize,
 }
 
@@ -54,6 +56,9 @@ impl Step {
             root,
             own: session.task(),
             tag,
+            kind,
+            // As many as bytes at most.
+            count: bytes / kind.bytes(),
             bytes,
         })
     }
@@ -62,11 +67,11 @@ impl Step {
         Held::take()?.session()?.send_step(to, self.tag, bytes)
     }
 
-    /// What a member has sent for this step, as long as this task's own part. A member that has
-    /// ended sends nothing any more.
+    /// What a member has sent for this step, as it would lie in this task's memory: as many items
+    /// as its own part. A member that has ended sends nothing any more.
     fn receive(&self, from: Tid) -> Result<Buffer, Code> {
         loop {
-            let message = match self.look(from, LOOK)? {
+            let mut message = match self.look(from, LOOK)? {
                 Some(message) => message,
                 None if Held::take()?.session()?.has_ended(from.number())? => {
                     // What it sent before its end is there by now.
@@ -74,10 +79,8 @@ impl Step {
                 }
                 None => continue,
             };
-            return match message.len() == self.bytes {
-                true => Ok(message),
-                false => Err(Code::MISMATCH),
-            };
+            message.make_native(self.kind, self.count)?;
+            return Ok(message);
         }
     }
 

@@ -66,14 +66,14 @@ impl Kind {
     }
 
     /// Numbers of which an item consists.
-    const fn parts(self) -> usize {
+    pub(super) const fn parts(self) -> usize {
         match self {
             Self::Complex | Self::DoubleComplex => 2,
             _ => 1,
         }
     }
 
-    const fn part_bytes(self) -> usize {
+    pub(super) const fn part_bytes(self) -> usize {
         match self {
             Self::Byte => 1,
             Self::Short | Self::UnsignedShort => 2,

@@ -3,6 +3,7 @@
 //! Packing appends, unpacking advances a cursor; there are no marks of types in between, so both
 //! sides name the same kinds in the same order, as PVM demands.
 
+mod foreign;
 mod frame;
 mod item;
 mod nested;
