@@ -195,6 +195,21 @@ impl Subject {
         }
     }
 
+    /// Tasks at one time.
+    const fn tasks(self) -> usize {
+        match self {
+            Self::Packing { .. } => 1,
+            Self::Messages { .. } | Self::Spawn(_) | Self::Netpipe => 2,
+            Self::Group(_, placement) | Self::Program(_, placement) => placement.tasks,
+        }
+    }
+
+    /// Do its tasks have to give their CPUs away while they wait, because there are more of them
+    /// than CPUs of a run?
+    pub(super) fn shares_cpus(self, cpus: Option<[usize; 2]>) -> bool {
+        self.tasks() > cpus.map_or(1, |both| both.len())
+    }
+
     /// Payloads, of those that are asked for; one of 0 bytes where a case has its own or none.
     pub(super) fn sizes(self, asked: &[usize]) -> Vec<usize> {
         match self {
@@ -241,6 +256,17 @@ pub(super) fn subjects() -> Vec<Subject> {
         subjects.extend(of_it.map(|&placement| Subject::Program(program, placement)));
     }
     subjects
+}
+
+impl Case {
+    /// Why it is not measured on these CPUs, whatever is installed.
+    pub(super) fn why_not_on(self, cpus: Option<[usize; 2]>) -> Result<(), String> {
+        if self.system != System::Mpich || !self.subject.shares_cpus(cpus) {
+            return Ok(());
+        }
+        // On two CPUs four of them take thousands of times as long as two, or do not end at all.
+        Err("its ranks spin while they wait, and there are more of them than CPUs".to_owned())
+    }
 }
 
 /// A subject by each of its systems.
@@ -310,6 +336,27 @@ mod tests {
         }
         assert!(!names.iter().any(|name| name.ends_with("/1x2")));
         assert!(!names.iter().any(|name| name == "hythe-native/sort/2x2"));
+    }
+
+    #[test]
+    fn ranks_that_spin_are_measured_only_where_each_has_a_cpu() {
+        let skipped = |cpus| -> Vec<String> {
+            let cases = subjects().into_iter().flat_map(cases);
+            let skipped = cases.filter(|case| case.why_not_on(cpus).is_err());
+            skipped.map(|case| case.to_string()).collect()
+        };
+        let of_each = |placements: &[&str]| -> Vec<String> {
+            let programs = Program::value_variants().iter();
+            let names = programs.flat_map(|&program| {
+                let name = move |placement| format!("mpich/{}/{placement}", word(program));
+                placements.iter().map(name)
+            });
+            names.collect()
+        };
+        assert_eq!(skipped(Some([0, 1])), of_each(&["4x1", "4x2"]));
+        let mut on_one = vec!["mpich/remote/netpipe".to_owned()];
+        on_one.extend(of_each(&["2x1", "2x2", "4x1", "4x2"]));
+        assert_eq!(skipped(None), on_one);
     }
 
     #[test]

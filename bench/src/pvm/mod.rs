@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &PvmArguments) -> Result<TimesReport, BenchError> {
     let built = || tasks::built_library(folder.path());
     let library = arguments.library.clone().or_else(built);
     let library = library.as_deref();
-    let plan = plan(arguments, &scale, (folder.path(), library));
+    let plan = plan(arguments, &scale, cpus, (folder.path(), library));
     if plan.runs.is_empty() {
         let skipped = plan.skipped.join("; ");
         return Err(BenchError::WrongUse(format!(
@@ -146,6 +146,7 @@ pub(crate) fn run(arguments: &PvmArguments) -> Result<TimesReport, BenchError> {
 fn plan(
     arguments: &PvmArguments,
     scale: &Scale,
+    cpus: Option<[usize; 2]>,
     (folder, library): (&Path, Option<&Path>),
 ) -> Plan {
     let mut runs = Vec::new();
@@ -155,7 +156,8 @@ fn plan(
         let cases = case::cases(subject).filter(|it| contains(&arguments.systems, &it.system));
         let mut possible = Vec::new();
         for case in cases {
-            match prepare(case, folder, library) {
+            let able = case.why_not_on(cpus);
+            match able.and_then(|()| prepare(case, folder, library)) {
                 Ok(()) => possible.push(case),
                 Err(why) => {
                     let reason = reasons.entry((word(case.system), why));

@@ -62,7 +62,7 @@ pub(super) fn measure(run: &Run, around: &Surroundings<'_>) -> Result<Vec<Found>
             let ranks = Ranks {
                 count: 2,
                 are_remote: true,
-                share_cpus: hosts.neighbour.cpus.is_none(),
+                share_cpus: run.case.subject.shares_cpus(hosts.neighbour.cpus),
             };
             let mut command = mpi.mpirun(ranks, hosts)?;
             command.arg(&program);

@@ -134,7 +134,7 @@ fn command(
             let ranks = Ranks {
                 count: placement.tasks,
                 are_remote: placement.is_remote,
-                share_cpus: placement.tasks > 2 || hosts.neighbour.cpus.is_none(),
+                share_cpus: run.case.subject.shares_cpus(hosts.neighbour.cpus),
             };
             let mut command = mpi.mpirun(ranks, hosts)?;
             command.arg(file);
