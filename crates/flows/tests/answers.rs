@@ -4,22 +4,16 @@ mod support;
 
 use std::time::Instant;
 
-use hythe_node::{PortPolicy, SubscriberOptions};
-use support::{BOUND, Flow, Pair, agreed, direct};
+use support::{BOUND, Flow, Pair, agreed, blocking, direct};
 
 #[test]
 fn two_that_sleep_until_the_other_answers_do_so_with_messages_of_all_sizes() {
     let mut pair = Pair::new();
-    let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 });
-    let mut there = pair.flow(&options, agreed(32), direct);
+    let mut there = pair.flow(&blocking(), agreed(32), direct);
+    there.carry_first(&mut pair.a, &[0]);
+    let mut back = pair.flow_back(&blocking(), agreed(32));
+    back.carry_first(&mut pair.b, &[0]);
     let (node, answering) = (pair.a.node.clone(), pair.b.node.clone());
-    there.publish(&node, &[0]);
-    there.go(&mut pair.a);
-    assert_eq!(there.take(), [0]);
-    let mut back = pair.flow_back(&options, agreed(32));
-    back.publish(&answering, &[0]);
-    back.go(&mut pair.b);
-    assert_eq!(back.take(), [0]);
     const ROUNDS: u32 = 40;
     for bytes in [64, 8 << 10, 64 << 10, 512 << 10] {
         let Flow {

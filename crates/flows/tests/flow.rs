@@ -4,23 +4,11 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::{FromAgent, FromProcess};
+use hythe_flows::message::{Agreed, FromAgent, FromProcess};
 use hythe_node::hop;
 use hythe_node::{NodeError, PortPolicy, PublisherOptions, SubscriberOptions};
 use support::relay::{Faults, Relay};
-use support::{BOUND, Flow, Pair, agreed, direct};
-
-/// So that bytes at a wrong place are seen.
-fn pattern(number: u32, bytes: usize) -> Vec<u8> {
-    let bytes = 0..bytes as u32;
-    bytes
-        .map(|at| (number.wrapping_mul(31).wrapping_add(at.wrapping_mul(7)) >> 3) as u8)
-        .collect()
-}
-
-fn blocking() -> SubscriberOptions {
-    SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 })
-}
+use support::{BOUND, Flow, Pair, agreed, blocking, direct, pattern};
 
 #[test]
 fn messages_of_all_sizes_arrive_once_and_in_their_order() {
@@ -28,31 +16,39 @@ fn messages_of_all_sizes_arrive_once_and_in_their_order() {
     let mut flow = pair.flow(&blocking(), agreed(32), direct);
     let sizes = [0, 1, 64, 1_403, 1_404, 1_405, 10_000, 65_536, 300_000];
     let message = |number: u32| pattern(number, sizes[number as usize % sizes.len()]);
-    let node = pair.a.node.clone();
-    assert_eq!(flow.publish(&node, &message(0)).delivered, 1);
-    flow.go(&mut pair.a);
-    const AHEAD: u32 = 16;
-    for number in 1..300 + AHEAD {
-        if number < 300 {
-            assert_eq!(flow.publish(&node, &message(number)).delivered, 1);
-        }
-        if let Some(next) = number.checked_sub(AHEAD) {
-            assert!(flow.take() == message(next), "message {next}");
-        }
-    }
+    flow.carry_first(&mut pair.a, &message(0));
+    flow.carry(&pair.a.node, (1..300, 16), message);
     assert_eq!(flow.subscriber.statistics().dropped, 0);
     assert_eq!(flow.subscriber.statistics().messages, 300);
 }
 
 /// A pair with a flow that carries messages.
-fn begun(options: &SubscriberOptions, agreed: hythe_flows::message::Agreed) -> (Pair, Flow) {
+fn begun(options: &SubscriberOptions, agreed: Agreed) -> (Pair, Flow) {
     let mut pair = Pair::new();
     let mut flow = pair.flow(options, agreed, direct);
-    let node = pair.a.node.clone();
-    flow.publish(&node, &[0]);
-    flow.go(&mut pair.a);
-    assert_eq!(flow.take(), [0]);
+    flow.carry_first(&mut pair.a, &[0]);
     (pair, flow)
+}
+
+/// The same by a relay, and given up 1 s after that is cut.
+fn begun_by_relay(mut agreed: Agreed) -> (Pair, Flow, Relay) {
+    agreed.unreachable_ns = 1_000_000_000;
+    let mut pair = Pair::new();
+    let (mut flow, relay) = pair.flow_by_relay(&blocking(), agreed, Faults::default());
+    flow.carry_first(&mut pair.a, &[0]);
+    (pair, flow, relay)
+}
+
+/// Messages 1 to 5, which lie at the subscriber's.
+fn publish_untaken(pair: &Pair, flow: &mut Flow) {
+    for number in 1..=5 {
+        assert_eq!(flow.publish(&pair.a.node, &[number]).delivered, 1);
+    }
+    let start = Instant::now();
+    while pair.b.pool.snapshot().audit.held < 5 {
+        assert!(start.elapsed() < BOUND, "they do not come");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 #[test]
@@ -63,31 +59,13 @@ fn datagrams_may_be_lost_doubled_swapped_and_damaged() {
         swapped: 50,
         damaged: 20,
     };
-    let (mut pair, mut relay) = (Pair::new(), None);
-    let mut flow = pair.flow(&blocking(), agreed(32), |sending, receiving| {
-        // The first port of the relay is the sender's end.
-        let (made, ports) = Relay::between(sending, receiving, faults);
-        relay = Some(made);
-        ports
-    });
-    let node = pair.a.node.clone();
-    let message = |number: u32| pattern(number, number as usize * 97 % 20_000);
-    flow.publish(&node, &message(0));
-    flow.go(&mut pair.a);
-    const AHEAD: u32 = 8;
-    for number in 1..200 + AHEAD {
-        if number < 200 {
-            assert_eq!(flow.publish(&node, &message(number)).delivered, 1);
-        }
-        if let Some(next) = number.checked_sub(AHEAD) {
-            assert!(flow.take() == message(next), "message {next}");
-        }
-    }
+    let mut pair = Pair::new();
+    let (mut flow, relay) = pair.flow_by_relay(&blocking(), agreed(32), faults);
+    let message = |number: u32| pattern(number, number * 97 % 20_000);
+    flow.carry_first(&mut pair.a, &message(0));
+    flow.carry(&pair.a.node, (1..200, 8), message);
     assert_eq!(flow.subscriber.try_take().expect("sound").map(drop), None);
-    let passed = relay
-        .expect("made")
-        .passed
-        .load(std::sync::atomic::Ordering::Relaxed);
+    let passed = relay.passed.load(std::sync::atomic::Ordering::Relaxed);
     assert!(passed > 1_000, "{passed} datagrams went by the relay");
 }
 
@@ -241,18 +219,8 @@ fn a_flow_finishes_though_there_is_always_something_to_take() {
 
 #[test]
 fn what_a_broken_flow_leaves_unconfirmed_is_missing_on_the_other_way() {
-    let (mut pair, mut relay) = (Pair::new(), None);
-    let mut agreed = agreed(32);
-    agreed.unreachable_ns = 1_000_000_000;
-    let mut flow = pair.flow(&blocking(), agreed, |sending, receiving| {
-        let (made, ports) = Relay::between(sending, receiving, Faults::default());
-        relay = Some(made);
-        ports
-    });
-    let (node, relay) = (pair.a.node.clone(), relay.expect("made"));
-    flow.publish(&node, &[0]);
-    flow.go(&mut pair.a);
-    assert_eq!(flow.take(), [0]);
+    let (mut pair, mut flow, relay) = begun_by_relay(agreed(32));
+    let node = pair.a.node.clone();
     relay.cut(true);
     for number in 1..=5 {
         assert_eq!(flow.publish(&node, &[number]).delivered, 1);
@@ -282,26 +250,8 @@ fn what_a_broken_flow_leaves_unconfirmed_is_missing_on_the_other_way() {
 
 #[test]
 fn what_comes_by_the_next_agent_does_not_overtake_a_flow_that_broke_without_one() {
-    let (mut pair, mut relay) = (Pair::new(), None);
-    let mut agreed = agreed(32);
-    agreed.unreachable_ns = 1_000_000_000;
-    let mut flow = pair.flow(&blocking(), agreed, |sending, receiving| {
-        let (made, ports) = Relay::between(sending, receiving, Faults::default());
-        relay = Some(made);
-        ports
-    });
-    let (node, relay) = (pair.a.node.clone(), relay.expect("made"));
-    flow.publish(&node, &[0]);
-    flow.go(&mut pair.a);
-    assert_eq!(flow.take(), [0]);
-    for number in 1..=5 {
-        assert_eq!(flow.publish(&node, &[number]).delivered, 1);
-    }
-    let start = Instant::now();
-    while pair.b.pool.snapshot().audit.held < 5 {
-        assert!(start.elapsed() < BOUND, "they do not come");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let (mut pair, mut flow, relay) = begun_by_relay(agreed(32));
+    publish_untaken(&pair, &mut flow);
     for side in [&pair.a, &pair.b] {
         side.say(&FromAgent::Alone { flow: 1 });
     }
@@ -326,28 +276,11 @@ fn what_comes_by_the_next_agent_does_not_overtake_a_flow_that_broke_without_one(
 
 #[test]
 fn what_is_sent_after_a_break_does_not_overtake_what_came_before() {
-    let (mut pair, mut relay) = (Pair::new(), None);
     let mut agreed = agreed(32);
-    agreed.unreachable_ns = 1_000_000_000;
     agreed.block_ms = 0;
-    let mut flow = pair.flow(&blocking(), agreed, |sending, receiving| {
-        let (made, ports) = Relay::between(sending, receiving, Faults::default());
-        relay = Some(made);
-        ports
-    });
-    let (node, relay) = (pair.a.node.clone(), relay.expect("made"));
-    flow.publish(&node, &[0]);
-    flow.go(&mut pair.a);
-    assert_eq!(flow.take(), [0]);
-    for number in 1..=5 {
-        assert_eq!(flow.publish(&node, &[number]).delivered, 1);
-    }
-    // They lie there, and nobody takes them.
-    let start = Instant::now();
-    while pair.b.pool.snapshot().audit.held < 5 {
-        assert!(start.elapsed() < BOUND, "they do not come");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let (mut pair, mut flow, relay) = begun_by_relay(agreed);
+    let node = pair.a.node.clone();
+    publish_untaken(&pair, &mut flow);
     relay.cut(true);
     let FromProcess::Ended {
         unconfirmed: 5..=6, ..

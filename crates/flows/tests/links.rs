@@ -4,19 +4,12 @@ mod support;
 
 use std::net::Ipv6Addr;
 
-use hythe_node::{PortPolicy, SubscriberOptions};
 use support::networks::{ADDRESSES, Networks, ip, is_skipped};
-use support::{Flow, Pair, agreed, direct};
-
-fn blocking() -> SubscriberOptions {
-    SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 })
-}
+use support::{Flow, Pair, agreed, blocking, direct};
 
 fn carry(pair: &mut Pair, mut flow: Flow) {
     let node = pair.a.node.clone();
-    flow.publish(&node, &[0]);
-    flow.go(&mut pair.a);
-    assert_eq!(flow.take(), [0]);
+    flow.carry_first(&mut pair.a, &[0]);
     for bytes in [0, 64, 1_500, 9_000, 65_536, 300_000] {
         let message: Vec<u8> = (0..bytes).map(|at: u32| (at >> 3) as u8).collect();
         assert_eq!(flow.publish(&node, &message).delivered, 1);

@@ -10,53 +10,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hythe_flows::message::Agreed;
-use hythe_node::{PortPolicy, Publisher, SubscriberOptions};
+use hythe_node::Publisher;
 use hythe_sys::bpf::{Attachment, Link, load_xdp};
 use support::networks::{ADDRESSES, Networks, ip};
 use support::relay::{Faults, Relay};
-use support::{Flow, Pair, agreed, direct};
-
-fn blocking() -> SubscriberOptions {
-    SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 })
-}
+use support::{Flow, Pair, agreed, blocking, direct, pattern};
 
 /// Some of one packet, some of several, some of none.
 fn message(number: u32) -> Vec<u8> {
     const LENGTHS: [u32; 7] = [0, 64, 1_400, 64, 9_000, 30_000, 64];
-    let length = LENGTHS[number as usize % LENGTHS.len()];
-    let byte = |at: u32| (number.wrapping_mul(31).wrapping_add(at.wrapping_mul(7)) >> 3) as u8;
-    (0..length).map(byte).collect()
+    pattern(number, LENGTHS[number as usize % LENGTHS.len()])
 }
 
 /// A flow by a relay that is honest until it carries.
 fn begun(agreed: Agreed, faults: Faults) -> (Pair, Flow, Relay) {
-    let (mut pair, mut relay) = (Pair::new(), None);
-    let mut flow = pair.flow(&blocking(), agreed, |sending, receiving| {
-        let (made, ports) = Relay::between(sending, receiving, faults);
-        relay = Some(made);
-        ports
-    });
-    let node = pair.a.node.clone();
-    flow.publish(&node, &message(0));
-    flow.go(&mut pair.a);
-    assert!(flow.take() == message(0));
-    (pair, flow, relay.expect("made"))
-}
-
-/// All of these arrive, with some ahead.
-fn carry(pair: &Pair, flow: &mut Flow, count: u32) {
-    const AHEAD: u32 = 8;
-    for number in 1..count + AHEAD {
-        if number < count {
-            assert_eq!(flow.publish(&pair.a.node, &message(number)).delivered, 1);
-        }
-        let next = number.checked_sub(AHEAD).filter(|next| *next > 0);
-        if let Some(next) = next {
-            assert!(flow.take() == message(next), "message {next}");
-        }
-    }
-    assert!(flow.subscriber.try_take().expect("sound").is_none());
-    assert_eq!(flow.subscriber.statistics().dropped, 0);
+    let mut pair = Pair::new();
+    let (mut flow, relay) = pair.flow_by_relay(&blocking(), agreed, faults);
+    flow.carry_first(&mut pair.a, &message(0));
+    (pair, flow, relay)
 }
 
 #[test]
@@ -74,7 +45,9 @@ fn everything_arrives_once_and_in_order_whatever_becomes_of_single_packets() {
                 let mut agreed = agreed(32);
                 agreed.mtu_bytes = mtu_bytes;
                 let (pair, mut flow, relay) = begun(agreed, faults);
-                carry(&pair, &mut flow, 150);
+                flow.carry(&pair.a.node, (1..150, 8), message);
+                assert!(flow.subscriber.try_take().expect("sound").is_none());
+                assert_eq!(flow.subscriber.statistics().dropped, 0);
                 let passed = relay.passed.load(Ordering::Relaxed);
                 assert!(passed > 200, "{passed} datagrams went by the relay");
             }
@@ -201,9 +174,7 @@ fn a_flow_that_loses_packets_is_as_fast_as_tcp_and_leaves_tcp_its_part() {
     let mut pair = Pair::new();
     link.place(&mut pair);
     let mut flow = pair.flow(&blocking().depth(32), agreed(32), direct);
-    flow.publish(&pair.a.node, &[0]);
-    flow.go(&mut pair.a);
-    assert_eq!(flow.take(), [0]);
+    flow.carry_first(&mut pair.a, &[0]);
     let mut rows = Vec::new();
     for _ in 0..3 {
         let tcp = tcp_bytes_per_second(&link, MEASURED);

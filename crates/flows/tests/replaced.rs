@@ -8,14 +8,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use hythe_flows::message::{Carrier, FromAgent};
-use hythe_node::{PortPolicy, SubscriberOptions};
 use hythe_sys::bpf::{Attachment, Link, detach, load_xdp};
-use hythe_sys::namespaces::Network;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
-use support::networks::{ip, is_skipped};
-use support::served::Served;
-use support::{BOUND, Flow, Pair, agreed, direct, short_by};
-use tempfile::TempDir;
+use support::served::Loopback;
+use support::{BOUND, Flow, Pair, agreed, blocking, direct, short_by};
 
 /// `lo` of each network.
 const LOOPBACK: u32 = 1;
@@ -48,18 +44,10 @@ fn message(number: u32) -> Vec<u8> {
         .collect()
 }
 
-fn publish(pair: &Pair, flow: &mut Flow, number: u32) {
-    let node = pair.a.node.clone();
-    assert_eq!(flow.publish(&node, &message(number)).delivered, 1);
-}
-
 /// Some messages at once. Returns the number of the next.
 fn carry(pair: &Pair, flow: &mut Flow, first: u32) -> u32 {
     let next = first + 8;
-    (first..next).for_each(|number| publish(pair, flow, number));
-    for number in first..next {
-        assert!(flow.take() == message(number), "message {number}");
-    }
+    flow.carry(&pair.a.node, (first..next, 7), message);
     next
 }
 
@@ -76,34 +64,26 @@ fn go_on_until_both_say(
         pair.b.look();
         assert!(start.elapsed() < BOUND, "it says nothing");
     }
-    (
-        next,
-        [&mut pair.a, &mut pair.b].map(|side| side.carried.remove(0)),
-    )
+    (next, pair.carriers())
 }
 
 #[test]
 fn a_program_that_another_tool_replaces_is_noticed_and_nothing_is_lost() {
-    if is_skipped() {
+    let Some(lo) = Loopback::new() else {
         return;
-    }
-    let _network = Network::unshare().expect("root");
-    ip("link set lo up");
-    let folder = TempDir::new().expect("made");
-    let path = folder.path().join("lo");
-    let served = Served::start(&path, "lo");
+    };
+    let served = lo.serve();
     let mut pair = Pair::new();
-    let by_xdp = |instance| Some(short_by(&path, instance));
+    let by_xdp = |instance| Some(short_by(&lo.path, instance));
     (pair.a.wire, pair.b.wire) = (by_xdp(1), by_xdp(1));
-    let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 });
-    let mut flow = pair.flow(&options, agreed(32), direct);
-    publish(&pair, &mut flow, 0);
-    flow.go(&mut pair.a);
-    assert!(flow.take() == message(0));
+    let mut flow = pair.flow(&blocking(), agreed(32), direct);
+    flow.carry_first(&mut pair.a, &message(0));
     let (mut next, said) = go_on_until_both_say((&mut pair, &mut flow), 1);
     assert_eq!(said.map(|(carrier, _)| carrier), [Carrier::Xdp; 2]);
     // Some are under way.
-    (next..next + 16).for_each(|number| publish(&pair, &mut flow, number));
+    for number in next..next + 16 {
+        assert_eq!(flow.publish(&pair.a.node, &message(number)).delivered, 1);
+    }
     detach(link()).expect("permitted");
     let program = load_xdp("foreign", &PASSES_ALL).expect("loaded");
     let start = Instant::now();
@@ -130,7 +110,7 @@ fn a_program_that_another_tool_replaces_is_noticed_and_nothing_is_lost() {
     }
     // When that one has left, and a service is there again, the flow goes by that.
     drop(foreign);
-    let served = Served::start(&path, "lo");
+    let served = lo.serve();
     for side in [&pair.a, &pair.b] {
         let (flow, wire) = (flow.number, by_xdp(2));
         side.say(&FromAgent::Carry { flow, wire });

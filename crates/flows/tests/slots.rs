@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use hythe_flows::WireStatistics;
 use hythe_flows::message::{Carrier, WireUse};
-use hythe_node::{PortPolicy, RegionKind, SubscriberOptions};
-use hythe_sys::namespaces::Network;
-use support::networks::{Networks, ip, is_skipped};
+use hythe_node::RegionKind;
+use support::networks::{Networks, is_skipped, udp_datagrams};
 use support::relay::{Faults, Relay};
-use support::served::Served;
-use support::{BOUND, Flow, Pair, agreed, direct};
+use support::served::{Loopback, Served};
+use support::{BOUND, Flow, Pair, agreed, blocking, direct, pattern};
 use tempfile::TempDir;
 
 /// Of a packet.
@@ -29,9 +28,7 @@ fn message(number: u32) -> Vec<u8> {
         // One packet, none so short that it is copied.
         other => 257 + other * 61,
     };
-    (0..bytes)
-        .map(|at| ((number * 31 + at * 7) >> 3) as u8)
-        .collect()
+    pattern(number, bytes)
 }
 
 /// From a slot that suits the publisher's flow.
@@ -63,21 +60,8 @@ fn until_from_slots(pair: &Pair, flow: &mut Flow, first: u32, frames: u64) -> u3
     next
 }
 
-/// Datagrams that sockets of UDP have sent in the network of this thread.
-fn by_udp() -> u64 {
-    let counted = std::fs::read_to_string("/proc/thread-self/net/snmp").expect("counted");
-    let mut lines = counted.lines().filter(|line| line.starts_with("Udp:"));
-    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
-    let mut both = names.split(' ').zip(values.split(' '));
-    let found = both.find(|(name, _)| *name == "OutDatagrams");
-    found
-        .and_then(|(_, value)| value.parse().ok())
-        .expect("a number")
-}
-
 fn begin(pair: &mut Pair, relay: impl FnOnce(u16, u16) -> (u16, u16)) -> Flow {
-    let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 });
-    let mut flow = pair.flow(&options, agreed(32), relay);
+    let mut flow = pair.flow(&blocking(), agreed(32), relay);
     publish(&mut flow, 0);
     flow.go(&mut pair.a);
     assert!(flow.take() == message(0));
@@ -129,9 +113,12 @@ fn messages_leave_from_their_slots_by_the_interface() {
     networks.place(&mut pair);
     (pair.a.wire, pair.b.wire) = (by_wire(&near), by_wire(&far));
     let mut flow = begin(&mut pair, direct);
-    let (before, udp_before) = (statistics(&pair), by_udp());
+    let (before, udp_before) = (statistics(&pair), udp_datagrams("OutDatagrams"));
     let mut next = until_from_slots(&pair, &mut flow, 1, 1000);
-    let (after, udp) = (statistics(&pair), by_udp() - udp_before);
+    let (after, udp) = (
+        statistics(&pair),
+        udp_datagrams("OutDatagrams") - udp_before,
+    );
     let from_slots = after.sent_from_slots - before.sent_from_slots;
     // Had the others not left past UDP, there would be as many datagrams of that.
     let all: usize = (1..next)
@@ -165,17 +152,13 @@ fn messages_leave_from_their_slots_by_the_interface() {
 
 #[test]
 fn what_is_lost_leaves_again_from_its_slot() {
-    if is_skipped() {
+    let Some(lo) = Loopback::new() else {
         return;
-    }
-    let _network = Network::unshare().expect("root");
-    ip("link set lo up");
-    let folder = TempDir::new().expect("made");
-    let path = folder.path().join("lo");
-    let served = Served::start(&path, "lo");
+    };
+    let served = lo.serve();
     let mut pair = Pair::on_tmpfs();
     // The receiver goes by UDP: a pool is sent from, of those at an interface.
-    pair.a.wire = by_wire(&path);
+    pair.a.wire = by_wire(&lo.path);
     let faults = Faults {
         lost: 50,
         doubled: 50,
@@ -227,16 +210,12 @@ fn held(pair: &Pair) -> [usize; 2] {
 
 #[test]
 fn a_slot_is_held_until_the_kernel_has_given_back_what_left_from_it() {
-    if is_skipped() {
+    let Some(lo) = Loopback::new() else {
         return;
-    }
-    let _network = Network::unshare().expect("root");
-    ip("link set lo up");
-    let folder = TempDir::new().expect("made");
-    let path = folder.path().join("lo");
-    let mut served = Served::start(&path, "lo");
+    };
+    let mut served = lo.serve();
     let mut pair = Pair::on_tmpfs();
-    pair.a.wire = by_wire(&path);
+    pair.a.wire = by_wire(&lo.path);
     let mut flow = begin(&mut pair, direct);
     let next = until_from_slots(&pair, &mut flow, 1, 1);
     until_free(&pair);

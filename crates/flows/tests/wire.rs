@@ -6,49 +6,22 @@ mod support;
 use std::net::UdpSocket;
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hythe_flows::measure::{BYTES_MAX, Bulk, Choice, Measured, Others, Prober, choose};
 use hythe_flows::message::{Carrier, FromAgent, WireUse};
-use hythe_node::{PortPolicy, SubscriberOptions};
-use hythe_sys::namespaces::Network;
 use hythe_wire::Wire;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
-use support::served::Served;
-use support::{BOUND, Flow, Pair, agreed, direct, short_by};
+use support::networks::udp_datagrams;
+use support::served::Loopback;
+use support::{BOUND, Flow, Pair, agreed, blocking, direct, pattern, short_by};
 use tempfile::TempDir;
-
-/// A network of the calling thread's own, with nothing but the loopback interface. `None`, said
-/// aloud, without root.
-fn own_network() -> Option<Network> {
-    match Network::unshare() {
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            eprintln!("SKIPPED: a network of one's own needs root");
-            None
-        }
-        made => {
-            let up = Command::new("ip")
-                .args(["link", "set", "lo", "up"])
-                .status();
-            assert!(up.expect("iproute2").success());
-            Some(made.expect("made"))
-        }
-    }
-}
 
 /// Datagrams that sockets of UDP have taken in this network.
 fn by_udp() -> u64 {
-    let counted = std::fs::read_to_string("/proc/thread-self/net/snmp").expect("counted");
-    let mut lines = counted.lines().filter(|line| line.starts_with("Udp:"));
-    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
-    let mut both = names.split(' ').zip(values.split(' '));
-    let found = both.find(|(name, _)| *name == "InDatagrams");
-    found
-        .and_then(|(_, value)| value.parse().ok())
-        .expect("a number")
+    udp_datagrams("InDatagrams")
 }
 
 fn message(number: u32) -> Vec<u8> {
@@ -58,17 +31,11 @@ fn message(number: u32) -> Vec<u8> {
         48 => 5_000,
         other => other * 25,
     };
-    (0..bytes)
-        .map(|at| ((number * 31 + at * 7) >> 3) as u8)
-        .collect()
+    pattern(number, bytes)
 }
 
-fn carry(pair: &mut Pair, flow: &mut Flow, numbers: std::ops::Range<u32>) {
-    let node = pair.a.node.clone();
-    for number in numbers {
-        assert_eq!(flow.publish(&node, &message(number)).delivered, 1);
-        assert!(flow.take() == message(number), "message {number}");
-    }
+fn carry(pair: &Pair, flow: &mut Flow, numbers: std::ops::Range<u32>) {
+    flow.carry(&pair.a.node, (numbers, 0), message);
 }
 
 /// A flow between two processes of which both have a wire at this path.
@@ -79,33 +46,23 @@ fn begun(path: &Path) -> (Pair, Flow) {
 fn begun_with(wire: Option<WireUse>) -> (Pair, Flow) {
     let mut pair = Pair::new();
     (pair.a.wire, pair.b.wire) = (wire.clone(), wire);
-    let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 });
-    let mut flow = pair.flow(&options, agreed(32), direct);
-    let node = pair.a.node.clone();
-    flow.publish(&node, &message(0));
-    flow.go(&mut pair.a);
-    assert!(flow.take() == message(0));
+    let mut flow = pair.flow(&blocking(), agreed(32), direct);
+    flow.carry_first(&mut pair.a, &message(0));
     (pair, flow)
 }
 
 #[test]
 fn a_flow_goes_by_the_wire_and_on_by_udp_when_that_ends() {
-    let Some(_network) = own_network() else {
+    let Some(lo) = Loopback::new() else {
         return;
     };
-    let folder = TempDir::new().expect("made");
-    let path = folder.path().join("lo");
-    let served = Served::start(&path, "lo");
-    let (mut pair, mut flow) = begun(&path);
+    let served = lo.serve();
+    let (mut pair, mut flow) = begun(&lo.path);
     // The pool is not in memory.
-    let [(carrier, why)] = &pair.a.carried[..] else {
-        panic!("{:?}", pair.a.carried);
-    };
-    assert_eq!(*carrier, Carrier::Xdp);
-    let expected = "payload is copied: it is no file on a tmpfs or hugetlbfs";
-    assert_eq!(why, expected);
+    let why = "payload is copied: it is no file on a tmpfs or hugetlbfs";
+    assert_eq!(pair.a.carrier(), (Carrier::Xdp, why.to_owned()));
     let before = by_udp();
-    carry(&mut pair, &mut flow, 1..1000);
+    carry(&pair, &mut flow, 1..1000);
     let datagrams = by_udp() - before;
     // Long runs, and what is sent after a pause on a machine that is overloaded.
     assert!(
@@ -113,45 +70,24 @@ fn a_flow_goes_by_the_wire_and_on_by_udp_when_that_ends() {
         "{datagrams} of more than 2000 datagrams came by UDP"
     );
     served.end();
-    carry(&mut pair, &mut flow, 1000..1500);
-    let start = Instant::now();
-    while pair.a.carried.len() < 2 {
-        pair.a.look();
-        assert!(start.elapsed() < BOUND, "{:?}", pair.a.carried);
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(pair.a.carried[1].0, Carrier::Udp);
-    assert!(
-        pair.a.carried[1].1.contains("ended"),
-        "{:?}",
-        pair.a.carried
+    carry(&pair, &mut flow, 1000..1500);
+    let (carrier, why) = pair.a.carrier();
+    assert_eq!(
+        (carrier, why.contains("ended")),
+        (Carrier::Udp, true),
+        "{why}"
     );
-    carry(&mut pair, &mut flow, 1500..1600);
+    carry(&pair, &mut flow, 1500..1600);
     assert_eq!(flow.subscriber.statistics().dropped, 0);
     assert_eq!(flow.subscriber.statistics().messages, 1600);
 }
 
-/// What both processes say of their carriers next.
-fn carried(pair: &mut Pair) -> [(Carrier, String); 2] {
-    [&mut pair.a, &mut pair.b].map(|side| {
-        let start = Instant::now();
-        while side.carried.is_empty() {
-            side.look();
-            assert!(start.elapsed() < BOUND, "it says nothing");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        side.carried.remove(0)
-    })
-}
-
 #[test]
 fn the_agent_changes_what_carries_a_flow_and_nothing_is_lost() {
-    let Some(_network) = own_network() else {
+    let Some(lo) = Loopback::new() else {
         return;
     };
-    let folder = TempDir::new().expect("made");
-    let path = folder.path().join("lo");
-    let mut served = Some(Served::start(&path, "lo"));
+    let mut served = Some(lo.serve());
     let (mut pair, mut flow) = begun_with(None);
     let flow_number = flow.number;
     let mut next = 1;
@@ -163,7 +99,7 @@ fn the_agent_changes_what_carries_a_flow_and_nothing_is_lost() {
     };
     assert!(carry_some(&mut pair, &mut flow) > 400, "all by UDP");
     for instance in 1..4 {
-        let by_xdp = Some(short_by(&path, instance));
+        let by_xdp = Some(short_by(&lo.path, instance));
         let choose = |pair: &Pair, wire: &Option<WireUse>| {
             for side in [&pair.a, &pair.b] {
                 let (flow, wire) = (flow_number, wire.clone());
@@ -174,7 +110,7 @@ fn the_agent_changes_what_carries_a_flow_and_nothing_is_lost() {
         loop {
             assert!(start.elapsed() < BOUND);
             choose(&pair, &by_xdp);
-            let said = carried(&mut pair);
+            let said = pair.carriers();
             if said.map(|(carrier, _)| carrier) == [Carrier::Xdp; 2] {
                 break;
             }
@@ -186,15 +122,15 @@ fn the_agent_changes_what_carries_a_flow_and_nothing_is_lost() {
             // A program that ends, and another in its place.
             1 => {
                 served.take().expect("runs").end();
-                for (carrier, reason) in carried(&mut pair) {
+                for (carrier, reason) in pair.carriers() {
                     assert_eq!((carrier, reason.contains("ended")), (Carrier::Udp, true));
                 }
-                served = Some(Served::start(&path, "lo"));
+                served = Some(lo.serve());
             }
             _ => {
                 choose(&pair, &None);
                 let udp = || (Carrier::Udp, String::new());
-                assert_eq!(carried(&mut pair), [udp(), udp()]);
+                assert_eq!(pair.carriers(), [udp(), udp()]);
             }
         }
         assert!(carry_some(&mut pair, &mut flow) > 400, "all by UDP");
@@ -233,13 +169,11 @@ fn a_subscriber_that_spins_and_never_sleeps_finds_what_comes_whichever_way() {
 
 #[test]
 fn a_subscriber_that_sleeps_is_woken_by_the_wire() {
-    let Some(_network) = own_network() else {
+    let Some(lo) = Loopback::new() else {
         return;
     };
-    let folder = TempDir::new().expect("made");
-    let path = folder.path().join("lo");
-    let _served = Served::start(&path, "lo");
-    let (pair, flow) = begun(&path);
+    let _served = lo.serve();
+    let (pair, flow) = begun(&lo.path);
     let node = pair.a.node.clone();
     let (mut publisher, mut subscriber) = (flow.publisher, flow.subscriber);
     std::thread::scope(|scope| {
@@ -266,42 +200,42 @@ fn where_nobody_serves_the_interface_a_flow_goes_by_udp_and_says_why() {
     let folder = TempDir::new().expect("made");
     let path = folder.path().join("none");
     let (mut pair, mut flow) = begun(&path);
-    carry(&mut pair, &mut flow, 1..60);
-    let [(carrier, reason)] = &pair.a.carried[..] else {
-        panic!("{:?}", pair.a.carried);
-    };
-    assert_eq!(*carrier, Carrier::Udp);
-    assert!(reason.contains("none"), "{reason}");
+    carry(&pair, &mut flow, 1..60);
+    let (carrier, reason) = pair.a.carrier();
+    assert_eq!(
+        (carrier, reason.contains("none")),
+        (Carrier::Udp, true),
+        "{reason}"
+    );
+    assert!(pair.a.carried.is_empty(), "it says so once");
 }
 
 #[test]
 fn a_flow_that_was_refused_asks_again_by_itself() {
-    let Some(_network) = own_network() else {
+    let Some(lo) = Loopback::new() else {
         return;
     };
-    let folder = TempDir::new().expect("made");
-    let path = folder.path().join("lo");
-    let (mut pair, mut flow) = begun(&path);
-    let refused = carried(&mut pair);
+    let (mut pair, mut flow) = begun(&lo.path);
+    let refused = pair.carriers();
     assert!(refused.iter().all(|(carrier, _)| *carrier == Carrier::Udp));
     // It was refused more than once, and says so once.
     std::thread::sleep(Duration::from_millis(1500));
-    let served = Served::start(&path, "lo");
+    let served = lo.serve();
     let (start, mut next) = (Instant::now(), 1);
     while pair.a.carried.is_empty() || pair.b.carried.is_empty() {
-        carry(&mut pair, &mut flow, next..next + 10);
+        carry(&pair, &mut flow, next..next + 10);
         next += 10;
         pair.a.look();
         pair.b.look();
         assert!(start.elapsed() < BOUND, "nobody asks again");
     }
-    let [one, other] = carried(&mut pair).map(|(carrier, _)| carrier);
+    let [one, other] = pair.carriers().map(|(carrier, _)| carrier);
     assert_eq!(
         [one, other],
         [Carrier::Xdp; 2],
         "without a word of the agent"
     );
-    carry(&mut pair, &mut flow, next..next + 200);
+    carry(&pair, &mut flow, next..next + 200);
     next += 200;
     // The agent has seen that program now, and its number: what they have stays.
     let number = flow.number;
@@ -315,21 +249,20 @@ fn a_flow_that_was_refused_asks_again_by_itself() {
     tell(&pair, None);
     let udp = || (Carrier::Udp, String::new());
     assert_eq!(carried(&mut pair), [udp(), udp()], "nothing before that");
-    carry(&mut pair, &mut flow, next..next + 50);
+    carry(&pair, &mut flow, next..next + 50);
     assert_eq!(flow.subscriber.statistics().dropped, 0);
     served.end();
 }
 
 /// Measures until what is found is so: on a machine that is overloaded samples come too late.
 fn measured_until(one: &mut Prober, path: &Path, is_so: impl Fn(&Measured) -> bool) -> Measured {
-    let start = Instant::now();
+    let (start, mut last) = (Instant::now(), None);
     for attempt in 1.. {
         // Each try takes its time, and a busy machine spoils most of them.
-        assert!(start.elapsed() < 5 * BOUND);
-        if let Ok(measured) = one.measure(Ok(path.to_owned()))
-            && is_so(&measured)
-        {
-            return measured;
+        assert!(start.elapsed() < 5 * BOUND, "{last:?}");
+        match one.measure(Ok(path.to_owned())) {
+            Ok(measured) if is_so(&measured) => return measured,
+            other => last = Some(other),
         }
         // In turns: until the program is off the interface again, and sooner.
         let pause = Duration::from_millis([100, 1_000][attempt % 2]);
@@ -353,15 +286,8 @@ fn a_program_that_does_not_answer_is_waited_for_once() {
     for _ in 0..4 {
         let (flow, wire) = (flow.number, Some(short_by(&path, 1)));
         pair.a.say(&FromAgent::Carry { flow, wire });
-        let start = Instant::now();
-        while pair.a.carried.is_empty() {
-            pair.a.look();
-            assert!(start.elapsed() < BOUND, "it says nothing");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        reasons.append(&mut pair.a.carried);
+        reasons.push(pair.a.carrier());
     }
-    assert_eq!(reasons.len(), 4);
     assert!(reasons.iter().all(|(by, _)| *by == Carrier::Udp));
     accept_with(&listener, flags).expect("it was asked");
     // On an overloaded machine all that may have taken longer than it is let alone.
@@ -378,17 +304,15 @@ fn a_program_that_does_not_answer_is_waited_for_once() {
         assert!(start.elapsed() < BOUND, "it is not asked");
         std::thread::sleep(Duration::from_millis(1));
     }
-    carry(&mut pair, &mut flow, 1..60);
+    carry(&pair, &mut flow, 1..60);
 }
 
 #[test]
 fn agents_measure_both_carriers_and_what_the_program_costs_others() {
-    let Some(_network) = own_network() else {
+    let Some(lo) = Loopback::new() else {
         return;
     };
-    let folder = TempDir::new().expect("made");
-    let path = folder.path().join("lo");
-    let served = Served::start(&path, "lo");
+    let served = lo.serve();
     let here = [127, 0, 0, 1].into();
     let open = |word| Prober::open((here, Some("lo")), 1_500, word).expect("loopback");
     let (mut one, mut other) = (open(1), open(2));
@@ -397,14 +321,14 @@ fn agents_measure_both_carriers_and_what_the_program_costs_others() {
     one.meet(at_other, 2).expect("connected");
     other.meet(at_one, 1).expect("connected");
     let (bell, ring) = std::io::pipe().expect("made");
-    let there = path.clone();
+    let there = lo.path.clone();
     let answering = std::thread::spawn(move || {
         let long = Duration::from_secs(600);
         other
             .answer(bell.as_fd(), Some(&there), long)
             .expect("sound");
     });
-    let measured = measured_until(&mut one, &path, |found| {
+    let measured = measured_until(&mut one, &lo.path, |found| {
         let xdp = found.xdp.as_ref().ok();
         let is_beside = xdp.is_some_and(|it| matches!(it.others, Others::Beside(_)));
         // A busy machine loses bursts, whose speed is not known then: a choice does without.
@@ -418,23 +342,23 @@ fn agents_measure_both_carriers_and_what_the_program_costs_others() {
         let xdp = found.xdp.as_ref().ok();
         xdp.is_some_and(|it| it.others == Others::Beside(Bulk::default()))
     };
-    let measured = measured_until(&mut one, &path, is_unknown);
+    let measured = measured_until(&mut one, &lo.path, is_unknown);
     assert_eq!(measured.others_percent(), None);
     // Somebody else pays for the program.
     let socket = UdpSocket::bind((here, 0)).expect("bound");
     socket.connect(at_other).expect("set");
-    let other_flow = Wire::connect(&path, &socket, None, BOUND).expect("granted");
+    let other_flow = Wire::connect(&lo.path, &socket, None, BOUND).expect("granted");
     // The socket's last flow is about to end still, or the other end is late.
-    let measured = measured_until(&mut one, &path, |found| found.xdp.is_ok());
+    let measured = measured_until(&mut one, &lo.path, |found| found.xdp.is_ok());
     let by_xdp = measured.xdp.expect("just seen");
     assert_eq!(by_xdp.others, Others::PaidAlready);
     drop(other_flow);
     // The service is gone.
     served.end();
-    let measured = measured_until(&mut one, &path, |found| found.xdp.is_err());
+    let measured = measured_until(&mut one, &lo.path, |found| found.xdp.is_err());
     let choice = choose(&Choice::default(), &measured);
     assert!(
-        choice.why.starts_with(path.to_str().expect("text")),
+        choice.why.starts_with(lo.path.to_str().expect("text")),
         "{choice:?}"
     );
     drop(ring);

@@ -7,6 +7,7 @@ pub(crate) mod relay;
 pub(crate) mod served;
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use hythe_node::{
     Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
 };
 use hythe_sys::namespaces::Network;
+use relay::{Faults, Relay};
 use tempfile::TempDir;
 
 /// What is awaited comes within this, also on an overloaded machine.
@@ -108,6 +110,17 @@ impl Side {
         }
     }
 
+    /// What the process says of the carrier of its flow next.
+    pub(crate) fn carrier(&mut self) -> (Carrier, String) {
+        let start = Instant::now();
+        while self.carried.is_empty() {
+            self.look();
+            assert!(start.elapsed() < BOUND, "it says nothing");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.carried.remove(0)
+    }
+
     /// The next that is not the first.
     fn hear_next(&mut self) -> FromProcess {
         match self.hear() {
@@ -166,6 +179,17 @@ pub(crate) struct Flow {
     pub(crate) host_publisher: Publisher,
 }
 
+/// A subscriber whose publisher waits for it.
+pub(crate) fn blocking() -> SubscriberOptions {
+    SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 })
+}
+
+/// A payload: bytes at a wrong place, or of another message, are seen.
+pub(crate) fn pattern(number: u32, bytes: u32) -> Vec<u8> {
+    let byte = |at: u32| (number.wrapping_mul(31).wrapping_add(at.wrapping_mul(7)) >> 3) as u8;
+    (0..bytes).map(byte).collect()
+}
+
 pub(crate) fn agreed(window: u32) -> Agreed {
     Agreed {
         session: 0x1234_5678_9abc_def0,
@@ -211,6 +235,27 @@ impl Pair {
             .until_begun(&self.a)
     }
 
+    /// As [`flow`](Self::flow), by a relay whose first port is the sender's end.
+    pub(crate) fn flow_by_relay(
+        &mut self,
+        options: &SubscriberOptions,
+        agreed: Agreed,
+        faults: Faults,
+    ) -> (Flow, Relay) {
+        let mut relay = None;
+        let flow = self.flow(options, agreed, |sending, receiving| {
+            let (made, ports) = Relay::between(sending, receiving, faults);
+            relay = Some(made);
+            ports
+        });
+        (flow, relay.expect("made"))
+    }
+
+    /// What both processes say of the carriers of their flows next.
+    pub(crate) fn carriers(&mut self) -> [(Carrier, String); 2] {
+        [&mut self.a, &mut self.b].map(Side::carrier)
+    }
+
     /// As [`flow`](Self::flow), but neither port has looked since.
     pub(crate) fn unseen_flow(
         &mut self,
@@ -241,8 +286,7 @@ fn connect(
     relay: impl FnOnce(u16, u16) -> (u16, u16),
 ) -> Flow {
     let channel = format!("data{flow}");
-    let blocking = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 60_000 });
-    let host_subscriber = from.host.subscriber(&channel, &blocking).expect("opens");
+    let host_subscriber = from.host.subscriber(&channel, &blocking());
     let host_publisher = to.host.publisher(&channel, &PublisherOptions::default());
     let plan = PublisherOptions::default().send_timeout(BOUND);
     let mut publisher = from.node.publisher(&channel, &plan).expect("opens");
@@ -288,7 +332,7 @@ fn connect(
         number: flow,
         publisher,
         subscriber,
-        host_subscriber,
+        host_subscriber: host_subscriber.expect("opens"),
         host_publisher: host_publisher.expect("opens"),
     }
 }
@@ -308,6 +352,13 @@ impl Flow {
         }
     }
 
+    /// The first message, and all that it takes until the flow carries more.
+    pub(crate) fn carry_first(&mut self, from: &mut Side, bytes: &[u8]) {
+        assert_eq!(self.publish(&from.node, bytes).delivered, 1);
+        self.go(from);
+        assert!(self.take() == bytes, "the first message");
+    }
+
     /// The publisher has told that it left the agent's port: what it sent is let go.
     pub(crate) fn go(&self, from: &mut Side) {
         let flow = self.number;
@@ -321,6 +372,24 @@ impl Flow {
         self.publisher
             .publish(lease, bytes.len())
             .expect("published")
+    }
+
+    /// Messages by their numbers, of which so many are published before the first is taken.
+    pub(crate) fn carry(
+        &mut self,
+        node: &Node,
+        (numbers, ahead): (Range<u32>, u32),
+        message: impl Fn(u32) -> Vec<u8>,
+    ) {
+        for number in numbers.start..numbers.end + ahead {
+            if number < numbers.end {
+                assert_eq!(self.publish(node, &message(number)).delivered, 1);
+            }
+            let next = number.checked_sub(ahead);
+            if let Some(next) = next.filter(|next| numbers.contains(next)) {
+                assert!(self.take() == message(next), "message {next}");
+            }
+        }
     }
 
     pub(crate) fn take(&mut self) -> Vec<u8> {

@@ -4,14 +4,46 @@
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use hythe_sys::namespaces::Network;
 use hythe_wire::{Attachment, Options, Service};
 use rustix::event::{EventfdFlags, eventfd};
+use tempfile::TempDir;
 
 use super::BOUND;
+use super::networks::{ip, is_skipped};
+
+/// A network of the calling thread's own, with nothing but the loopback interface.
+pub(crate) struct Loopback {
+    _network: Network,
+    _folder: TempDir,
+    /// Of the service of that interface.
+    pub(crate) path: PathBuf,
+}
+
+impl Loopback {
+    /// `None`, said aloud, without root.
+    pub(crate) fn new() -> Option<Self> {
+        if is_skipped() {
+            return None;
+        }
+        let network = Network::unshare().expect("root");
+        ip("link set lo up");
+        let folder = TempDir::new().expect("made");
+        Some(Self {
+            _network: network,
+            path: folder.path().join("lo"),
+            _folder: folder,
+        })
+    }
+
+    pub(crate) fn serve(&self) -> Served {
+        Served::start(&self.path, "lo")
+    }
+}
 
 pub(crate) struct Served {
     stop: OwnedFd,
