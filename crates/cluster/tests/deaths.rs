@@ -15,10 +15,11 @@ mod victim;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use hythe_node::{Node, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use hythe_node::{Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 use hythe_testing::Dice;
 use support::eventually;
 use support::host::TestHost;
+use support::local::Local;
 use victim::{Death, End, Victim};
 
 /// A few more than it takes to begin a session and a stream and to carry some messages. Those at
@@ -33,30 +34,6 @@ const MESSAGES: u32 = 5;
 #[test]
 fn plays_its_role() {
     victim::play();
-}
-
-/// Two programs of one host.
-struct Local {
-    publisher: Publisher,
-    subscriber: Subscriber,
-}
-
-impl Local {
-    fn open(node: &Node) -> Self {
-        let publisher = node.publisher("local", &PublisherOptions::default());
-        let subscriber = node.subscriber("local", &SubscriberOptions::default());
-        Self {
-            publisher: publisher.expect("opened"),
-            subscriber: subscriber.expect("opened"),
-        }
-    }
-
-    /// Its channel is in nobody's way.
-    fn assert_goes_on(&mut self) {
-        let lease = self.publisher.lease(8).expect("a slot");
-        self.publisher.publish(lease, 8).expect("published");
-        assert!(self.subscriber.try_take().expect("sound").is_some());
-    }
 }
 
 /// A message that was given to the other host.

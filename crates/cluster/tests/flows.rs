@@ -217,15 +217,22 @@ fn exchange_until_by_flow(
     });
 }
 
-#[test]
-fn a_connection_of_agents_that_breaks_costs_flows_nothing() {
-    let hosts = pair();
-    let [a, b] = &hosts;
+/// A publisher and a subscriber joined by a flow, and the number of the next message.
+fn begun(hosts: &[TestHost; 2]) -> (Publisher, Subscriber, u32) {
+    let [a, b] = hosts;
     let mut subscriber = subscriber(&b.join_with_flows("subscriber"));
     let mut publisher = publisher(&a.join_with_flows("publisher"));
     assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
     let mut next = 0;
-    exchange_until_by_flow(&hosts, (&mut publisher, &mut subscriber), &mut next);
+    exchange_until_by_flow(hosts, (&mut publisher, &mut subscriber), &mut next);
+    (publisher, subscriber, next)
+}
+
+#[test]
+fn a_connection_of_agents_that_breaks_costs_flows_nothing() {
+    let hosts = pair();
+    let [a, b] = &hosts;
+    let (mut publisher, mut subscriber, mut next) = begun(&hosts);
     for _ in 0..3 {
         let before = a.status_of("b").expect("known").sessions;
         a.carrier.break_but(0);
@@ -252,11 +259,7 @@ fn a_connection_of_agents_that_breaks_costs_flows_nothing() {
 fn a_flow_without_agents_ends_with_the_right_to_it() {
     let hosts = pair();
     let [a, b] = &hosts;
-    let mut subscriber = subscriber(&b.join_with_flows("subscriber"));
-    let mut publisher = publisher(&a.join_with_flows("publisher"));
-    assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
-    let mut next = 0;
-    exchange_until_by_flow(&hosts, (&mut publisher, &mut subscriber), &mut next);
+    let (mut publisher, mut subscriber, next) = begun(&hosts);
     // Of two hosts the one whose name is less dials.
     a.carrier.dial_nobody();
     a.carrier.break_but(0);

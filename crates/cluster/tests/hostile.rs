@@ -11,11 +11,8 @@ use hythe_cluster::frame::{
 };
 use support::carrier::dial;
 use support::host::ALL;
-use support::liar::{self, Honest, LIAR, Liar, assert_ended};
+use support::liar::{self, Honest, LIAR, Liar, Lie, assert_ended};
 use support::{BOUND, eventually};
-
-/// What it does to whom it lies.
-type Lie<'a> = &'a dyn Fn(&mut Liar);
 
 #[test]
 fn lies_on_a_control_connection_end_the_session() {
@@ -70,12 +67,7 @@ fn lies_on_a_control_connection_end_the_session() {
             liar.say(&ends(EndKind::Publish, "x".repeat(65)));
         }),
     ];
-    for (reason, lie) in lies {
-        let mut liar = Liar::begin(&honest.host);
-        lie(&mut liar);
-        assert_ended(&honest.host, reason);
-        honest.assert_unharmed();
-    }
+    honest.assert_each_ends(&lies);
     honest.end();
 }
 

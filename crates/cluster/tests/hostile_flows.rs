@@ -12,11 +12,8 @@ use hythe_flows::message::Agreed;
 use hythe_node::{Node, PortPolicy, Publisher, PublisherOptions, SubscriberOptions};
 use hythe_packets::{ACKNOWLEDGEMENT_BYTES_MAX, Checksum, Receiver, Sender};
 use support::host::{ALL, LEASE, TestHost};
-use support::liar::{Honest, LIAR, Liar, assert_ended, message};
+use support::liar::{Honest, LIAR, Liar, Lie, assert_ended, message};
 use support::{BOUND, eventually};
-
-/// What it does to whom it lies.
-type Lie<'a> = &'a dyn Fn(&mut Liar);
 
 const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
@@ -87,12 +84,7 @@ fn lies_about_flows_end_the_session() {
             }));
         }),
     ];
-    for (reason, lie) in lies {
-        let mut liar = Liar::begin(&honest.host);
-        lie(&mut liar);
-        assert_ended(&honest.host, reason);
-        honest.assert_unharmed();
-    }
+    honest.assert_each_ends(&lies);
     honest.end();
 }
 

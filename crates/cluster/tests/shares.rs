@@ -10,10 +10,11 @@ use hythe_cluster::ChannelState;
 use hythe_cluster::frame::{
     Answer, CarriedType, Control, EndKind, FrameKind, Header, Policy, Want, Window,
 };
-use hythe_node::{Node, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use hythe_node::{Publisher, PublisherOptions, SubscriberOptions};
+use support::eventually;
 use support::host::TestHost;
 use support::liar::{LIAR, Liar};
-use support::{BOUND, eventually};
+use support::local::Local;
 
 /// Of the tables of a small pool (128 connections, 64 segments for deep queues) a quarter.
 const CONNECTIONS: u64 = 32;
@@ -21,29 +22,6 @@ const DEEP_SEGMENTS: usize = 16;
 
 fn beyond_share(host: &TestHost) -> u64 {
     host.status_of(LIAR).expect("known").losses.beyond_share
-}
-
-/// What programs of the host say to each other.
-struct Local {
-    publisher: Publisher,
-    subscriber: Subscriber,
-}
-
-impl Local {
-    fn open(node: &Node) -> Self {
-        let publisher = node.publisher("local", &PublisherOptions::default());
-        let subscriber = node.subscriber("local", &SubscriberOptions::default());
-        Self {
-            publisher: publisher.expect("opened"),
-            subscriber: subscriber.expect("opened"),
-        }
-    }
-
-    fn assert_unharmed(&mut self) {
-        let lease = self.publisher.lease(3).expect("a slot");
-        self.publisher.publish(lease, 3).expect("published");
-        assert!(self.subscriber.take(BOUND).expect("sound").is_some());
-    }
 }
 
 #[test]
@@ -75,7 +53,7 @@ fn a_host_with_very_many_publishers_has_ports_for_its_share() {
     });
     assert_eq!(arrived, CONNECTIONS);
     assert!(host.is_connected_to(LIAR), "it may try");
-    local.assert_unharmed();
+    local.assert_goes_on();
     drop((liar, stream, local, news, node));
     host.agent = None;
     host.assert_settled(0);
@@ -139,7 +117,7 @@ fn a_host_that_asks_for_deep_queues_has_its_share_of_them() {
     assert!(beyond_share(&host) >= CHANNELS as u64 - 2);
     let depths = host.pool.ports().into_iter().map(|port| port.depth);
     assert_eq!(depths.filter(|port| *port == depth).count(), 2);
-    local.assert_unharmed();
+    local.assert_goes_on();
     drop((liar, streams, publishers, local, node));
     host.agent = None;
     host.assert_settled(0);

@@ -147,6 +147,9 @@ pub(crate) fn assert_ended(host: &TestHost, reason: &str) {
     assert!(said.contains(reason), "{said}");
 }
 
+/// What it does to whom it lies.
+pub(crate) type Lie<'a> = &'a dyn Fn(&mut Liar);
+
 /// The honest host of each test, another that it is connected to, and a channel from there.
 pub(crate) struct Honest {
     pub(crate) host: TestHost,
@@ -188,6 +191,16 @@ impl Honest {
         let lease = self.publisher.lease(3).expect("a slot");
         self.publisher.publish(lease, 3).expect("published");
         assert!(self.subscriber.take(BOUND).expect("sound").is_some());
+    }
+
+    /// Each of these lies ends the session with its reason, and harms nobody else.
+    pub(crate) fn assert_each_ends(&mut self, lies: &[(&str, Lie<'_>)]) {
+        for (reason, lie) in lies {
+            let mut liar = Liar::begin(&self.host);
+            lie(&mut liar);
+            assert_ended(&self.host, reason);
+            self.assert_unharmed();
+        }
     }
 
     pub(crate) fn end(self) {

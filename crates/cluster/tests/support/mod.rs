@@ -6,6 +6,7 @@ pub(crate) mod carrier;
 pub(crate) mod directory;
 pub(crate) mod host;
 pub(crate) mod liar;
+pub(crate) mod local;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
