@@ -354,6 +354,19 @@ pub(super) mod tests {
         read(&value.to_string())
     }
 
+    /// Of scenario `bench`, with a row for each case, metric, size and time, which is all of its
+    /// figures.
+    pub(crate) fn of_times(bench: &str, times: &[(&str, &str, u64, u64)]) -> Document {
+        let row = |&(case, metric, size_bytes, time): &(&str, &str, u64, u64)| {
+            json!({"case": case, "size_bytes": size_bytes, "metric": metric, "unit": "ns", "count": 10,
+                "min": time, "p50": time, "p99": time, "p999": time, "max": time})
+        };
+        let mut document = small();
+        document["bench"] = bench.into();
+        document["results"] = times.iter().map(row).collect();
+        parsed(&document).expect("good")
+    }
+
     fn read(text: &str) -> Result<Document, String> {
         parse(text).map_err(|refusal| refusal.of(Path::new("run.json")).to_string())
     }

@@ -139,33 +139,22 @@ pub(super) fn rest_of(case: &str, reach: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::tests::{parsed, small};
+    use super::super::document::tests::of_times;
     use super::*;
 
     #[test]
     fn a_host_hop_has_a_table_for_each_reach_with_a_column_for_each_size() {
-        let mut value = small();
-        assert!(tables(&parsed(&value).expect("good")).is_empty());
-        value["bench"] = "host".into();
-        let mut row = value["results"][0].clone();
-        let cases = [
+        let rows = [
             ("tcp/local/poll/filled", 64, 1_000),
             ("tcp/local/poll/filled", 1024, 2_000),
             ("tcp/local/block/filled", 64, 900_000),
             ("pvm/remote/block/filled", 64, 3_000),
             ("hythe-xdp/remote/poll/filled", 64, 4_000),
             ("hythe-xdp/remote/poll/untouched", 64, 1_500),
-        ];
-        let rows = cases.map(|(case, size, p50)| {
-            row["case"] = case.into();
-            row["size_bytes"] = size.into();
-            for figure in ["min", "p50", "p99", "p999", "max"] {
-                row[figure] = p50.into();
-            }
-            row.clone()
-        });
-        value["results"] = rows.to_vec().into();
-        let document = parsed(&value).expect("good");
+        ]
+        .map(|(case, size, time)| (case, "round_trip", size, time));
+        assert!(tables(&of_times("ipc", &rows)).is_empty());
+        let document = of_times("host", &rows);
         let tables = tables(&document);
         let titles: Vec<&str> = tables.iter().map(|(title, _)| *title).collect();
         let [local, remote] = &REACHES;

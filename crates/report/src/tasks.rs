@@ -113,16 +113,12 @@ fn programs(document: &Document) -> Option<Table> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::tests::{parsed, small};
+    use super::super::document::tests::of_times;
     use super::*;
 
     #[test]
     fn a_comparison_with_pvm_has_its_messages_netpipe_and_programs_side_by_side() {
-        let mut value = small();
-        assert!(tables(&parsed(&value).expect("good")).is_empty());
-        value["bench"] = "pvm".into();
-        let mut row = value["results"][0].clone();
-        let cases = [
+        let rows = [
             ("pvm/local/direct/raw", "round_trip", 64, 20_000),
             ("hythe/local/direct/raw", "round_trip", 64, 2_000),
             ("hythe/remote/direct/raw", "round_trip", 1024, 9_000),
@@ -134,17 +130,8 @@ mod tests {
             ("pvm/jacobi/2x2", "communication", 0, 30_000_000),
             ("openmpi/jacobi/2x2", "total", 0, 70_000_000),
         ];
-        let rows = cases.map(|(case, metric, size, p50)| {
-            row["case"] = case.into();
-            row["metric"] = metric.into();
-            row["size_bytes"] = size.into();
-            for figure in ["min", "p50", "p99", "p999", "max"] {
-                row[figure] = p50.into();
-            }
-            row.clone()
-        });
-        value["results"] = rows.to_vec().into();
-        let document = parsed(&value).expect("good");
+        assert!(tables(&of_times("ipc", &rows)).is_empty());
+        let document = of_times("pvm", &rows);
         let tables = tables(&document);
         let titles: Vec<&str> = tables.iter().map(|(title, _)| *title).collect();
         assert_eq!(titles, [REACHES[0].1, REACHES[1].1, NETPIPE, PROGRAMS]);
