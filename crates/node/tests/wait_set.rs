@@ -57,6 +57,16 @@ fn tokens(wait_set: &mut WaitSet, timeout: Duration) -> Vec<Token> {
     events.iter().map(hythe_node::Event::token).collect()
 }
 
+/// A subscriber of a channel, alone in a wait set.
+fn waiting_for(channel: &str) -> (Root, Node, Subscriber, WaitSet, Token) {
+    let root = Root::new();
+    let node = Node::join(&root.pool(), "test").expect("joins");
+    let mut subscriber = subscribe(&node, channel);
+    let mut wait_set = node.wait_set().expect("made");
+    let token = wait_set.attach(&mut subscriber).expect("attached");
+    (root, node, subscriber, wait_set, token)
+}
+
 /// Another process that publishes, killed with this value.
 struct Peer(Child);
 
@@ -145,11 +155,7 @@ fn what_came_before_it_was_attached_is_found() {
 
 #[test]
 fn the_time_is_over_when_nothing_comes() {
-    let root = Root::new();
-    let node = Node::join(&root.pool(), "test").expect("joins");
-    let mut subscriber = subscribe(&node, "a");
-    let mut wait_set = node.wait_set().expect("made");
-    wait_set.attach(&mut subscriber).expect("attached");
+    let (_root, _node, _subscriber, mut wait_set, _) = waiting_for("a");
     let (reader, _writer) = rustix::pipe::pipe().expect("a pipe");
     for with_file in [false, true] {
         if with_file {
@@ -165,12 +171,8 @@ fn the_time_is_over_when_nothing_comes() {
 
 #[test]
 fn file_descriptors_and_ports_wake_the_same_wait() {
-    let root = Root::new();
-    let node = Node::join(&root.pool(), "test").expect("joins");
-    let mut subscriber = subscribe(&node, "a");
+    let (_root, node, mut subscriber, mut wait_set, port) = waiting_for("a");
     let mut source = publisher(&node, "a");
-    let mut wait_set = node.wait_set().expect("made");
-    let port = wait_set.attach(&mut subscriber).expect("attached");
     let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
     let file = wait_set
         .attach_fd(&reader, Interest::Readable)
@@ -209,11 +211,7 @@ fn file_descriptors_and_ports_wake_the_same_wait() {
 
 #[test]
 fn the_death_of_a_publisher_wakes() {
-    let root = Root::new();
-    let node = Node::join(&root.pool(), "test").expect("joins");
-    let mut subscriber = subscribe(&node, "c0");
-    let mut wait_set = node.wait_set().expect("made");
-    let token = wait_set.attach(&mut subscriber).expect("attached");
+    let (root, _node, mut subscriber, mut wait_set, token) = waiting_for("c0");
     let mut peer = Peer::start(&root, 1, 1);
     assert_eq!(tokens(&mut wait_set, BOUND), [token]);
     assert_eq!(take_all(&mut subscriber), [0]);
@@ -227,12 +225,7 @@ fn the_death_of_a_publisher_wakes() {
 
 #[test]
 fn publishers_that_come_and_go_without_a_word_leave_no_connection() {
-    let root = Root::new();
-    let pool = root.pool();
-    let node = Node::join(&pool, "test").expect("joins");
-    let mut subscriber = subscribe(&node, "a");
-    let mut wait_set = node.wait_set().expect("made");
-    let token = wait_set.attach(&mut subscriber).expect("attached");
+    let (root, node, mut subscriber, mut wait_set, token) = waiting_for("a");
     for _ in 0..5 {
         let mut passer_by = publisher(&node, "a");
         assert_eq!(passer_by.subscribers().expect("sound"), 1);
@@ -240,7 +233,7 @@ fn publishers_that_come_and_go_without_a_word_leave_no_connection() {
         assert_eq!(tokens(&mut wait_set, LONG), [token]);
         assert_eq!(take_all(&mut subscriber), []);
     }
-    assert_eq!(pool.snapshot().connections.len(), 0);
+    assert_eq!(root.pool().snapshot().connections.len(), 0);
 }
 
 #[test]
@@ -461,12 +454,8 @@ fn is_readable(wait_set: &WaitSet, milliseconds: i64) -> bool {
 
 #[test]
 fn the_wait_set_itself_is_a_file_descriptor() {
-    let root = Root::new();
-    let node = Node::join(&root.pool(), "test").expect("joins");
-    let mut subscriber = subscribe(&node, "a");
+    let (_root, node, mut subscriber, mut wait_set, token) = waiting_for("a");
     let mut source = publisher(&node, "a");
-    let mut wait_set = node.wait_set().expect("made");
-    let token = wait_set.attach(&mut subscriber).expect("attached");
     assert!(is_readable(&wait_set, 0), "before the first look");
     assert_eq!(tokens(&mut wait_set, Duration::ZERO), []);
     // A connection may still be on its way through the bell.
@@ -491,12 +480,8 @@ fn the_wait_set_itself_is_a_file_descriptor() {
 /// What came behind the last wait has rung nobody who would make the descriptor readable.
 #[test]
 fn whoever_waits_for_the_descriptor_first_begins_with_a_look() {
-    let root = Root::new();
-    let node = Node::join(&root.pool(), "test").expect("joins");
-    let mut subscriber = subscribe(&node, "a");
+    let (_root, node, mut subscriber, mut wait_set, token) = waiting_for("a");
     let mut source = publisher(&node, "a");
-    let mut wait_set = node.wait_set().expect("made");
-    let token = wait_set.attach(&mut subscriber).expect("attached");
     let (quiet, _writer) = rustix::pipe::pipe().expect("a pipe");
     let file = wait_set.attach_fd(&quiet, Interest::Readable);
     file.expect("attached");
