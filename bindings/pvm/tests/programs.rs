@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use support::console::Console;
-use support::printed::{Compare, line, printed, printed_on_pvm, sorted, without};
+use support::printed::{Compare, assert_same, line, printed, sorted};
 use support::{BOUND, Fixture, Pvm, finish, has_pvm, text};
 
 /// A program with its arguments, and what it reads.
@@ -55,31 +55,8 @@ fn compare(cases: &[Case]) {
             .collect();
         let theirs = pvm.run(&words, case.input.as_bytes());
         let ours = fixture.run(&words, case.input.as_bytes());
-        let wanted = printed(&ours, case.compare);
-        assert!(!wanted.is_empty(), "{words:?} prints nothing");
-        assert_eq!(
-            ours.status.code(),
-            theirs.status.code(),
-            "{words:?}\n{}",
-            text(&ours.stderr)
-        );
-        // The daemon writes what it gets when it gets it.
-        let start = Instant::now();
-        loop {
-            let found = printed_on_pvm(&theirs, &pvm.log(), case.compare);
-            if found == wanted {
-                break;
-            }
-            assert!(
-                start.elapsed() < BOUND,
-                "{words:?}\nours alone: {:#?}\ntheirs alone: {:#?}\nof {} and {} lines",
-                without(&wanted, &found),
-                without(&found, &wanted),
-                wanted.len(),
-                found.len()
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let log = (|| pvm.log(), BOUND);
+        assert_same(&words, [&theirs, &ours], log, case.compare);
     }
 }
 

@@ -4,14 +4,13 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
 use crate::daemons::{Daemons, end, processes_with};
 use crate::hosts::{Hosts, compile};
 use crate::network::agent::{LONG, send};
-use crate::printed::{Compare, printed, printed_on_pvm, without};
+use crate::printed::{Compare, assert_same};
 
 const SHAPE: Compare = Compare::Shape;
 const LINES: Compare = Compare::Lines;
@@ -89,30 +88,8 @@ fn compare(hosts: &Hosts, own: &str, words: &[&str], input: &str, compare: Compa
     let pvm = Daemons::start(hosts, own);
     let theirs = pvm.run(words, input);
     let ours = hosts.run(&[&["--hosts", "a,b", "--"], words].concat(), input);
-    let wanted = printed(&ours, compare);
-    assert!(!wanted.is_empty(), "{words:?} prints nothing");
-    assert_eq!(
-        ours.status.code(),
-        theirs.status.code(),
-        "{words:?}: {ours:#?}"
-    );
-    // The daemons write what they get when they get it.
-    let since = Instant::now();
-    loop {
-        let found = printed_on_pvm(&theirs, &pvm.log(), compare);
-        if found == wanted {
-            return wanted;
-        }
-        assert!(
-            since.elapsed() < LONG,
-            "{words:?}\nours alone: {:#?}\ntheirs alone: {:#?}\nof {} and {} lines",
-            without(&wanted, &found),
-            without(&found, &wanted),
-            wanted.len(),
-            found.len()
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let log = (|| pvm.log(), LONG);
+    assert_same(words, [&theirs, &ours], log, compare)
 }
 
 const NODES: usize = 4;

@@ -2,6 +2,7 @@
 //! another in every run, as numbers of tasks and the order of lines are.
 
 use std::process::Output;
+use std::time::{Duration, Instant};
 
 /// What is left of output before it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +106,7 @@ pub(crate) fn printed(output: &Output, compare: Compare) -> Vec<String> {
 
 /// The same for PVM, whose daemon writes into its log what spawned tasks print: behind its own
 /// number, date and time stands the task's.
-pub(crate) fn printed_on_pvm(output: &Output, log: &str, compare: Compare) -> Vec<String> {
+fn printed_on_pvm(output: &Output, log: &str, compare: Compare) -> Vec<String> {
     let all = both(output);
     let of_tasks = log.lines().filter_map(|line| {
         let mut words = line.splitn(4, ' ');
@@ -120,8 +121,41 @@ pub(crate) fn printed_on_pvm(output: &Output, log: &str, compare: Compare) -> Ve
     sorted(lines.map(|one| line(one, compare)))
 }
 
+/// A program's output on PVM and by Hythe is the same, which it returns, and so are the exit codes.
+pub(crate) fn assert_same(
+    words: &[&str],
+    [theirs, ours]: [&Output; 2],
+    (log, bound): (impl Fn() -> String, Duration),
+    compare: Compare,
+) -> Vec<String> {
+    let wanted = printed(ours, compare);
+    assert!(!wanted.is_empty(), "{words:?} prints nothing");
+    assert_eq!(
+        ours.status.code(),
+        theirs.status.code(),
+        "{words:?}: {ours:#?}"
+    );
+    // The daemons write what they get when they get it.
+    let start = Instant::now();
+    loop {
+        let found = printed_on_pvm(theirs, &log(), compare);
+        if found == wanted {
+            return wanted;
+        }
+        assert!(
+            start.elapsed() < bound,
+            "{words:?}\nours alone: {:#?}\ntheirs alone: {:#?}\nof {} and {} lines",
+            without(&wanted, &found),
+            without(&found, &wanted),
+            wanted.len(),
+            found.len()
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Lines of the first that the second has not.
-pub(crate) fn without<'a>(lines: &'a [String], others: &[String]) -> Vec<&'a String> {
+fn without<'a>(lines: &'a [String], others: &[String]) -> Vec<&'a String> {
     lines.iter().filter(|line| !others.contains(line)).collect()
 }
 
