@@ -107,8 +107,8 @@ fn where_only_a_connection_breaks_nothing_is_lost_and_nothing_comes_twice() {
     }
 }
 
-/// A host that is too busy to answer a new connection in time is there still: its control connection
-/// lives.
+/// A host that is too busy to answer a new connection in time is there still: its control
+/// connection lives.
 #[test]
 fn a_connection_that_has_no_answer_in_time_costs_no_message() {
     let (a, b) = pair();

@@ -60,7 +60,7 @@ fn a_flow_goes_by_the_wire_and_on_by_udp_when_that_ends() {
     let (mut pair, mut flow) = begun(&lo.path);
     // The pool is not in memory.
     let why = "payload is copied: it is no file on a tmpfs or hugetlbfs";
-    assert_eq!(pair.a.carrier(), (Carrier::Xdp, why.to_owned()));
+    pair.a.await_carrier(Carrier::Xdp, why);
     let before = by_udp();
     carry(&pair, &mut flow, 1..1000);
     let datagrams = by_udp() - before;
@@ -140,13 +140,11 @@ fn the_agent_changes_what_carries_a_flow_and_nothing_is_lost() {
 
 #[test]
 fn a_subscriber_that_spins_and_never_sleeps_finds_what_comes_whichever_way() {
-    let Some(_network) = own_network() else {
+    let Some(lo) = Loopback::new() else {
         return;
     };
-    let folder = TempDir::new().expect("made");
-    let path = folder.path().join("lo");
-    let served = Served::start(&path, "lo");
-    let (pair, mut flow) = begun(&path);
+    let served = lo.serve();
+    let (pair, mut flow) = begun(&lo.path);
     let node = pair.a.node.clone();
     let mut spin = |numbers: std::ops::Range<u32>| {
         for number in numbers {
@@ -245,10 +243,10 @@ fn a_flow_that_was_refused_asks_again_by_itself() {
             side.say(&FromAgent::Carry { flow, wire });
         }
     };
-    tell(&pair, Some(short_by(&path, 2)));
+    tell(&pair, Some(short_by(&lo.path, 2)));
     tell(&pair, None);
     let udp = || (Carrier::Udp, String::new());
-    assert_eq!(carried(&mut pair), [udp(), udp()], "nothing before that");
+    assert_eq!(pair.carriers(), [udp(), udp()], "nothing before that");
     carry(&pair, &mut flow, next..next + 50);
     assert_eq!(flow.subscriber.statistics().dropped, 0);
     served.end();

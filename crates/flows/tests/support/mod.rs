@@ -121,6 +121,18 @@ impl Side {
         self.carried.remove(0)
     }
 
+    /// The process has said that last. A service that does not answer in time, on an overloaded
+    /// machine, is asked again, so other words may come first.
+    pub(crate) fn await_carrier(&mut self, carrier: Carrier, reason: &str) {
+        let (start, wanted) = (Instant::now(), (carrier, reason.to_owned()));
+        while self.carried.last() != Some(&wanted) {
+            self.look();
+            assert!(start.elapsed() < BOUND, "{:?}", self.carried);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.carried.clear();
+    }
+
     /// The next that is not the first.
     fn hear_next(&mut self) -> FromProcess {
         match self.hear() {

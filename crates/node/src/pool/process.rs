@@ -78,8 +78,8 @@ fn stat_field(pid: &str, number: usize) -> Option<u64> {
     field.parse().ok()
 }
 
-/// Has a process ended, or begun to, as far as can be seen here? One that was killed closes its files some
-/// time before the kernel says that it has ended.
+/// Has a process ended, or begun to, as far as can be seen here? One that was killed closes its
+/// files some time before the kernel says that it has ended.
 pub(crate) fn is_ending(identity: &Identity) -> bool {
     /// Of `include/linux/sched.h`; `stat` shows it in field 9.
     const PF_EXITING: u64 = 4;

@@ -120,8 +120,8 @@ impl Carrying<'_> {
                     self.close_source();
                 }
             }
-            // Only the connection broke, or a host that is busy did not answer it in time: the stream
-            // goes on over another, as long as the host lives.
+            // Only the connection broke, or a host that is busy did not answer it in time: the
+            // stream goes on over another, as long as the host lives.
             self.stream
                 .say(ChannelState::Connecting, &error.to_string());
             hythe_sys::wait::sleep(PAUSES[failures.min(PAUSES.len() - 1)]);
