@@ -9,7 +9,7 @@
 
 #include "program.h"
 
-static const struct program PROGRAM = {"gradients", 32768, 25, 4194304};
+static const struct program PROGRAM = {"gradients", 32768, 200, 4194304};
 
 enum {
     /* Off the diagonal, on each side of it. */

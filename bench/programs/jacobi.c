@@ -7,7 +7,7 @@
 
 #include "program.h"
 
-static const struct program PROGRAM = {"jacobi", 512, 200, 8192};
+static const struct program PROGRAM = {"jacobi", 512, 2000, 8192};
 
 /* Rows with a border above and below, and a column on either side. */
 static size_t width_of(int size)

@@ -7,7 +7,7 @@
 
 #include "program.h"
 
-static const struct program PROGRAM = {"sort", 1024, 5, 65536};
+static const struct program PROGRAM = {"sort", 1024, 40, 65536};
 
 enum {
     /* Of keys: as many bits as the class W of the integer sort of the NAS benchmarks has. */

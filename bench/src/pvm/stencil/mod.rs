@@ -34,7 +34,7 @@ pub(crate) struct StencilArguments {
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=8192))]
     size: u32,
     /// How often each point becomes the mean of its neighbours
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 2000)]
     rounds: u32,
     /// The CPUs of the tasks, used again from the start where there are more tasks
     #[arg(long, value_delimiter = ',')]
