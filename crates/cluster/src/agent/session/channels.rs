@@ -472,7 +472,9 @@ pub(super) fn acknowledged(
     number: u32,
     through: u64,
 ) -> Result<(), ClusterError> {
-    match lock(&session.channels).stream(number, through)? {
+    // The lock ends here: flows that hear of it may wait for it with their own.
+    let stream = lock(&session.channels).stream(number, through)?;
+    match stream {
         Some(stream) => stream.acknowledged(session, through),
         // It has ended meanwhile.
         None => Ok(()),
@@ -486,7 +488,8 @@ pub(super) fn not_taken(
     messages: u32,
     why: NotTaken,
 ) -> Result<(), ClusterError> {
-    if let Some(stream) = lock(&session.channels).stream(number, 0)? {
+    let stream = lock(&session.channels).stream(number, 0)?;
+    if let Some(stream) = stream {
         stream.not_taken(messages, why);
     }
     Ok(())
