@@ -6,6 +6,10 @@
 //!
 //! Never encrypts, never decides who exists, never trusts a peer's word.
 
+// A guard that lives as long as a `match` on what it guards has locked two things in the wrong
+// order, and stopped an agent.
+#![warn(clippy::significant_drop_in_scrutinee)]
+
 mod agent;
 mod carrier;
 pub mod command;

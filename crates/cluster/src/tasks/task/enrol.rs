@@ -72,7 +72,8 @@ impl Task {
         let _ = self.send_last(linger);
         let (id, job) = (self.id(), self.id().job_id());
         let request = Request::Depart { task: id };
-        match self.ends().ask(job, &request)? {
+        let reply = self.ends().ask(job, &request)?;
+        match reply {
             // With its runner all tasks of a job are over.
             Some(Reply::Done | Reply::NoSuchTask) | None => Ok(()),
             Some(other) => Err(unexpected(job, &other)),
@@ -86,7 +87,8 @@ impl Task {
     /// The runner does not answer.
     pub fn end_job(&self) -> Result<(), TaskError> {
         let job = self.id().job_id();
-        match self.ends().ask(job, &Request::End)? {
+        let reply = self.ends().ask(job, &Request::End)?;
+        match reply {
             Some(Reply::Done) | None => Ok(()),
             Some(other) => Err(unexpected(job, &other)),
         }

@@ -66,7 +66,8 @@ impl Task {
             group: name.to_owned(),
             task: self.id(),
         };
-        match self.ends().ask(self.id().job_id(), &request)? {
+        let reply = self.ends().ask(self.id().job_id(), &request)?;
+        match reply {
             Some(Reply::Done) => Ok(()),
             _ => Err(TaskError::NotInGroup {
                 task: self.id(),
@@ -95,7 +96,8 @@ impl Task {
             job: job.job(),
             reason,
         };
-        match self.ends().ask(job, request)? {
+        let reply = self.ends().ask(job, request)?;
+        match reply {
             Some(Reply::Members { members }) => Ok(Group {
                 name: name.to_owned(),
                 context: context(name),

@@ -45,7 +45,8 @@ impl Task {
             task: self.id(),
             count,
         };
-        match self.ends().ask(job, &request)? {
+        let reply = self.ends().ask(job, &request)?;
+        match reply {
             Some(Reply::Done) => Ok(()),
             Some(Reply::NoSuchTask) => Err(TaskError::NotInGroup {
                 task: self.id(),

@@ -137,7 +137,8 @@ impl Task {
             job: job.job(),
             reason,
         };
-        match self.ends().ask(job, &request)? {
+        let reply = self.ends().ask(job, &request)?;
+        match reply {
             Some(Reply::Spawned { first, count }) if count == options.count => {
                 let indices = first.index()..first.index().saturating_add(count);
                 Ok(indices.filter_map(|index| job.task(index)).collect())

@@ -147,7 +147,8 @@ impl ReceivingStream {
 
     /// Waits until the one before it has finished: its messages come first.
     fn wait_for_earlier(&self) {
-        if let Some(earlier) = lock(&self.earlier).take() {
+        let earlier = lock(&self.earlier).take();
+        if let Some(earlier) = earlier {
             earlier.close();
             let reader = lock(&earlier.incoming);
             earlier.end();
