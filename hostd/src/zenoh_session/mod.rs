@@ -171,7 +171,8 @@ impl ZenohSession {
 
 impl Drop for ZenohSession {
     fn drop(&mut self) {
-        if let Some(session) = self.lock().session.take() {
+        let session = self.lock().session.take();
+        if let Some(session) = session {
             // Tells the others at once that this host is gone.
             close_within(session, FAREWELL_TIMEOUT);
         }
