@@ -170,6 +170,21 @@ fn a_wish_that_cannot_be_read_is_refused() {
     honest.end();
 }
 
+/// The host is unharmed, and all ends.
+fn end<P, S>(
+    mut honest: Honest,
+    (runner, part): (std::thread::JoinHandle<()>, P),
+    (liar, stream): (Liar, S),
+) {
+    drop(part);
+    let path = honest.host.pool.path().join("tasks.1.1");
+    drop(UnixStream::connect(path).expect("it listens"));
+    runner.join().expect("no panic");
+    honest.assert_unharmed();
+    drop((liar, stream));
+    honest.end();
+}
+
 /// A runner of job 1 of host a, in the pool of host b: says that it has heard, and nothing more.
 fn runner(host: &TestHost) -> std::thread::JoinHandle<()> {
     let path = host.pool.path().join("tasks.1.1");
@@ -274,7 +289,7 @@ fn ask_again(stream: &mut TcpStream, purpose: Purpose) -> Answer {
 
 #[test]
 fn a_connection_whose_pipe_has_ended_leads_to_what_is_wished_next() {
-    let mut honest = honest();
+    let honest = honest();
     let liar = Liar::begin(&honest.host);
     let runner = runner(&honest.host);
     let part = liar.part(&honest.host);
@@ -300,18 +315,12 @@ fn a_connection_whose_pipe_has_ended_leads_to_what_is_wished_next() {
     let said = format!("{answer:?}");
     assert!(said.contains("has no tasks on host a"), "{said}");
     assert_eq!(stream.read(&mut [0]).expect("closed"), 0, "and it is over");
-    drop(part);
-    let path = honest.host.pool.path().join("tasks.1.1");
-    drop(UnixStream::connect(path).expect("it listens"));
-    runner.join().expect("no panic");
-    honest.assert_unharmed();
-    drop((liar, stream));
-    honest.end();
+    end(honest, (runner, part), (liar, stream));
 }
 
 #[test]
 fn what_else_is_asked_on_a_connection_about_tasks_is_refused() {
-    let mut honest = honest();
+    let honest = honest();
     let liar = Liar::begin(&honest.host);
     let runner = runner(&honest.host);
     let part = liar.part(&honest.host);
@@ -343,13 +352,7 @@ fn what_else_is_asked_on_a_connection_about_tasks_is_refused() {
     stream.write_all(&u32::MAX.to_le_bytes()).expect("sent");
     let ended = stream.read(&mut [0]);
     assert!(ended.is_err() || matches!(ended, Ok(0)), "{ended:?}");
-    drop(part);
-    let path = honest.host.pool.path().join("tasks.1.1");
-    drop(UnixStream::connect(path).expect("it listens"));
-    runner.join().expect("no panic");
-    honest.assert_unharmed();
-    drop((liar, stream));
-    honest.end();
+    end(honest, (runner, part), (liar, stream));
 }
 
 /// So many connections that carry nothing are kept for a host.

@@ -358,8 +358,8 @@ pub(super) mod tests {
     /// figures.
     pub(crate) fn of_times(bench: &str, times: &[(&str, &str, u64, u64)]) -> Document {
         let row = |&(case, metric, size_bytes, time): &(&str, &str, u64, u64)| {
-            json!({"case": case, "size_bytes": size_bytes, "metric": metric, "unit": "ns", "count": 10,
-                "min": time, "p50": time, "p99": time, "p999": time, "max": time})
+            json!({"case": case, "size_bytes": size_bytes, "metric": metric, "unit": "ns",
+                "count": 10, "min": time, "p50": time, "p99": time, "p999": time, "max": time})
         };
         let mut document = small();
         document["bench"] = bench.into();
