@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hythe_flows::measure::{Cause, NotMeasured, Prober, Schedule, choose};
+use hythe_flows::measure::{Cause, NotMeasured, Prober, Schedule};
 use hythe_flows::message::Carrier;
 use hythe_node::monotonic_ns;
 use rustix::event::{PollFd, PollFlags};
@@ -220,17 +220,13 @@ impl Measurer<'_> {
         shown.took += start.elapsed();
         match result {
             Ok(measured) => {
-                let before = link.chosen();
-                let choice = choose(&before, &measured);
                 let is_known = measured.udp.round_trip_ns.is_some();
                 let is_enough = measured.is_whole() || (is_known && !is_served);
-                shown.trouble.clear();
-                shown.last = Some((measured, cause, Instant::now()));
+                let new_choice = shown.conclude(link, measured, cause);
                 drop(shown);
                 self.schedule.measured(monotonic_ns(), known, is_enough);
-                if choice != before {
+                if let Some(choice) = new_choice {
                     tracing::info!(?choice, %cause, "carriers of a link are chosen");
-                    link.choose(choice);
                     self.session.note_change();
                 }
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use hythe_flows::measure::{Cause, Figures, Measured};
+use hythe_flows::measure::{Cause, Choice, Figures, Measured, choose};
 use hythe_flows::message::Carrier;
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -51,6 +51,28 @@ pub(super) struct Shown {
     pub(super) took: Duration,
 }
 
+impl Shown {
+    /// Chooses what follows from what was measured: `Some`, if that is new.
+    ///
+    /// Whoever holds the lock sees both change at once: people never read figures beside a choice
+    /// that was made from others.
+    pub(super) fn conclude(
+        &mut self,
+        link: &Link,
+        measured: Measured,
+        cause: Cause,
+    ) -> Option<Choice> {
+        let before = link.chosen();
+        let choice = choose(&before, &measured);
+        self.trouble.clear();
+        self.last = Some((measured, cause, Instant::now()));
+        (choice != before).then(|| {
+            link.choose(choice.clone());
+            choice
+        })
+    }
+}
+
 impl Measuring {
     /// True, once: the thread is to begin.
     pub(crate) fn begin(&self) -> bool {
@@ -85,8 +107,11 @@ impl Measuring {
     /// For people.
     pub(super) fn status(&self, link: &Link) -> Option<CarriersStatus> {
         link.path().ok()?;
-        let shown = lock(&self.shown).clone();
-        let (choice, forced) = (link.chosen(), link.forced());
+        let (shown, choice) = {
+            let shown = lock(&self.shown);
+            (shown.clone(), link.chosen())
+        };
+        let forced = link.forced();
         let name = |chosen, of_forced| match forced.map_or(chosen, |forced| match of_forced {
             true => forced,
             // Long runs go by UDP unless it was measured that they should not.
@@ -123,4 +148,71 @@ impl Measuring {
 
 fn by_xdp(measured: &Measured) -> Option<Figures> {
     measured.xdp.as_ref().ok().map(|it| it.figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use hythe_flows::measure::{Bulk, ByXdp, Others};
+
+    use super::*;
+    use crate::ConnectionPath;
+
+    fn measured(others: Bulk) -> Measured {
+        let figures = |round_trip_ns, bytes_per_s| Figures {
+            round_trip_ns: Some(round_trip_ns),
+            bytes_per_s: Some(bytes_per_s),
+        };
+        Measured {
+            udp: figures(10_000, 1_000_000_000),
+            tcp_bytes_per_s: Some(1_000_000_000),
+            xdp: Ok(ByXdp {
+                figures: figures(5_000, 2_000_000_000),
+                others: Others::Beside(others),
+            }),
+            bytes: 0,
+            took_ns: 0,
+        }
+    }
+
+    #[test]
+    fn figures_are_seen_with_the_choice_that_was_made_from_them() {
+        let path = ConnectionPath {
+            local: [10, 0, 0, 1].into(),
+            peer: [10, 0, 0, 2].into(),
+        };
+        let trusted = ["y".to_owned()];
+        let link = Link::of((&trusted, None), Some(path), |_| Some("y".to_owned()));
+        link.trusted_there(path.peer).expect("once");
+        let measuring = Measuring::default();
+        let bulk = |bytes_per_s| Bulk {
+            udp_bytes_per_s: Some(bytes_per_s),
+            tcp_bytes_per_s: Some(bytes_per_s),
+        };
+        // The program costs others nothing, and five times.
+        let conclude = |bytes_per_s| {
+            let found = measured(bulk(bytes_per_s));
+            lock(&measuring.shown).conclude(&link, found, Cause::First)
+        };
+        assert!(conclude(1_000_000_000).is_some());
+        assert!(conclude(1_000_000_000).is_none(), "it is the same");
+        let look = || {
+            let seen = measuring.status(&link).expect("trusted");
+            let found = seen.measured.expect("there");
+            let (cost, carrier) = match seen.why.is_empty() {
+                true => (100, "xdp"),
+                false => (500, "udp"),
+            };
+            assert_eq!(found.others_percent, Some(cost), "{}", seen.why);
+            assert_eq!([seen.short, seen.long], [carrier, carrier]);
+        };
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| (0..100_000).for_each(|_| look()));
+            while !reader.is_finished() {
+                conclude(200_000_000);
+                conclude(1_000_000_000);
+            }
+        });
+    }
 }
