@@ -22,6 +22,7 @@ use hythe_sys::biased_lock::{BiasedGuard, BiasedLock};
 use hythe_sys::fork::ForkMark;
 
 use crate::clock::CoarseTime;
+use crate::crowd::Crowd;
 use crate::doorbell::Doorbells;
 use crate::open_counts::OpenCounts;
 use crate::pool::Pool;
@@ -66,6 +67,7 @@ pub struct Joined {
     spin_gate: Arc<SpinGate>,
     routes: Routes,
     sleep_words: SleepWords,
+    crowd: Crowd,
     doorbells: Doorbells,
     open_objects: OpenCounts,
     /// How long an operation on a semaphore or queue waits for the end of another's, in
@@ -204,6 +206,7 @@ impl Joined {
             spin_gate,
             routes: Routes::default(),
             sleep_words: SleepWords::default(),
+            crowd: Crowd::default(),
             doorbells: Doorbells::new(pool, index, &mark),
             open_objects: OpenCounts::default(),
             object_timeout_us: AtomicU32::new(OBJECT_TIMEOUT.as_micros() as u32),
@@ -252,6 +255,11 @@ impl Joined {
 
     pub(crate) fn spin_gate(&self) -> &SpinGate {
         &self.spin_gate
+    }
+
+    /// Who else wants the CPUs of its threads.
+    pub(crate) const fn crowd(&self) -> &Crowd {
+        &self.crowd
     }
 
     pub(crate) const fn sleep_words(&self) -> &SleepWords {
@@ -351,6 +359,7 @@ impl Joined {
             me: self.index,
             doorbells: &self.doorbells,
             words: &self.sleep_words,
+            crowd: &self.crowd,
         }
     }
 

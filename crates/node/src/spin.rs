@@ -65,8 +65,7 @@ impl SpinGate {
         }
     }
 
-    /// The longest spin for a peer on another machine, which nobody here keeps from running: the
-    /// thread gives way to others of this one meanwhile ([`crate::wait::Awaited::pause`]).
+    /// The longest spin for a peer on another machine, which nobody here keeps from running.
     pub(crate) const fn limit_for_other_machines(&self) -> Duration {
         self.limit
     }

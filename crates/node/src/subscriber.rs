@@ -7,7 +7,6 @@ use hythe_pool::{ChannelType, PortKind, PortPolicy, PortStatistics, Taken};
 
 use crate::NodeError;
 use crate::buffer::{Reference, Sample};
-use crate::crowd::Crowd;
 use crate::history;
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
@@ -103,9 +102,6 @@ pub struct Subscriber {
     sources: Sources,
     statistics: PortStatistics,
     spinner: Spinner,
-    /// A spin lets others have the CPU.
-    gives_way: bool,
-    crowd: Crowd,
     sleeps: u64,
     changes: Option<u32>,
     epoch: Option<u32>,
@@ -130,8 +126,6 @@ impl Subscriber {
             sources: Sources::default(),
             statistics: PortStatistics::default(),
             spinner: Spinner::default(),
-            gives_way: false,
-            crowd: Crowd::default(),
             sleeps: 0,
             changes: None,
             epoch: None,
@@ -159,12 +153,6 @@ impl Subscriber {
         let limit = match self.sources.some_is_elsewhere() {
             true => gate.limit_for_other_machines(),
             false => gate.limit(),
-        };
-        // Others of this machine may have the same CPU.
-        self.gives_way = limit > gate.limit();
-        let limit = match self.gives_way {
-            true => self.crowd.limit(limit),
-            false => limit,
         };
         let plan = self.spinner.plan_within(self.port.wait, limit);
         let taken = wait_reporting(shared.place(), plan, timeout, &mut report, self);
@@ -333,13 +321,6 @@ impl Awaited for Subscriber {
 
     fn nap(&self) -> Duration {
         self.sources.nap()
-    }
-
-    fn pause(&self, spun: Duration) {
-        match self.gives_way {
-            true => self.crowd.pause(spun),
-            false => std::hint::spin_loop(),
-        }
     }
 }
 

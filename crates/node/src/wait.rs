@@ -6,6 +6,7 @@ use hythe_memory::Mapped;
 use hythe_pool::{Control, MemberIndex, PortIndex};
 
 use crate::NodeError;
+use crate::crowd::Crowd;
 use crate::doorbell::{Doorbells, Line};
 use crate::sleep_words::SleepWords;
 use crate::spin::{SpinGate, is_realtime};
@@ -28,6 +29,7 @@ pub(crate) struct SleepPlace<'a> {
     pub(crate) me: MemberIndex,
     pub(crate) doorbells: &'a Doorbells,
     pub(crate) words: &'a SleepWords,
+    pub(crate) crowd: &'a Crowd,
 }
 
 /// The spin of a plan that has not asked the node's gate yet ([`WaitPlan::gated`]); every wait
@@ -64,11 +66,6 @@ pub(crate) trait Awaited {
     /// As [`WaitPlan::nap`], for whoever it may come from now. Asked at each sleep: a core that
     /// comes during a wait needs looks more often than processes do.
     fn nap(&self) -> Duration;
-
-    /// Between two looks of a spin that has taken so long.
-    fn pause(&self, _spun: Duration) {
-        std::hint::spin_loop();
-    }
 }
 
 /// What does not depend on who is there.
@@ -173,12 +170,13 @@ pub(crate) fn wait_reporting<A: Awaited>(
         return Ok(None);
     }
     let start = Instant::now();
+    let spin = place.crowd.limit(plan.spin).min(timeout);
     loop {
         let spun = start.elapsed();
-        if spun >= plan.spin.min(timeout) {
+        if spun >= spin {
             break;
         }
-        awaited.pause(spun);
+        place.crowd.pause(spun);
         if let Some(done) = awaited.look()? {
             report.ending = Ending::Spun;
             return Ok(Some(done));

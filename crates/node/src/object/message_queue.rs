@@ -379,6 +379,7 @@ impl MessageQueue {
         let wait = ChangeWait {
             word: ChangeWord::of(table, index),
             gate: self.opened.shared.spin_gate(),
+            crowd: self.opened.shared.crowd(),
             spinner: &self.spinner,
             may_spin: self.may_spin,
         };

@@ -7,6 +7,7 @@ use hythe_memory::{Mapped, Memory, Ordering, full_barrier};
 use hythe_pool::{ObjectIndex, ObjectTable};
 
 use super::{Deadline, LONGEST_NAP, SyncError};
+use crate::crowd::Crowd;
 use crate::spin::SpinGate;
 use crate::spinner::SharedSpinner;
 use crate::wait::{Ending, WaitPlan};
@@ -16,6 +17,7 @@ use crate::wait::{Ending, WaitPlan};
 pub(super) struct ChangeWait<'a> {
     pub(super) word: ChangeWord<'a>,
     pub(super) gate: &'a SpinGate,
+    pub(super) crowd: &'a Crowd,
     /// What the waits of this handle have learned.
     pub(super) spinner: &'a SharedSpinner,
     /// False: whoever waits outranks who should change the object.
@@ -41,7 +43,8 @@ impl ChangeWait<'_> {
             self.gate,
         );
         let begun = Instant::now();
-        if self.word.spin(seen, (begun, plan.spin.min(left))) {
+        let spin = self.crowd.limit(plan.spin).min(left);
+        if self.word.spin(seen, (begun, spin), self.crowd) {
             self.spinner.learn(limit, plan, Ending::Spun);
             return Ok(None);
         }
@@ -78,7 +81,7 @@ impl<'t> ChangeWord<'t> {
     }
 
     /// Looks for a change, until so long after that time. True: there was one.
-    fn spin(&self, seen: u32, (begun, limit): (Instant, Duration)) -> bool {
+    fn spin(&self, seen: u32, (begun, limit): (Instant, Duration), crowd: &Crowd) -> bool {
         if limit.is_zero() {
             return false;
         }
@@ -89,9 +92,11 @@ impl<'t> ChangeWord<'t> {
                 }
                 std::hint::spin_loop();
             }
-            if begun.elapsed() >= limit {
+            let spun = begun.elapsed();
+            if spun >= limit {
                 return false;
             }
+            crowd.pause(spun);
         }
     }
 
