@@ -21,6 +21,7 @@ mod message;
 mod place;
 mod runner;
 mod service;
+pub mod spare;
 mod task;
 
 pub use agent_message::FoundHost;

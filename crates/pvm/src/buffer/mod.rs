@@ -14,6 +14,8 @@ pub use frame::{HEADER_BYTES, claimed_sender, set_sender};
 pub use item::Kind;
 pub use table::Buffers;
 
+use hythe_cluster::tasks::spare;
+
 use crate::code::Code;
 use item::XDR_UNIT;
 use order::Order;
@@ -365,6 +367,14 @@ impl Buffer {
         if self.body().len().saturating_add(bytes) > BYTES_MAX {
             return Err(Code::NO_MEMORY);
         }
+        let room = self.bytes.len() + bytes;
+        if room > self.bytes.capacity()
+            && let Some(mut larger) = spare::with_room(room)
+        {
+            larger.clear();
+            larger.extend_from_slice(&self.bytes);
+            spare::keep(std::mem::replace(&mut self.bytes, larger));
+        }
         let reserved = self.bytes.try_reserve(bytes);
         reserved.map_err(|_| Code::NO_MEMORY)
     }
@@ -390,6 +400,12 @@ impl Buffer {
             true => Ok(()),
             false => Err(Code::BAD_PARAMETER),
         }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        spare::keep(std::mem::take(&mut self.bytes));
     }
 }
 

@@ -14,6 +14,7 @@ use super::header::{HEADER_BYTES, Header};
 use super::senders::Senders;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
+use crate::tasks::spare;
 
 /// Messages that wait in the queue of each sender.
 const DEPTH: u32 = 32;
@@ -133,7 +134,7 @@ impl Message {
     pub fn to_vec(&self) -> Vec<u8> {
         match &self.payload {
             Payload::Slot(sample) => {
-                let mut bytes = vec![0; self.len()];
+                let mut bytes = spare::bytes(self.len());
                 sample.read(HEADER_BYTES, &mut bytes);
                 bytes
             }
@@ -143,9 +144,9 @@ impl Message {
 
     /// Its bytes, without a copy if it came at once.
     #[must_use]
-    pub fn into_vec(self) -> Vec<u8> {
-        match self.payload {
-            Payload::Memory(bytes) => bytes,
+    pub fn into_vec(mut self) -> Vec<u8> {
+        match &mut self.payload {
+            Payload::Memory(bytes) => std::mem::take(bytes),
             Payload::Slot(_) => self.to_vec(),
         }
     }
@@ -169,6 +170,63 @@ impl Message {
     }
 }
 
+impl Drop for Payload {
+    fn drop(&mut self) {
+        if let Self::Memory(bytes) = self {
+            spare::keep(std::mem::take(bytes));
+        }
+    }
+}
+
+/// A message that is not whole.
+#[derive(Debug)]
+struct Partial {
+    header: Header,
+    /// At least what has come; as long as the message in the end.
+    bytes: Vec<u8>,
+    came: usize,
+}
+
+impl Partial {
+    /// What its header says may never come: it is given a spare, but no new memory.
+    fn begin(header: Header) -> Self {
+        let total = length(header.total);
+        let mut bytes = spare::with_room(total.min(spare::BYTES_MAX)).unwrap_or_default();
+        bytes.truncate(total);
+        let came = 0;
+        Self {
+            header,
+            bytes,
+            came,
+        }
+    }
+
+    /// Is a piece the next one?
+    fn goes_on_with(&self, header: &Header, piece: usize) -> bool {
+        let all = &self.header;
+        header.offset == self.came as u64
+            && (header.total, header.tag, header.context) == (all.total, all.tag, all.context)
+            && header.offset + piece as u64 <= header.total
+    }
+
+    /// Adds the next piece. True: the message is whole.
+    fn add(&mut self, sample: &Sample, piece: usize) -> bool {
+        let (at, total) = (self.came, length(self.header.total));
+        self.came += piece;
+        if self.came > self.bytes.len() {
+            let more = self.bytes.capacity().max(2 * self.bytes.len());
+            self.bytes.resize(self.came.max(more.min(total)), 0);
+        }
+        sample.read(HEADER_BYTES, &mut self.bytes[at..self.came]);
+        self.came == total
+    }
+}
+
+/// Longer ones than there is memory cannot come.
+fn length(total: u64) -> usize {
+    usize::try_from(total).unwrap_or(usize::MAX)
+}
+
 /// A task, and the other host from which its messages come.
 type Sender = (Option<Arc<str>>, TaskId);
 
@@ -182,7 +240,7 @@ pub(super) struct Inbox {
     passed_by: VecDeque<Message>,
     /// Of each sender the message that is not whole. By hosts, so that none goes on with what came
     /// from another; not by connections, since a message may begin on one and go on by the next.
-    parts: BTreeMap<Sender, (Header, Vec<u8>)>,
+    parts: BTreeMap<Sender, Partial>,
     /// Pieces that fit nowhere, or are not from the task that they name.
     pub(super) violations: u64,
 }
@@ -296,29 +354,22 @@ impl Inbox {
         let key = (host, header.source);
         if header.offset == 0 {
             // A sender that began another one has given up the one before.
-            let part = (header, Vec::new());
-            self.violations += u64::from(self.parts.insert(key.clone(), part).is_some());
+            let before = self.parts.insert(key.clone(), Partial::begin(header));
+            self.violations += u64::from(before.is_some());
         }
-        let Some((first, got)) = self.parts.get_mut(&key) else {
+        let Some(part) = self.parts.get_mut(&key) else {
             self.violations += 1;
             return None;
         };
-        let is_next = header.offset == got.len() as u64
-            && (header.total, header.tag, header.context)
-                == (first.total, first.tag, first.context)
-            && header.offset + piece as u64 <= header.total;
-        if !is_next {
+        if !part.goes_on_with(&header, piece) {
             self.parts.remove(&key);
             self.violations += 1;
             return None;
         }
-        let at = got.len();
-        got.resize(at + piece, 0);
-        sample.read(HEADER_BYTES, &mut got[at..]);
-        if (got.len() as u64) < header.total {
+        if !part.add(&sample, piece) {
             return None;
         }
-        let (header, bytes) = self.parts.remove(&key)?;
+        let Partial { header, bytes, .. } = self.parts.remove(&key)?;
         Some(Message {
             header,
             host: key.0,
