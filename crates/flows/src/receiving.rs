@@ -47,6 +47,8 @@ pub(crate) struct Receiving {
     is_draining: bool,
     /// The last turn has left something in the socket, or did not look.
     has_more: bool,
+    /// Batches since an acknowledgement that is due was put off.
+    put_off: usize,
     has_ended: bool,
 }
 
@@ -165,6 +167,7 @@ impl Receiving {
             stuck: None,
             is_draining: false,
             has_more: false,
+            put_off: 0,
             has_ended: false,
         })
     }
@@ -209,7 +212,8 @@ impl Receiving {
         self.has_more && self.is_empty()
     }
 
-    /// Takes what has come, and acknowledges it.
+    /// Takes what has come, and acknowledges it: what brings the message that is waited for as a
+    /// rule at the next turn, which finds nothing else.
     pub(crate) fn turn(
         &mut self,
         now_ns: u64,
@@ -222,12 +226,21 @@ impl Receiving {
             self.collect();
             self.accept(now_ns);
             self.receiver.expire(now_ns)?;
-            self.acknowledge(now_ns);
+            let has_message = until == Until::Message && !self.is_empty();
+            // An acknowledgement takes as long as some kilobytes of a message. So what has come
+            // already is taken first, and whoever is given a message answers that first; but never
+            // so much of it that the sender's window stands still.
+            if received == Received::Some && self.put_off < 1 + usize::from(has_message) {
+                self.put_off += 1;
+            } else {
+                self.put_off = 0;
+                self.acknowledge(now_ns);
+            }
             if received != Received::Some {
                 self.has_more = received == Received::NotLooked;
                 return Ok(());
             }
-            if until == Until::Message && !self.is_empty() {
+            if has_message {
                 return Ok(());
             }
         }
@@ -396,6 +409,38 @@ mod tests {
         assert_eq!(peer.send(3, &[1]), 2);
         half.turn(4, &mut buffer, Until::Message).expect("honest");
         assert_eq!(half.queue.samples, 1);
+    }
+
+    #[test]
+    fn an_acknowledgement_waits_for_the_next_look_and_for_no_more_than_two_batches() {
+        let fixture = Fixture::new();
+        let (mut half, mut peer) = pair(&fixture, settings(64));
+        let (mut buffer, message) = (Buffer::for_batches(), [7; 1_404]);
+        let send = |peer: &mut SendingPeer, now_ns, count| {
+            (0..count).for_each(|_| assert!(peer.sender.push(now_ns, 1_404, 0).is_some()));
+            assert_eq!(peer.send(now_ns, &message), count);
+        };
+        let turn = |half: &mut Receiving, buffer: &mut Buffer, now_ns| {
+            half.turn(now_ns, buffer, Until::Message).expect("honest");
+            half.take(now_ns).is_some()
+        };
+        // With the second of two largest packets one is due: it leaves when nothing else has come.
+        send(&mut peer, 1, 1);
+        assert!(turn(&mut half, &mut buffer, 2) && !turn(&mut half, &mut buffer, 3));
+        assert_eq!(peer.hear(3), 0);
+        send(&mut peer, 4, 1);
+        assert!(turn(&mut half, &mut buffer, 5) && peer.hear(5) == 0);
+        assert!(!turn(&mut half, &mut buffer, 6) && peer.hear(6) == 1);
+        // Or with the next message, for whoever takes one after the other.
+        send(&mut peer, 7, 1);
+        assert!(turn(&mut half, &mut buffer, 8) && !turn(&mut half, &mut buffer, 9));
+        send(&mut peer, 10, 8);
+        let mut heard = vec![];
+        for now_ns in 11..19 {
+            assert!(turn(&mut half, &mut buffer, now_ns));
+            heard.push(peer.hear(now_ns));
+        }
+        assert_eq!(heard, [0, 0, 1, 0, 0, 1, 0, 0]);
     }
 
     #[test]
