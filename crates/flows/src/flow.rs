@@ -494,13 +494,15 @@ impl ReceivingFlow {
         let Ok(mut state) = self.state.try_lock() else {
             return Some(now_ns + NEGLECT_NS);
         };
-        if now_ns >= state.turned_ns + NEGLECT_NS {
+        let is_due = now_ns >= state.turned_ns + NEGLECT_NS;
+        if is_due {
             state.turn(now_ns, Until::Empty);
-            if state.half.has_more() {
-                return Some(now_ns);
-            }
         }
+        // First: the turn that found its end may not have looked at all that had come.
         state.over.is_none().then_some(())?;
+        if is_due && state.half.has_more() {
+            return Some(now_ns);
+        }
         let wake_ns = state.half.next_wake().unwrap_or(u64::MAX);
         Some(wake_ns.max(state.turned_ns + NEGLECT_NS))
     }
@@ -596,26 +598,32 @@ impl Inbound {
 #[cfg(test)]
 mod tests {
     use hythe_node::hop::HopPool as _;
-    use hythe_node::{PortPolicy, SubscriberOptions};
+    use hythe_node::{PortPolicy, Subscriber, SubscriberOptions};
+    use hythe_packets::Checksum;
 
     use super::*;
     use crate::fixture::{Fixture, SendingPeer, settings, sockets};
 
-    #[test]
-    fn a_port_that_takes_slowly_what_it_has_leaves_nothing_unanswered_for_long() {
-        let fixture = Fixture::new();
+    /// A subscriber's end, its port, and the publisher's end.
+    fn receiving(fixture: &Fixture) -> (ReceivingFlow, Subscriber, SendingPeer) {
         let (socket, other) = sockets();
         let settings = settings(64);
         let limits = (64, PortPolicy::Block { timeout_ms: 1 });
         let half = Receiving::new(fixture.participant(), socket, settings, limits);
         let options = SubscriberOptions::default();
-        let _port = fixture.node.subscriber("channel", &options).expect("opens");
+        let subscriber = fixture.node.subscriber("channel", &options).expect("opens");
         let tables = fixture.participant().pool().control().tables();
         let port = tables.ports().next().expect("open");
         let id = FlowId { number: 1, port };
         let member = tables.member(port.member).expect("there");
         let flow = ReceivingFlow::new(id, member, half.expect("settings"));
-        let mut peer = SendingPeer::new(other, settings);
+        (flow, subscriber, SendingPeer::new(other, settings))
+    }
+
+    #[test]
+    fn a_port_that_takes_slowly_what_it_has_leaves_nothing_unanswered_for_long() {
+        let fixture = Fixture::new();
+        let (flow, _port, mut peer) = receiving(&fixture);
         let mut now_ns = 10 * NEGLECT_NS;
         let send = |peer: &mut SendingPeer, now_ns, count| {
             (0..count).for_each(|_| assert!(peer.sender.push(now_ns, 1, 0).is_some()));
@@ -634,5 +642,25 @@ mod tests {
             answered += peer.hear(now_ns);
         }
         assert!(answered > 0, "what came meanwhile is acknowledged");
+    }
+
+    #[test]
+    fn a_flow_that_is_over_is_let_go_of_though_more_may_have_come() {
+        let fixture = Fixture::new();
+        let (flow, _port, mut peer) = receiving(&fixture);
+        let now_ns = 10 * NEGLECT_NS;
+        // The first packet of two, and then nothing for longer than a publisher may be silent.
+        assert!(peer.sender.push(now_ns, 2_000, 0).is_some());
+        let payload = [1; 2_000];
+        let packet = peer.sender.transmit(now_ns).expect("free");
+        let payload = &payload[packet.range()];
+        let mut datagram = packet.seal(Checksum::of(payload)).to_vec();
+        datagram.extend_from_slice(payload);
+        peer.socket.send(&datagram).expect("sent");
+        assert!(flow.help(now_ns).is_some());
+        let late_ns = now_ns + settings(64).unreachable_ns;
+        assert_eq!(flow.help(late_ns), None, "{:?}", flow.over());
+        assert_eq!(flow.help(late_ns + NEGLECT_NS), None);
+        assert!(flow.over().is_some_and(|why| !why.is_empty()));
     }
 }
