@@ -180,20 +180,25 @@ impl Session {
         }
         let path = Path::new(&wire.path);
         if !path.exists() {
-            return Err(io::ErrorKind::NotFound.into());
+            return Err(nobody_serves());
         }
         // Those that only receive offer it, too: the first of a pool has it registered for all.
         let card = hop::card_region(&self.participant);
         let slots = card.as_ref().ok();
         let slots = slots.map(|card| (card.file.as_fd(), card.bytes));
-        let opened = Wire::connect(path, udp, slots, WIRE_BOUND).inspect_err(|error| {
-            if error.kind() == io::ErrorKind::TimedOut {
+        let opened = Wire::connect(path, udp, slots, WIRE_BOUND);
+        let opened = opened.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => {
                 self.lock().silent = Some(Silent {
                     path: wire.path.clone(),
                     instance: wire.instance,
                     since: Instant::now(),
                 });
+                error
             }
+            // It has just ended.
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => nobody_serves(),
+            _ => error,
         })?;
         Ok(match card {
             Ok(card) if opened.sends_from_slots() => (opened, Some(card.index), String::new()),
@@ -283,6 +288,12 @@ impl Session {
             reason: reason.chars().take(200).collect(),
         });
     }
+}
+
+/// For people.
+fn nobody_serves() -> io::Error {
+    let reason = "no `hythe host wire` serves its interface";
+    io::Error::new(io::ErrorKind::NotFound, reason)
 }
 
 fn mode_of(socket: &FlowSocket) -> Mode {
