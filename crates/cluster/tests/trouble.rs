@@ -2,7 +2,9 @@
 
 mod support;
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use hythe_node::{Node, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 use support::host::{ALL, LEASE, TestHost, pair};
@@ -50,6 +52,41 @@ fn number(subscriber: &mut Subscriber) -> u32 {
 fn is_free(host: &TestHost) -> bool {
     let seen = host.pool.snapshot();
     seen.audit.mismatches.is_empty() && seen.audit.free == seen.audit.slots
+}
+
+/// Whoever looks at a status sees how many sessions there were with this one, also just when it
+/// begins: one and the same session never has two numbers.
+#[test]
+fn a_session_is_counted_as_soon_as_it_is_seen() {
+    let (a, b) = pair();
+    let is_over = AtomicBool::new(false);
+    let since = Instant::now();
+    let watch = |host: &TestHost, other: &str| {
+        let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+        // It ends also where the other thread has failed.
+        while !is_over.load(Ordering::Relaxed) && since.elapsed() < 2 * BOUND {
+            let status = host.status_of(other).expect("known");
+            if let Some(session) = status.session {
+                let first = *seen.entry(session.number).or_insert(status.sessions);
+                assert_eq!(status.sessions, first, "{seen:?}");
+            }
+        }
+        seen.len()
+    };
+    let sessions = std::thread::scope(|threads| {
+        let at_a = threads.spawn(|| watch(&a, "b"));
+        let at_b = threads.spawn(|| watch(&b, "a"));
+        for _ in 0..10 {
+            let before = b.status_of("a").expect("known").sessions;
+            a.carrier.break_but(0);
+            eventually("there is another session", || {
+                b.status_of("a").expect("known").sessions > before
+            });
+        }
+        is_over.store(true, Ordering::Relaxed);
+        at_a.join().expect("it counted") + at_b.join().expect("it counted")
+    });
+    assert!(sessions > 2, "{sessions} were seen");
 }
 
 /// The other end has closed: the one message goes into a dead connection, and none follows it that

@@ -3,7 +3,7 @@
 //! Of two hosts the one whose name is less dials; the other waits for its connection, and calls it
 //! now and then to find out why there is none ([`Host::probe`]).
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -43,7 +43,6 @@ pub(crate) struct Host {
     /// Another took its place in the table: it is not dialled any more.
     is_forgotten: AtomicBool,
     is_dialled: AtomicBool,
-    sessions: AtomicU64,
     /// Connections that it makes and that have not said what for.
     pub(crate) greeting: Arc<Group>,
 }
@@ -51,6 +50,8 @@ pub(crate) struct Host {
 #[derive(Debug, Default)]
 struct Current {
     session: Option<Arc<Session>>,
+    /// How many there were, with this one.
+    sessions: u64,
     /// What ended the last one, or why there is none.
     reason: String,
 }
@@ -67,7 +68,6 @@ impl Host {
             is_listed: AtomicBool::new(false),
             is_forgotten: AtomicBool::new(false),
             is_dialled: AtomicBool::new(false),
-            sessions: AtomicU64::new(0),
             greeting: Arc::default(),
         }
     }
@@ -155,7 +155,7 @@ impl Host {
 
     /// No session with it has ever been.
     pub(crate) fn never_connected(&self) -> bool {
-        self.sessions.load(Ordering::Relaxed) == 0
+        lock(&self.current).sessions == 0
     }
 
     /// It is not connected, and does not try to be.
@@ -304,6 +304,7 @@ impl Host {
                 return;
             }
             current.session = Some(Arc::clone(&session));
+            current.sessions += 1;
             current.reason.clear();
         }
         drop(greeting);
@@ -313,7 +314,6 @@ impl Host {
         } else if self.is_forgotten.load(Ordering::Acquire) {
             session.end("another host took its place in the table of hosts");
         }
-        self.sessions.fetch_add(1, Ordering::Relaxed);
         tracing::info!(host = %self.record.name, address, "a session begins");
         let reason = session.run(connection);
         tracing::info!(host = %self.record.name, reason, "the session has ended");
@@ -325,11 +325,15 @@ impl Host {
     }
 
     pub(crate) fn status(&self) -> HostStatus {
-        let (session, reason) = {
+        let (session, sessions, mut reason) = {
             let current = lock(&self.current);
-            (current.session.clone(), current.reason.clone())
+            let Current {
+                session,
+                sessions,
+                reason,
+            } = &*current;
+            (session.clone(), *sessions, reason.clone())
         };
-        let mut reason = reason;
         let alone = self.context.flows.alone_with(self.record.name.as_str());
         if session.is_none() && alone > 0 {
             let flows = match alone {
@@ -351,7 +355,7 @@ impl Host {
             reason,
             addresses: addresses.iter().map(ToString::to_string).collect(),
             session: session.map(|session| session.status()),
-            sessions: self.sessions.load(Ordering::Relaxed),
+            sessions,
             losses: self.record.losses.now(),
         }
     }
