@@ -79,6 +79,9 @@ fn a_client_calls_the_methods_of_a_core_on_another_host() {
     eventually("the calls reach the core's host", || {
         a.channels().iter().any(|one| one == CALLS)
     });
+    // The core may still be starting, for longer than a call waits for it.
+    let served = client.wait_for_servers(1, LONG);
+    assert!(served.expect("sound"), "the core serves nothing");
     let mut call = |method, argument: &[u8]| {
         let mut caller = Caller::new(&mut client);
         caller

@@ -11,6 +11,19 @@ use network::agent::{Host, eventually};
 use network::{Lan, is_skipped};
 use rustix::process::Signal;
 
+/// What a publisher that was killed had sent would come to the next subscriber, too, between what
+/// another sends.
+fn until_nothing_is_held(hosts: &[Host; 2]) {
+    for host in hosts {
+        let node = host.join("audit");
+        eventually("no slot is held any more", || {
+            let audit = node.pool().snapshot().audit;
+            assert!(audit.mismatches.is_empty(), "{:?}", audit.mismatches);
+            audit.held + audit.queued == 0
+        });
+    }
+}
+
 #[test]
 fn flows_begin_anew_whoever_is_killed() {
     if is_skipped() {
@@ -33,6 +46,7 @@ fn flows_begin_anew_whoever_is_killed() {
     std::thread::sleep(Duration::from_millis(100));
     publisher.kill();
     drop(subscriber);
+    until_nothing_is_held(&hosts);
     let subscriber = Task::subscriber(b);
     let mut publisher = Task::publisher(a);
     until_it_flows(&hosts, &mut publisher, &subscriber);
@@ -107,6 +121,7 @@ fn a_flow_of_which_an_end_is_killed_at_any_moment_leaves_nothing_behind() {
             _ => publisher.kill(),
         }
     }
+    until_nothing_is_held(&hosts);
     let subscriber = Task::subscriber(b);
     let mut publisher = Task::publisher(a);
     until_it_flows(&hosts, &mut publisher, &subscriber);
@@ -118,14 +133,7 @@ fn a_flow_of_which_an_end_is_killed_at_any_moment_leaves_nothing_behind() {
     let numbers = subscriber.numbers();
     assert!(numbers.ends_with(&(first..publisher.sent).collect::<Vec<u32>>()));
     drop((publisher, subscriber));
-    for host in &hosts {
-        let node = host.join("audit");
-        eventually("no slot is held any more", || {
-            let audit = node.pool().snapshot().audit;
-            assert!(audit.mismatches.is_empty(), "{:?}", audit.mismatches);
-            audit.held + audit.queued == 0
-        });
-    }
+    until_nothing_is_held(&hosts);
     let link = |host: &Host, other: &str| {
         let session = host.status_of(other).expect("known").session;
         session.expect("connected").link

@@ -5,6 +5,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use hythe_cluster::{ChannelStatus, Direction};
 
@@ -16,6 +17,8 @@ const CHANNEL: &str = "numbers";
 const LENGTHS: [usize; 10] = [0, 1, 64, 1_200, 1_500, 9_000, 65_536, 0, 300_000, 1 << 20];
 /// Longer than the machine is busy, shorter than a test.
 const LEASE: &str = "5";
+/// What has not come by then went to a subscriber that was killed.
+const LOST: Duration = Duration::from_secs(1);
 
 /// `examples/task` on a host.
 pub(crate) struct Task {
@@ -188,19 +191,26 @@ pub(crate) fn flows([a, b]: &[Host; 2]) -> [u32; 2] {
     ]
 }
 
-/// Sends until there is a flow, and what is sent then arrives.
+/// Sends until messages go by a flow. That both agents have one is not enough: its publisher goes
+/// on by them until it has heard of it, and a flow of which an agent dies before that ends.
 pub(crate) fn until_it_flows(hosts: &[Host; 2], publisher: &mut Task, subscriber: &Task) {
     eventually("there is a flow", || {
         publisher.send(1, 0);
         flows(hosts) == [1, 1]
     });
-    let first = publisher.sent;
-    publisher.send(20, 1);
-    eventually("what is sent arrives", || {
-        subscriber
-            .numbers()
-            .last()
-            .is_some_and(|last| *last > first)
+    let by_agent = || channel(&hosts[0], "b", Direction::Sending).map(|one| one.messages);
+    eventually("messages go by it", || {
+        let (before, first) = (by_agent(), publisher.sent);
+        publisher.send(20, 1);
+        let has_come = || {
+            let numbers = subscriber.numbers();
+            numbers.last().is_some_and(|last| *last > first)
+        };
+        let since = Instant::now();
+        while !has_come() && since.elapsed() < LOST {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        has_come() && flows(hosts) == [1, 1] && before.is_some() && by_agent() == before
     });
 }
 
