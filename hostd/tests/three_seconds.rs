@@ -9,13 +9,12 @@
 
 mod network;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hythe_node::{ClientOptions, Node, Request, Server, ServerOptions};
 use network::agent::{FAILURES, Host, LONG, are_together, assert_b_lost, three};
+use network::machine::{Machine, Moment, Took};
 use network::{Lan, is_skipped};
 use rustix::process::Signal;
 
@@ -24,91 +23,8 @@ const PROMISED: Duration = Duration::from_secs(3);
 /// How often each way is tried.
 const ATTEMPTS: usize = 3;
 
-/// How late this machine lets a thread run that wants to.
-struct Machine {
-    clock: Clock,
-    is_over: Arc<AtomicBool>,
-    watching: Option<JoinHandle<()>>,
-}
-
-/// The time, and all that the machine was late so far.
-#[derive(Clone, Default)]
-struct Clock(Arc<AtomicU64>);
-
-impl Clock {
-    fn now(&self) -> Moment {
-        Moment {
-            at: Instant::now(),
-            late: Duration::from_micros(self.0.load(Ordering::Relaxed)),
-        }
-    }
-}
-
-impl Machine {
-    fn watch() -> Self {
-        let (clock, is_over) = (Clock::default(), Arc::<AtomicBool>::default());
-        let (late, over) = (clock.clone(), Arc::clone(&is_over));
-        let watching = std::thread::spawn(move || {
-            let nap = Duration::from_millis(5);
-            while !over.load(Ordering::Relaxed) {
-                let since = Instant::now();
-                std::thread::sleep(nap);
-                let more = since.elapsed().saturating_sub(nap);
-                late.0.fetch_add(more.as_micros() as u64, Ordering::Relaxed);
-            }
-        });
-        Self {
-            clock,
-            is_over,
-            watching: Some(watching),
-        }
-    }
-
-    fn clock(&self) -> Clock {
-        self.clock.clone()
-    }
-
-    fn now(&self) -> Moment {
-        self.clock.now()
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        if let Some(watching) = self.watching.take() {
-            watching.join().expect("it sleeps and counts");
-        }
-    }
-}
-
-/// A time, and how late the machine was in it.
-#[derive(Clone, Copy, Debug)]
-struct Took {
-    time: Duration,
-    late: Duration,
-}
-
-impl Took {
-    fn is_kept(self) -> bool {
-        self.time <= PROMISED + self.late
-    }
-}
-
-/// A moment, and how late the machine had been by then.
-#[derive(Clone, Copy)]
-struct Moment {
-    at: Instant,
-    late: Duration,
-}
-
-impl Moment {
-    fn until(self, later: Self) -> Took {
-        Took {
-            time: later.at.saturating_duration_since(self.at),
-            late: later.late.saturating_sub(self.late),
-        }
-    }
+fn is_kept(took: Took) -> bool {
+    took.time <= PROMISED + took.late
 }
 
 struct Three {
@@ -194,7 +110,7 @@ impl Three {
             let back = self.until("b is back", || are_together(&self.hosts));
             took.push(("back", before.until(back)));
             eprintln!("{way}: {took:?}");
-            if took.iter().all(|(_, took)| took.is_kept()) {
+            if took.iter().all(|(_, took)| is_kept(*took)) {
                 return;
             }
             tried.push(took);

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod agent;
+pub(crate) mod machine;
 pub(crate) mod peer;
 pub(crate) mod realm;
 pub(crate) mod served;
