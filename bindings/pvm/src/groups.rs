@@ -6,8 +6,8 @@ use std::time::Duration;
 use hythe_pvm::code::Code;
 
 use crate::guard::{Held, call, guarded, text};
-use crate::receiving::wait;
 use crate::sending::active_in_place;
+use crate::waiting::{Waiting, ask_others, wait_on};
 
 /// How often a wait at a barrier looks whether all can still come.
 const LOOK: Duration = Duration::from_millis(250);
@@ -69,25 +69,39 @@ extern "C" fn pvm_barrier(name: *const c_char, count: c_int) -> c_int {
         let name = unsafe { group(name) }?;
         let mut held = Held::take()?;
         let session = held.session()?;
-        let Some(mut round) = session.come(&name, count)? else {
-            return session.barrier(&name, count);
-        };
+        let come = session.come(&name, count)?;
         drop(held);
+        let mut waiting = Waiting::default();
+        let Some(mut round) = come else {
+            return ask_others(
+                |session| session.begin_barrier(&name, count),
+                |session, reply| session.end_barrier(reply),
+            );
+        };
         loop {
-            let outcome = wait(Some(LOOK), |session| session.outcome(&mut round))?;
-            match outcome {
-                Some(outcome) => return outcome.map(|()| 0),
-                None => Held::take()?.session()?.look_at_members(&mut round)?,
+            let outcome = wait_on(&mut waiting, Some(LOOK), |session| {
+                session.outcome(&mut round)
+            })?;
+            if let Some(outcome) = outcome {
+                return outcome.map(|()| 0);
             }
+            ask_others(
+                |session| session.begin_look(&name),
+                |session, reply| session.end_look(&mut round, reply),
+            )?;
         }
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pvm_freezegroup(name: *const c_char, size: c_int) -> c_int {
-    call("pvm_freezegroup", |session| {
+    guarded("pvm_freezegroup", || {
         // SAFETY: the caller passes NULL or text that ends with a zero.
-        session.freeze_group(&unsafe { group(name) }?, size)
+        let name = unsafe { group(name) }?;
+        ask_others(
+            |session| session.begin_freeze(&name, size),
+            |session, reply| session.end_freeze(&name, reply),
+        )
     })
 }
 

@@ -4,8 +4,9 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
 
 use hythe_pvm::code::Code;
 use hythe_pvm::native::Native;
@@ -28,6 +29,11 @@ static AUTO_ERROR: AtomicI32 = AtomicI32::new(1);
 /// The connection to the machine; negative: there is none. A forked child closes its copy, so that
 /// the machine sees the end of the task.
 static LINK: AtomicI32 = AtomicI32::new(-1);
+
+/// The thread that has let the session go while the machine's reply is to come; 0: there is none.
+static PARKED: AtomicUsize = AtomicUsize::new(0);
+/// How often other threads look whether it has come.
+const LOOK: Duration = Duration::from_millis(1);
 
 thread_local! {
     static IS_INSIDE: AtomicBool = const { AtomicBool::new(false) };
@@ -57,6 +63,42 @@ impl Drop for Inside {
     }
 }
 
+/// This thread waits for a reply of the machine. Its signal handlers may use the session meanwhile;
+/// other threads wait, as for any call.
+pub(crate) struct Parked;
+
+impl Parked {
+    /// While the session is held.
+    pub(crate) fn new() -> Self {
+        PARKED.store(this_thread(), Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Parked {
+    fn drop(&mut self) {
+        PARKED.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A number that no other thread has; not 0.
+fn this_thread() -> usize {
+    IS_INSIDE.with(|inside| std::ptr::from_ref(inside).addr())
+}
+
+/// The session, once no call of another thread uses it.
+fn lock() -> MutexGuard<'static, Option<Session>> {
+    loop {
+        let session = SESSION.lock().unwrap_or_else(PoisonError::into_inner);
+        let parked = PARKED.load(Ordering::Relaxed);
+        if parked == 0 || parked == this_thread() {
+            return session;
+        }
+        drop(session);
+        std::thread::sleep(LOOK);
+    }
+}
+
 /// The session, while one thread uses it.
 pub(crate) struct Held {
     // Dropped first.
@@ -71,7 +113,7 @@ impl Held {
     /// [`Code::SYSTEM`]: this thread is in a call already, which a signal has interrupted.
     pub(crate) fn take() -> Result<Self, Code> {
         let inside = Inside::enter().ok_or(Code::SYSTEM)?;
-        let session = SESSION.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = lock();
         let mut held = Self {
             session,
             _inside: inside,
@@ -222,6 +264,7 @@ fn count_forks() {
 
 extern "C" fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
+    PARKED.store(0, Ordering::Relaxed);
     let link = LINK.swap(-1, Ordering::Relaxed);
     if link >= 0 {
         // SAFETY: the session that owns it is the parent's, and forgotten here, not dropped.

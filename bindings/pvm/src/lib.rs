@@ -34,3 +34,4 @@ mod sending;
 mod spawning;
 mod structures;
 mod tasks;
+mod waiting;

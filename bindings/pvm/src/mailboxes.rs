@@ -5,10 +5,11 @@ use std::ffi::{CString, c_char, c_int};
 use hythe_pvm::buffer::Encoding;
 use hythe_pvm::code::Code;
 
-use crate::guard::{call, put, text};
+use crate::guard::{call, guarded, put, text};
 use crate::kept::{Classes, KEPT};
 use crate::sending::in_place;
 use crate::structures::MailboxInfo;
+use crate::waiting::ask_others;
 
 const MULTI_INSTANCE: c_int = 2;
 
@@ -26,10 +27,13 @@ extern "C" fn pvm_putinfo(name: *const c_char, buffer: c_int, flags: c_int) -> c
 extern "C" fn pvm_recvinfo(name: *const c_char, index: c_int, flags: c_int) -> c_int {
     // That there is nothing is no error, and not printed.
     quietly(|| {
-        call("pvm_recvinfo", |session| {
+        guarded("pvm_recvinfo", || {
             // SAFETY: the caller passes NULL or text that ends with a zero.
             let name = unsafe { class(name) }?;
-            quiet(session.read(&name, index, flags))
+            quiet(ask_others(
+                |session| session.begin_read(&name, index, flags),
+                |session, reply| session.end_read(reply),
+            ))
         })
     })
 }

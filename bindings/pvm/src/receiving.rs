@@ -3,26 +3,15 @@
 //! The session is taken for short times only: between them handlers run, which send and unpack.
 
 use std::ffi::{c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use hythe_pvm::SignalsBlocked;
 use hythe_pvm::code::Code;
-use hythe_pvm::session::Event;
 
-use crate::guard::{Handler, Held, Session, guarded, put};
-use crate::output;
+use crate::guard::{Held, guarded, put};
 use crate::sending::bytes_of;
-
-/// For how long the session is not given to other threads, nor to signal handlers.
-const SLICE: Duration = Duration::from_millis(20);
-/// What comes sooner costs no system calls for [`Waiting`].
-const BRIEF: Duration = Duration::from_micros(200);
-
-/// Taken in by a call whose time is over, at most: those who go on sending do not keep it.
-const TAKEN_MAX: u32 = 1024;
+use crate::waiting::{SLICE, TAKEN_MAX, Waiting, react, wait};
 
 /// A program's own matching function. It is locked only while the session is held, so that no
 /// signal handler waits for it.
@@ -139,103 +128,6 @@ fn find(
     Ok(found.unwrap_or(0))
 }
 
-/// Takes in messages until `look` finds one. `None`: `timeout` is over.
-pub(crate) fn wait<T>(
-    timeout: Option<Duration>,
-    mut look: impl FnMut(&mut Session) -> Option<T>,
-) -> Result<Option<T>, Code> {
-    let start = Instant::now();
-    let mut taken = 0;
-    let mut waiting = Waiting::default();
-    loop {
-        waiting.begin();
-        let mut held = Held::take()?;
-        let session = held.session()?;
-        if timeout != Some(Duration::ZERO)
-            && let Some(found) = look(session)
-        {
-            return Ok(Some(found));
-        }
-        let left = timeout.map_or(SLICE, |timeout| timeout.saturating_sub(start.elapsed()));
-        let event = waiting.pull(session, left)?;
-        if event.is_none() {
-            // What a look without waiting takes in comes before it.
-            if let Some(found) = look(session) {
-                return Ok(Some(found));
-            }
-            if left.is_zero() {
-                return Ok(None);
-            }
-        }
-        drop(held);
-        waiting.end();
-        if let Some(event) = event {
-            react(event)?;
-            taken += 1;
-        }
-        if left.is_zero() && taken >= TAKEN_MAX {
-            return Ok(look(Held::take()?.session()?));
-        }
-    }
-}
-
-/// How a call waits: a signal handler that runs meanwhile may use the session, as programs expect
-/// that do their last things when they are interrupted. Once nothing has come for a moment, it runs
-/// between two slices of the wait, when nobody has the session, and never within one.
-///
-/// What is declared behind it, as the session is, is let go before it is dropped.
-#[derive(Default)]
-struct Waiting {
-    waits: bool,
-    blocked: Option<SignalsBlocked>,
-}
-
-impl Waiting {
-    /// Before the session is taken.
-    fn begin(&mut self) {
-        if self.waits {
-            self.blocked = Some(SignalsBlocked::new());
-        }
-    }
-
-    /// Takes in the next message, within the time that is left and a slice.
-    fn pull(&mut self, session: &mut Session, left: Duration) -> Result<Pulled, Code> {
-        let longest = match self.waits {
-            true => SLICE,
-            false => BRIEF,
-        };
-        let event = session.pull(left.min(longest))?;
-        self.waits = event.is_none();
-        Ok(event)
-    }
-
-    /// Once the session is let go.
-    fn end(&mut self) {
-        self.blocked = None;
-    }
-}
-
-/// What has come.
-type Pulled = Option<Event<Handler>>;
-
-/// What an event asks for, while the session is nobody's.
-pub(crate) fn react(event: Event<Handler>) -> Result<(), Code> {
-    match event {
-        Event::Message => Ok(()),
-        Event::Print(text) => {
-            output::print(&text);
-            Ok(())
-        }
-        Event::Handle(handler, buffer) => {
-            let before = Held::take()?.session()?.begin_handler(buffer);
-            // The program's own: what it does not let through is its.
-            let _ = catch_unwind(AssertUnwindSafe(|| handler(buffer)));
-            Held::take()?.session()?.end_handler(buffer, before);
-            Ok(())
-        }
-    }
-}
-
 fn find_by(
     matcher: Matcher,
     source: c_int,
@@ -249,7 +141,7 @@ fn find_by(
     let mut taken = 0;
     let mut waiting = Waiting::default();
     loop {
-        let candidate = Held::take()?.session()?.next_candidate(after);
+        let candidate = waiting.take()?.session()?.next_candidate(after);
         if let Some((place, number)) = candidate {
             after = place;
             let rank = matcher(number, source, tag);
@@ -263,9 +155,8 @@ fn find_by(
                 continue;
             }
         }
-        waiting.begin();
-        let mut held = Held::take()?;
-        let session = held.session()?;
+        let mut turn = waiting.take()?;
+        let session = turn.session()?;
         if let Some((_, place, number)) = best {
             return match purpose {
                 Purpose::Probe => Ok(number),
@@ -274,12 +165,11 @@ fn find_by(
         }
         let left = timeout.map_or(SLICE, |timeout| timeout.saturating_sub(start.elapsed()));
         let event = waiting.pull(session, left)?;
-        drop(held);
-        waiting.end();
+        drop(turn);
         match event {
             Some(_) if left.is_zero() && taken >= TAKEN_MAX => return Ok(0),
             Some(event) => {
-                react(event)?;
+                react(event, &waiting)?;
                 taken += 1;
             }
             None if left.is_zero() => return Ok(0),

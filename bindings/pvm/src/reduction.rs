@@ -11,8 +11,8 @@ use hythe_pvm::tid::Tid;
 
 use crate::groups::group;
 use crate::guard::{Held, guarded, put};
-use crate::receiving::wait;
 use crate::sending::{bytes_of, memory};
+use crate::waiting::{Waiting, wait_on};
 
 /// A function that combines the second array into the first.
 type Combine = extern "C" fn(*mut c_int, *mut c_void, *mut c_void, *mut c_int, *mut c_int);
@@ -70,12 +70,14 @@ impl Step {
     /// What a member has sent for this step, as it would lie in this task's memory: as many items
     /// as its own part. A member that has ended sends nothing any more.
     fn receive(&self, from: Tid) -> Result<Buffer, Code> {
+        let mut waiting = Waiting::default();
         loop {
-            let mut message = match self.look(from, LOOK)? {
+            let mut message = match self.look(&mut waiting, from, LOOK)? {
                 Some(message) => message,
-                None if Held::take()?.session()?.has_ended(from.number())? => {
+                None if waiting.take()?.session()?.has_ended(from.number())? => {
                     // What it sent before its end is there by now.
-                    self.look(from, Duration::ZERO)?.ok_or(Code::NO_TASK)?
+                    let last = self.look(&mut waiting, from, Duration::ZERO)?;
+                    last.ok_or(Code::NO_TASK)?
                 }
                 None => continue,
             };
@@ -84,8 +86,15 @@ impl Step {
         }
     }
 
-    fn look(&self, from: Tid, timeout: Duration) -> Result<Option<Buffer>, Code> {
-        wait(Some(timeout), |session| session.take_step(from, self.tag))
+    fn look(
+        &self,
+        waiting: &mut Waiting,
+        from: Tid,
+        timeout: Duration,
+    ) -> Result<Option<Buffer>, Code> {
+        wait_on(waiting, Some(timeout), |session| {
+            session.take_step(from, self.tag)
+        })
     }
 }
 

@@ -7,12 +7,9 @@ use hythe_pvm::code::Code;
 
 use crate::guard::{Held, call, guarded, put, say};
 use crate::kept::{KEPT, Tasks};
-use crate::receiving::react;
 use crate::sending::integers;
 use crate::structures::TaskInfo;
-
-/// How long the end of output is waited for at a time.
-const SLICE: Duration = Duration::from_millis(20);
+use crate::waiting::{SLICE, Waiting, react};
 
 #[unsafe(no_mangle)]
 extern "C" fn pvm_mytid() -> c_int {
@@ -63,7 +60,7 @@ extern "C" fn pvm_exit() -> c_int {
             match session.pull(wait)? {
                 Some(event) => {
                     drop(held);
-                    react(event)?;
+                    react(event, &Waiting::default())?;
                 }
                 None if is_open => {}
                 None => {

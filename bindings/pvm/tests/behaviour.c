@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/select.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MANY 100000000
@@ -220,6 +221,7 @@ static void interrupted(void)
     printf("the value is %d\n", value);
 }
 
+static const struct itimerval often = {{0, 40}, {0, 40}}, never = {{0, 0}, {0, 0}};
 static volatile sig_atomic_t signals, refused;
 
 static void count(int number)
@@ -232,7 +234,6 @@ static void count(int number)
 /* Signals meet calls at each of their steps. */
 static void storm(void)
 {
-    struct itimerval often = {{0, 40}, {0, 40}}, never = {{0, 0}, {0, 0}};
     int wrong = 0;
     pvm_setopt(PvmAutoErr, 0);
     signal(SIGALRM, count);
@@ -243,6 +244,102 @@ static void storm(void)
     }
     setitimer(ITIMER_REAL, &never, NULL);
     printf("refused in calls: %d, else: %d\n", refused > 0, wrong);
+}
+
+/* Visits of a signal handler to a call that waits, which ends when the other task is told to. */
+static volatile sig_atomic_t waits, visits;
+static int other, asked;
+static struct timespec since;
+
+static void visit(int number)
+{
+    struct timespec now;
+    int is_refused = pvm_getsbuf() == PvmSysErr;
+    (void)number;
+    if (!waits || (is_refused && visits < 5))
+        return; /* The call begins. */
+    visits += !is_refused;
+    refused += is_refused;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (visits == 5)
+        since = now;
+    /* It looks for members that have gone several times a second. */
+    if (visits < 20 || now.tv_sec - since.tv_sec < 2)
+        return;
+    waits = 0;
+    setitimer(ITIMER_REAL, &never, NULL);
+    asked = pvm_newcontext();
+    send_int(other, 961, 1);
+}
+
+static int first_of_all(int buffer, int task, int tag)
+{
+    int bytes, found, source;
+    pvm_bufinfo(buffer, &bytes, &found, &source);
+    return source == task && found == tag;
+}
+
+static int wait_for_other(int step, int is_child)
+{
+    int value = 1;
+    switch (step) {
+    case 0:
+        if (is_child)
+            return send_int(other, 962, 1), 0;
+        pvm_recvf(first_of_all);
+        value = pvm_recv(other, 962);
+        pvm_recvf(NULL);
+        return value < 0 ? value : 0;
+    case 1:
+        return pvm_barrier("v", 2);
+    case 2:
+        return pvm_freezegroup("v", 2);
+    case 3:
+        return pvm_barrier("v", 2);
+    case 4:
+        return pvm_reduce(PvmSum, &value, 1, PVM_INT, 963, "v", 0);
+    default:
+        if (!is_child)
+            return pvm_recvinfo("v", 0, PvmMboxWaitForInfo) < 0;
+        pvm_initsend(PvmDataDefault);
+        return pvm_putinfo("v", pvm_getsbuf(), PvmMboxDefault);
+    }
+}
+
+static void visited(int is_child)
+{
+    static const char *names[] = {"recvf",          "barrier", "freeze",
+                                  "frozen barrier", "reduce",  "mailbox"};
+    int step, outcome;
+    pvm_setopt(PvmAutoErr, 0);
+    if (!is_child)
+        pvm_joingroup("v"); /* The first member, root of the reduction. */
+    other = is_child ? pvm_parent() : spawn("visited");
+    if (is_child) {
+        pvm_joingroup("v");
+        send_int(other, 960, 1);
+    } else {
+        received_int(other, 960);
+        signal(SIGALRM, visit);
+    }
+    for (step = 0; step < 6; step++) {
+        if (is_child) {
+            received_int(other, 961);
+            wait_for_other(step, 1);
+            continue;
+        }
+        visits = refused = 0;
+        waits = 1;
+        setitimer(ITIMER_REAL, &often, NULL);
+        outcome = wait_for_other(step, 0);
+        printf("%s %d refused %d\n", names[step], outcome, refused > 0);
+        if (step == 1)
+            printf("asking meanwhile %d\n", asked);
+    }
+    if (is_child)
+        received_int(other, 961);
+    else
+        send_int(other, 961, 1);
 }
 
 /* A process that a member forks outlives it. */
@@ -352,6 +449,8 @@ int main(int argc, char **argv)
         interrupted();
     else if (strcmp(name, "storm") == 0)
         storm();
+    else if (strcmp(name, "visited") == 0)
+        visited(is_child);
     else if (strcmp(name, "events") == 0)
         events(is_child);
     else if (strcmp(name, "forked") == 0)

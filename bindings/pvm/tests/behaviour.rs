@@ -111,6 +111,22 @@ fn signals_at_any_step_of_a_call_make_no_thread_wait_for_itself() {
 }
 
 #[test]
+fn a_signal_handler_uses_the_session_whatever_its_program_waits_for() {
+    // Only what asks the machine itself is refused while a reply of that is waited for.
+    check(
+        "visited",
+        &[],
+        "recvf 0 refused 0\n\
+         barrier 0 refused 0\n\
+         asking meanwhile -14\n\
+         freeze 0 refused 0\n\
+         frozen barrier 0 refused 0\n\
+         reduce 0 refused 0\n\
+         mailbox 0 refused 0\n",
+    );
+}
+
+#[test]
 fn an_event_loop_sleeps_until_messages_of_tasks_come() {
     let round = |number: u32| format!("round {number}: came 1\nthen quiet 1\n");
     let wanted: String = (0..3).map(round).collect();

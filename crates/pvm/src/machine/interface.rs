@@ -107,6 +107,18 @@ pub trait Machine: Send + std::fmt::Debug {
     /// [`Code::SYSTEM`].
     fn ask(&mut self, request: Request) -> Result<Reply, Code>;
 
+    /// Asks, without waiting.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`]: also while the reply to another request is to come.
+    fn begin(&mut self, request: Request) -> Result<(), Code>;
+
+    /// The reply to what [`Machine::begin`] asked, waiting for at most so long.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`]: also when nothing was asked.
+    fn reply(&mut self, timeout: Duration) -> Result<Option<Reply>, Code>;
+
     /// Spawns tasks. One outcome for each.
     fn spawn(&mut self, spawn: &Spawn) -> Vec<Result<Tid, Code>>;
 

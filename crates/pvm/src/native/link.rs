@@ -37,6 +37,9 @@ pub(super) struct Link {
     /// What is read goes here first.
     space: Vec<u8>,
     messages: VecDeque<Vec<u8>>,
+    /// A request was sent whose reply was not taken.
+    is_asked: bool,
+    reply: Option<Reply>,
     /// The machine is on another host: no descriptors come there.
     is_far: bool,
 }
@@ -63,27 +66,52 @@ impl Link {
             came: Vec::new(),
             space: vec![0; READ_BYTES],
             messages: VecDeque::new(),
+            is_asked: false,
+            reply: None,
             is_far,
         })
     }
 
     /// Asks, and waits for the reply.
     pub(super) fn ask(&mut self, request: &Request) -> Result<Reply, Code> {
+        self.begin(request)?;
+        self.wait_for_reply()
+    }
+
+    /// Asks. Replies have no numbers, so nothing else is asked before [`Link::reply`] has it.
+    pub(super) fn begin(&mut self, request: &Request) -> Result<(), Code> {
+        if self.is_asked {
+            return Err(Code::SYSTEM);
+        }
         let mut bytes = Vec::new();
         wire::append(&mut bytes, request)?;
         self.stream.write_all(&bytes).map_err(|_| Code::SYSTEM)?;
-        self.wait_for_reply()
+        self.is_asked = true;
+        Ok(())
+    }
+
+    /// The reply, waiting for at most so long.
+    pub(super) fn reply(&mut self, timeout: Duration) -> Result<Option<Reply>, Code> {
+        if !self.is_asked {
+            return Err(Code::SYSTEM);
+        }
+        if self.reply.is_none() {
+            let mut waited_for = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)];
+            // What it says is found out by reading.
+            let _ = hythe_sys::wait::poll_or_sleep(&mut waited_for, timeout);
+            self.read()?;
+            self.sort()?;
+        }
+        let reply = self.reply.take();
+        self.is_asked = reply.is_none();
+        Ok(reply)
     }
 
     fn wait_for_reply(&mut self) -> Result<Reply, Code> {
         loop {
-            if let Some(reply) = self.take_reply()? {
+            if let Some(reply) = self.reply(WAIT)? {
                 return Ok(reply);
             }
-            let mut waited_for = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)];
-            // What it says is found out by reading.
-            let _ = hythe_sys::wait::poll_or_sleep(&mut waited_for, WAIT);
-            self.read()?;
         }
     }
 
@@ -93,20 +121,20 @@ impl Link {
             return Ok(Some(message));
         }
         self.read()?;
-        // Nothing was asked, so there is no reply.
-        self.take_reply()?;
+        self.sort()?;
         Ok(self.messages.pop_front())
     }
 
-    /// Sorts what has come.
-    fn take_reply(&mut self) -> Result<Option<Reply>, Code> {
+    /// Sorts what has come. A reply to nothing is nobody's.
+    fn sort(&mut self) -> Result<(), Code> {
         while let Some(outgoing) = wire::take(&mut self.came)? {
             match outgoing {
-                Outgoing::Reply(reply) => return Ok(Some(reply)),
+                Outgoing::Reply(reply) if self.is_asked => self.reply = Some(reply),
+                Outgoing::Reply(_) => {}
                 Outgoing::Message(frame) => self.messages.push_back(frame),
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Reads what is there, without waiting.
@@ -216,6 +244,7 @@ pub fn collect_output() -> io::Result<()> {
     let slices = [IoSlice::new(&bytes)];
     // A request is short, so it goes as a whole.
     sendmsg(&link.stream, &slices, &mut control, SendFlags::NOSIGNAL)?;
+    link.is_asked = true;
     match link.wait_for_reply().map_err(refused)? {
         Reply::Number(_) => {}
         _ => return Err(io::Error::from(ErrorKind::ConnectionRefused)),

@@ -192,6 +192,14 @@ impl Machine for Native {
         self.link.ask(&request)
     }
 
+    fn begin(&mut self, request: Request) -> Result<(), Code> {
+        self.link.begin(&request)
+    }
+
+    fn reply(&mut self, timeout: Duration) -> Result<Option<Reply>, Code> {
+        self.link.reply(timeout)
+    }
+
     fn spawn(&mut self, spawn: &Spawn) -> Vec<Result<Tid, Code>> {
         self.spawn_at_places(spawn)
     }

@@ -1,6 +1,8 @@
 //! Groups: membership by the machine, data by messages of members.
 
-use super::Session;
+use std::time::Duration;
+
+use super::{Session, number};
 use crate::buffer::Buffer;
 use crate::code::Code;
 use crate::inbox::Wanted;
@@ -74,27 +76,50 @@ impl<F: Clone> Session<F> {
         self.ask_number(Request::Size { group })
     }
 
-    /// Waits until `count` members have come, as the server says; -1: all of them. All members of a
-    /// frozen group [come](Session::come) without it.
+    /// Comes to a barrier that the server keeps: its [reply](Session::reply) is there once `count`
+    /// members have come; -1: all of them. All members of a frozen group [come](Session::come)
+    /// without it.
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`]: also while the reply to another request is to come.
+    pub fn begin_barrier(&mut self, group: &str, count: i32) -> Result<(), Code> {
+        let group = group.to_owned();
+        self.machine.begin(Request::Barrier { group, count })
+    }
+
+    /// What became of it.
     ///
     /// # Errors
     /// [`Code::NO_GROUP`]: also when so many cannot come any more, because a member has left;
     /// [`Code::NOT_IN_GROUP`]; [`Code::MISMATCH`]: none, or not as many as others say.
-    pub fn barrier(&mut self, group: &str, count: i32) -> Result<i32, Code> {
-        let group = group.to_owned();
-        self.ask_number(Request::Barrier { group, count })
+    pub fn end_barrier(&self, reply: Reply) -> Result<i32, Code> {
+        number(reply)
     }
 
-    /// Waits until `size` members have come, then nobody joins any more; -1: all of them.
+    /// What the machine replies to what was begun, waiting for at most so long.
     ///
     /// # Errors
-    /// As [`Session::barrier`]; [`Code::DUPLICATE_GROUP`]: it is frozen.
-    pub fn freeze_group(&mut self, group: &str, size: i32) -> Result<i32, Code> {
-        let request = Request::Freeze {
-            group: group.to_owned(),
-            size,
-        };
-        match self.machine.ask(request)? {
+    /// [`Code::SYSTEM`]: also when nothing was begun.
+    pub fn reply(&mut self, timeout: Duration) -> Result<Option<Reply>, Code> {
+        self.machine.reply(timeout)
+    }
+
+    /// Asks that nobody joins any more: the reply is there once `size` members have asked; -1: all
+    /// of them.
+    ///
+    /// # Errors
+    /// As [`Session::begin_barrier`].
+    pub fn begin_freeze(&mut self, group: &str, size: i32) -> Result<(), Code> {
+        let group = group.to_owned();
+        self.machine.begin(Request::Freeze { group, size })
+    }
+
+    /// What became of it.
+    ///
+    /// # Errors
+    /// As [`Session::end_barrier`]; [`Code::DUPLICATE_GROUP`]: it is frozen.
+    pub fn end_freeze(&mut self, group: &str, reply: Reply) -> Result<i32, Code> {
+        match reply {
             Reply::Frozen { members, number } => {
                 self.begin_rounds(group, number);
                 self.frozen.insert(group.to_owned(), members);
@@ -114,15 +139,7 @@ impl<F: Clone> Session<F> {
             return Ok(members.clone());
         }
         let group = group.to_owned();
-        self.ask_members(Request::Members { group })
-    }
-
-    pub(super) fn ask_members(&mut self, request: Request) -> Result<Vec<(i32, Tid)>, Code> {
-        match self.machine.ask(request)? {
-            Reply::Members(members) => Ok(members),
-            Reply::Refused(code) => Err(code),
-            _ => Err(Code::BAD_MESSAGE),
-        }
+        members(self.machine.ask(Request::Members { group })?)
     }
 
     /// Sends the active buffer to all members but this task.
@@ -179,5 +196,13 @@ impl<F: Clone> Session<F> {
             context: GROUP_CONTEXT,
         };
         self.take(&wanted)
+    }
+}
+
+pub(super) fn members(reply: Reply) -> Result<Vec<(i32, Tid)>, Code> {
+    match reply {
+        Reply::Members(members) => Ok(members),
+        Reply::Refused(code) => Err(code),
+        _ => Err(Code::BAD_MESSAGE),
     }
 }

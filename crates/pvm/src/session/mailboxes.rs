@@ -38,13 +38,24 @@ impl<F: Clone> Session<F> {
     /// # Errors
     /// [`Code::BAD_PARAMETER`], [`Code::NOT_FOUND`], [`Code::DENIED`].
     pub fn read(&mut self, class: &str, index: i32, flags: i32) -> Result<i32, Code> {
-        let class = class.to_owned();
-        let request = Request::Take {
-            class,
-            index,
-            flags,
-        };
-        match self.machine.ask(request)? {
+        let reply = self.machine.ask(take(class, index, flags))?;
+        self.end_read(reply)
+    }
+
+    /// Asks for what lies there, which may come only when another task puts it down.
+    ///
+    /// # Errors
+    /// As [`Session::begin_barrier`].
+    pub fn begin_read(&mut self, class: &str, index: i32, flags: i32) -> Result<(), Code> {
+        self.machine.begin(take(class, index, flags))
+    }
+
+    /// What was asked for with [`Session::begin_read`].
+    ///
+    /// # Errors
+    /// As [`Session::read`].
+    pub fn end_read(&mut self, reply: Reply) -> Result<i32, Code> {
+        match reply {
             Reply::Message(frame) => {
                 let message = Buffer::from_frame(frame).ok_or(Code::BAD_MESSAGE)?;
                 Ok(self.buffers.begin_receive(message))
@@ -74,5 +85,13 @@ impl<F: Clone> Session<F> {
             Reply::Refused(code) => Err(code),
             _ => Err(Code::BAD_MESSAGE),
         }
+    }
+}
+
+fn take(class: &str, index: i32, flags: i32) -> Request {
+    Request::Take {
+        class: class.to_owned(),
+        index,
+        flags,
     }
 }

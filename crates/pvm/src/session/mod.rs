@@ -209,10 +209,14 @@ impl<F: Clone> Session<F> {
     }
 
     fn ask_number(&mut self, request: Request) -> Result<i32, Code> {
-        match self.machine.ask(request)? {
-            Reply::Number(number) => Ok(number),
-            Reply::Refused(code) => Err(code),
-            _ => Err(Code::BAD_MESSAGE),
-        }
+        number(self.machine.ask(request)?)
+    }
+}
+
+fn number(reply: Reply) -> Result<i32, Code> {
+    match reply {
+        Reply::Number(number) => Ok(number),
+        Reply::Refused(code) => Err(code),
+        _ => Err(Code::BAD_MESSAGE),
     }
 }

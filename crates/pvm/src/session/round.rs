@@ -7,10 +7,10 @@
 use std::time::{Duration, Instant};
 
 use super::Session;
-use super::groups::GROUP_CONTEXT;
+use super::groups::{GROUP_CONTEXT, members};
 use crate::buffer::{Buffer, Info};
 use crate::code::Code;
-use crate::machine::Request;
+use crate::machine::{Reply, Request};
 use crate::tid::Tid;
 
 /// Tags that no step of a group has; -1 would be any.
@@ -76,7 +76,7 @@ impl<F: Clone> Session<F> {
         }
     }
 
-    /// Comes to a barrier. `None`: it is one that the server keeps, [`Session::barrier`].
+    /// Comes to a barrier. `None`: it is one that the server keeps, [`Session::begin_barrier`].
     ///
     /// # Errors
     /// As [`Session::send`].
@@ -138,13 +138,21 @@ impl<F: Clone> Session<F> {
         }
     }
 
-    /// Asks whether all who are waited for can come.
+    /// Asks who is in a group: whether all who are waited for can come.
     ///
     /// # Errors
-    /// [`Code::NO_GROUP`]: no; [`Code::SYSTEM`].
-    pub fn look_at_members(&mut self, round: &mut Round) -> Result<(), Code> {
-        let group = round.group.clone();
-        let members = self.ask_members(Request::Members { group })?;
+    /// As [`Session::begin_barrier`].
+    pub fn begin_look(&mut self, group: &str) -> Result<(), Code> {
+        let group = group.to_owned();
+        self.machine.begin(Request::Members { group })
+    }
+
+    /// Looks at what the machine [replied](Session::reply).
+    ///
+    /// # Errors
+    /// [`Code::NO_GROUP`]: they cannot; [`Code::SYSTEM`].
+    pub fn end_look(&mut self, round: &mut Round, reply: Reply) -> Result<(), Code> {
+        let members = members(reply)?;
         let is_member = |task: &Tid| members.iter().any(|(_, member)| member == task);
         if round.waited_for.iter().all(is_member) {
             return Ok(());

@@ -9,7 +9,7 @@ use crate::machine::{Identity, Machine, Outgoing, Process, Reply, Request, Spawn
 use crate::tid::{FIRST_HOST, Tid};
 
 /// How long a test waits for what has to come.
-const TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Default)]
 struct Inside {
@@ -124,14 +124,22 @@ impl Machine for Fake {
     }
 
     fn ask(&mut self, request: Request) -> Result<Reply, Code> {
-        let own = self.identity.task;
+        self.begin(request)?;
+        self.reply(TIMEOUT)?.ok_or(Code::SYSTEM)
+    }
+
+    fn begin(&mut self, request: Request) -> Result<(), Code> {
         let mut inside = self.network.lock();
-        let sent = inside.state.ask(own, request);
+        let sent = inside.state.ask(self.identity.task, request);
         inside.deliver(sent);
-        drop(inside);
         self.network.inside.1.notify_all();
+        Ok(())
+    }
+
+    fn reply(&mut self, timeout: Duration) -> Result<Option<Reply>, Code> {
+        let own = self.identity.task;
         let take = |inside: &mut Inside| inside.replies.get_mut(&own)?.pop_front();
-        self.network.wait(TIMEOUT, take).ok_or(Code::SYSTEM)
+        Ok(self.network.wait(timeout, take))
     }
 
     fn spawn(&mut self, spawn: &Spawn) -> Vec<Result<Tid, Code>> {

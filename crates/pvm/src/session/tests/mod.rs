@@ -5,13 +5,13 @@ mod rounds;
 
 use std::time::Duration;
 
-use super::{Event, Session, SpawnPlace};
+use super::{Event, Round, Session, SpawnPlace};
 use crate::buffer::{Buffer, Encoding};
 use crate::code::Code;
 use crate::handlers::Pattern;
 use crate::inbox::Wanted;
-use crate::machine::{Request, Spawn};
-use fake::Network;
+use crate::machine::{Reply, Request, Spawn};
+use fake::{Network, TIMEOUT};
 
 const AT_ONCE: Duration = Duration::ZERO;
 const ANYWHERE: SpawnPlace<'_> = SpawnPlace { flags: 0, name: "" };
@@ -24,6 +24,31 @@ fn none(_name: &str) -> Option<String> {
 
 fn task(network: &Network, local: u32) -> Task {
     Session::new(network.machine(local), none)
+}
+
+/// As the library does it, in one step.
+impl Task {
+    fn wait_for_reply(&mut self) -> Result<Reply, Code> {
+        self.reply(TIMEOUT)?.ok_or(Code::SYSTEM)
+    }
+
+    fn barrier(&mut self, group: &str, count: i32) -> Result<i32, Code> {
+        self.begin_barrier(group, count)?;
+        let reply = self.wait_for_reply()?;
+        self.end_barrier(reply)
+    }
+
+    fn freeze_group(&mut self, group: &str, size: i32) -> Result<i32, Code> {
+        self.begin_freeze(group, size)?;
+        let reply = self.wait_for_reply()?;
+        self.end_freeze(group, reply)
+    }
+
+    fn look_at_members(&mut self, round: &mut Round) -> Result<(), Code> {
+        self.begin_look("g")?;
+        let reply = self.wait_for_reply()?;
+        self.end_look(round, reply)
+    }
 }
 
 /// Sends one integer.
