@@ -4,6 +4,7 @@ use rustix::process::Signal;
 
 use super::Job;
 use super::clients::Client;
+use super::descriptors;
 use super::groups::{Met, Refusal};
 use super::running::Running;
 use super::spawning::Spawned;
@@ -140,6 +141,7 @@ impl Job {
         let Some(id) = self.runner.place.job.task(index) else {
             return failed("its numbers are used up".to_owned());
         };
+        descriptors::provide_for(self.tasks.len() + 1);
         match Running::enrolled(&client.stream, id, &self.runner.options.host) {
             Ok(task) => {
                 self.tasks.push(task);

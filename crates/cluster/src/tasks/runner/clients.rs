@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
 
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
@@ -13,6 +14,9 @@ use crate::tasks::message::{LINE_BYTES_MAX, Reply, Request};
 
 /// At once; one more is closed again. Each task has a connection, and commands come and go.
 const CLIENTS_MAX: usize = TASKS_MAX as usize + 128;
+/// How long nobody is taken in when there was no descriptor for one: who waits would be reported
+/// at once again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The most ends that one may wait for.
 const WATCHED_MAX: usize = 1024;
 /// The longest request.
@@ -44,6 +48,8 @@ pub(super) struct Client {
 pub(super) struct Clients {
     all: Vec<Client>,
     last_key: u64,
+    /// Nobody is taken in before.
+    accepts_from: Option<Instant>,
 }
 
 impl Clients {
@@ -67,12 +73,36 @@ impl Clients {
         all.any(|client| !client.awaits && client.end_of_line().is_some())
     }
 
-    /// Takes in who waits.
+    /// What is left of the time in which nobody is taken in.
+    pub(super) fn accept_pause(&self) -> Option<Duration> {
+        let left = self.accepts_from?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Takes in who waits. Those for whom there is no descriptor wait on, and are not looked at
+    /// before a pause is over.
     pub(super) fn accept(&mut self, listener: &UnixListener) {
-        while let Ok((stream, _)) = listener.accept() {
-            if self.all.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
-                self.last_key += 1;
-                self.all.push(Client::new(stream, self.last_key));
+        while self.accept_pause().is_none() {
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    self.accepts_from = None;
+                    if self.all.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
+                        self.last_key += 1;
+                        self.all.push(Client::new(stream, self.last_key));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    if self.accepts_from.is_none() {
+                        tracing::warn!(
+                            %error,
+                            "tasks that ask the runner of this job wait; raise the number of files \
+                             that it may open (`ulimit -n`)"
+                        );
+                    }
+                    self.accepts_from = Some(Instant::now() + ACCEPT_PAUSE);
+                }
             }
         }
     }
@@ -235,6 +265,8 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+
     use super::*;
 
     fn client() -> (Client, UnixStream) {
@@ -265,11 +297,33 @@ mod tests {
     }
 
     #[test]
+    fn where_nobody_can_be_taken_in_it_is_tried_again_after_a_pause() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("socket");
+        let listener = UnixListener::bind(&path).expect("bound");
+        listener.set_nonblocking(true).expect("set");
+        let _waits = UnixStream::connect(&path).expect("it listens");
+        // It refuses as the kernel does where a process may open no more files.
+        let refusing = UnixListener::from(OwnedFd::from(UnixStream::pair().expect("a pair").0));
+        let mut clients = Clients::default();
+        clients.accept(&refusing);
+        let pause = clients.accept_pause().expect("a pause");
+        assert!(pause <= ACCEPT_PAUSE, "{pause:?}");
+        while clients.accept_pause().is_some() {
+            assert!(clients.all.is_empty());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        clients.accept(&listener);
+        assert_eq!(clients.all.len(), 1);
+    }
+
+    #[test]
     fn what_is_asked_behind_a_request_that_is_answered_later_waits() {
         let (client, mut other) = client();
         let mut clients = Clients {
             all: vec![client],
             last_key: 1,
+            accepts_from: None,
         };
         let mut request = serde_json::to_vec(&Request::List).expect("plain");
         request.push(b'\n');

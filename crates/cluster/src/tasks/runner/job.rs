@@ -174,8 +174,11 @@ impl Job {
             waited_for.push(PollFd::new(&stdin, PollFlags::IN));
         }
         waited_for.push(PollFd::new(&self.signals, PollFlags::IN));
-        let listener = self.runner.place.listener.as_fd();
-        waited_for.push(PollFd::from_borrowed_fd(listener, PollFlags::IN));
+        let pause = self.clients.accept_pause();
+        if pause.is_none() {
+            let listener = self.runner.place.listener.as_fd();
+            waited_for.push(PollFd::from_borrowed_fd(listener, PollFlags::IN));
+        }
         let front = self.runner.front.iter();
         waited_for.extend(front.map(|front| PollFd::new(front, PollFlags::IN)));
         waited_for.extend(self.clients.poll_fds());
@@ -198,6 +201,7 @@ impl Job {
         };
         let due = parts.iter().filter_map(|part| part.left_for_answer());
         let timeout = due.fold(timeout, |timeout, left| timeout.min(left.max(LOOK)));
+        let timeout = pause.map_or(timeout, |pause| timeout.min(pause));
         if for_output {
             let printed = self.tasks.iter().flat_map(|task| &task.printed);
             let open = printed.filter_map(|printed| printed.from.as_ref());

@@ -10,6 +10,7 @@
 mod answers;
 mod clients;
 mod descendants;
+mod descriptors;
 mod elsewhere;
 mod errands;
 #[cfg(test)]

@@ -17,6 +17,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 
 use super::Job;
+use super::descriptors;
 use super::errands::Errand;
 use super::program::{self, Program, Role};
 use super::running::Running;
@@ -300,6 +301,8 @@ impl Job {
             })
         });
         spawning.roles = roles.collect();
+        // Those of other hosts are clients, too.
+        descriptors::provide_for(running + size as usize);
         for (role, place) in spawning.roles.iter().zip(places) {
             let host = place.as_ref().map(HostName::as_str);
             let host = host.unwrap_or(&self.runner.options.host);
