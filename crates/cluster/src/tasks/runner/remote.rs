@@ -21,8 +21,8 @@ use crate::tasks::id::{JobId, TaskId};
 /// longer.
 pub(super) const STARTING: Duration = Duration::from_secs(4);
 /// The most that is kept of what comes before an answer while nobody takes what tasks print. A part
-/// reads no output while it starts programs, so that is what was on its way: a few buffers of
-/// sockets.
+/// passes on a megabyte of output while it starts programs, beside what was on its way: a few
+/// buffers of sockets.
 const EARLY_BYTES_MAX: usize = 16 << 20;
 /// The longest path of a program that the kernel takes.
 pub(super) const PROGRAM_BYTES_MAX: usize = 4096;

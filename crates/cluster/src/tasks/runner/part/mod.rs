@@ -7,14 +7,15 @@
 
 mod input;
 mod output;
+mod starting;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -24,15 +25,14 @@ use rustix::process::{Signal, getpid, set_child_subreaper};
 
 use super::part_protocol::link::PartLink;
 use super::part_protocol::message::{FromPart, Start, ToPart};
-use super::program::{self, Program, Role};
+use super::program::{Program, Role};
 use super::running::Running;
-use super::{descendants, open_parent};
+use super::{descendants, descriptors, open_parent};
 use input::Input;
 use output::pass_on;
+use starting::{Found, Starts, Wanted};
 
 use crate::HostName;
-use crate::tasks::agent_link;
-use crate::tasks::agent_message::AgentRequest;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::{JobId, TASKS_MAX};
 
@@ -74,6 +74,7 @@ pub struct Part {
     front: OwnedFd,
     link: PartLink,
     tasks: Vec<Running>,
+    starts: Starts,
     whole_lines: bool,
     input: Input,
     is_ending: bool,
@@ -97,6 +98,7 @@ impl Part {
             job: JobId::from_number(options.job).ok_or_else(unknown)?,
             options,
             directory: pool.path(),
+            starts: Starts::new()?,
             front: front.map_err(system("watch the process that supervises this one"))?,
             link: link.map_err(system("read what the runner says"))?,
             tasks: Vec::new(),
@@ -125,9 +127,8 @@ impl Part {
             if is_front_gone || self.link.over.is_some() {
                 return descendants::kill_all();
             }
-            if self.input.feed(&mut self.link).is_err() {
-                self.input.to = None;
-            }
+            self.go_on_starting();
+            self.feed_input();
             let is_read = self.read_output();
             self.take_ends();
             let all_ended = self.tasks.iter().all(|task| task.end.is_some());
@@ -158,7 +159,7 @@ impl Part {
     fn wait(&self) {
         let running = self.tasks.iter().filter(|task| task.end.is_none());
         // An end is taken when there is room for what was printed before it.
-        let running = running.filter(|_| self.link.has_room());
+        let running = running.filter(|_| self.may_print());
         let mut waited_for: Vec<PollFd<'_>> = running
             .filter_map(|task| task.pidfd.as_ref())
             .map(|pidfd| PollFd::new(pidfd, PollFlags::IN))
@@ -166,6 +167,7 @@ impl Part {
         waited_for.push(PollFd::new(&self.front, PollFlags::IN));
         let link = self.link.as_fd();
         waited_for.push(PollFd::from_borrowed_fd(link, self.link.wanted(true)));
+        waited_for.push(PollFd::from_borrowed_fd(self.starts.as_fd(), PollFlags::IN));
         if let Some(to) = self
             .input
             .to
@@ -174,7 +176,7 @@ impl Part {
         {
             waited_for.push(PollFd::new(to, PollFlags::OUT));
         }
-        if self.link.has_room() {
+        if self.may_print() {
             let printed = self.tasks.iter().flat_map(|task| &task.printed);
             let open = printed.filter_map(|printed| printed.from.as_ref());
             waited_for.extend(open.map(|from| PollFd::new(from, PollFlags::IN)));
@@ -184,6 +186,8 @@ impl Part {
             (false, true) => LOOK,
             (false, false) => LONGEST_WAIT,
         };
+        let left = self.starts.left().map(|left| left.max(LOOK));
+        let timeout = left.map_or(timeout, |left| timeout.min(left));
         // What it says is found out anew. Refused, it has slept.
         let _ = hythe_sys::wait::poll_or_sleep(&mut waited_for, timeout);
     }
@@ -195,25 +199,14 @@ impl Part {
                 self.link
                     .give_up("numbers of tasks that it cannot have".to_owned());
             }
-            ToPart::Start(start) => {
-                let before = self.tasks.len();
-                let answer = match self.start(*start) {
-                    Ok(program) => FromPart::Started {
-                        pids: self.tasks[before..].iter().map(Running::pid).collect(),
-                        program: program.to_string_lossy().into_owned(),
-                    },
-                    Err(error) => {
-                        let abandoned = self.tasks.iter().skip(before);
-                        abandoned.for_each(|task| task.signal(Signal::KILL));
-                        refusal(&error)
-                    }
-                };
-                self.link.say(&answer);
-            }
+            ToPart::Start(start) => self.starts.push(*start),
             ToPart::Signal { task, signal } => {
-                let found = self.tasks.iter().find(|running| running.role.id == task);
-                if let (Some(found), Some(signal)) = (found, Signal::from_named_raw(signal)) {
-                    found.signal(signal);
+                let Some(signal) = Signal::from_named_raw(signal) else {
+                    return;
+                };
+                if !self.starts.signal(task, signal) {
+                    let found = self.tasks.iter().find(|running| running.role.id == task);
+                    let _ = found.map(|found| found.signal(signal));
                 }
             }
             ToPart::Input(bytes) => {
@@ -228,7 +221,7 @@ impl Part {
         }
     }
 
-    /// Are these tasks of this job, none of them twice, and not more than there can be?
+    /// Are these tasks of this job, some, none of them twice, and not more than there can be?
     fn are_numbers_right(&self, start: &Start) -> bool {
         let mut numbers = BTreeSet::new();
         let mut given = start.tasks.iter().map(|(id, _)| *id);
@@ -238,30 +231,39 @@ impl Part {
                 .is_none_or(|parent| parent.job_id() == self.job);
         // Those that were killed have given their numbers back, and may not have ended yet.
         let running = self.tasks.iter().filter(|task| task.end.is_none()).count();
-        are_own && running + numbers.len() <= 2 * TASKS_MAX as usize
+        let all = running + self.starts.count() + numbers.len();
+        are_own && !numbers.is_empty() && all <= 2 * TASKS_MAX as usize
+    }
+
+    /// Starts what all is known about, and answers.
+    fn go_on_starting(&mut self) {
+        if self.is_ending {
+            for _ in self.starts.take_all() {
+                let reason = "the job ends".to_owned();
+                self.link.say(&FromPart::Failed { reason });
+            }
+        }
+        while let Some((wanted, found)) = self.starts.next(&self.directory, &self.options) {
+            let before = self.tasks.len();
+            let answer = match found.and_then(|found| self.start(wanted, found)) {
+                Ok(program) => FromPart::Started {
+                    pids: self.tasks[before..].iter().map(Running::pid).collect(),
+                    program: program.to_string_lossy().into_owned(),
+                },
+                Err(error) => {
+                    let abandoned = self.tasks.iter().skip(before);
+                    abandoned.for_each(|task| task.signal(Signal::KILL));
+                    refusal(&error)
+                }
+            };
+            self.link.say(&answer);
+        }
     }
 
     /// Starts them all, and returns the program's path.
-    fn start(&mut self, start: Start) -> Result<PathBuf, TaskError> {
-        let words: Vec<OsString> = start.words.into_iter().map(OsString::from_vec).collect();
-        let name = words.first().cloned().unwrap_or_default();
+    fn start(&mut self, wanted: Wanted, found: Found) -> Result<PathBuf, TaskError> {
+        let Wanted { start, signals } = wanted;
         let host = self.options.host.as_str();
-        let on_host = start.on_host.unwrap_or_default();
-        let may = |path: &Path| self.ask_permission(&path.to_string_lossy());
-        let mut path = match on_host.find(may) {
-            Ok(path) => path,
-            Err(refused) => {
-                self.ask_permission(&name.to_string_lossy())?;
-                program::find(&name, host).map_err(|error| refused.unwrap_or(error))?
-            }
-        };
-        let directory = match on_host.directory(host)? {
-            Some(directory) => Some(directory),
-            None => self.directory_of(start.directory, start.needs_directory)?,
-        };
-        if let Some(directory) = directory.as_ref().filter(|_| path.is_relative()) {
-            path = directory.join(path);
-        }
         let given = start.environment.into_iter();
         let given =
             given.map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value)));
@@ -269,12 +271,13 @@ impl Part {
         (self.options.adapt)(&mut environment);
         environment.push(("HYTHE_POOL".into(), self.options.pool_name.clone().into()));
         let program = Program {
-            path,
-            words,
+            path: found.path,
+            words: start.words.into_iter().map(OsString::from_vec).collect(),
             environment,
-            directory,
+            directory: found.directory,
         };
         self.whole_lines = start.whole_lines;
+        descriptors::provide_for(self.tasks.len() + start.tasks.len());
         for (id, rank) in start.tasks {
             let role = Role {
                 id,
@@ -289,6 +292,9 @@ impl Part {
                 Stdio::null()
             };
             let mut task = Running::start(&program, role, host, input)?;
+            if let Some(signal) = signals.get(&id) {
+                task.signal(*signal);
+            }
             if has_input {
                 self.input.to = task.take_input();
             }
@@ -297,36 +303,16 @@ impl Part {
         Ok(program.path)
     }
 
-    /// The rule for this program is asked each time: it may be another than the first.
-    fn ask_permission(&self, program: &str) -> Result<(), TaskError> {
-        let request = AgentRequest::MaySpawn {
-            host: self.options.from.clone(),
-            program: program.to_owned(),
-        };
-        match agent_link::ask(&self.directory, &request)? {
-            Some(_) => Ok(()),
-            None => Err(TaskError::Agent {
-                reason: format!("no agent runs on host {}", self.options.host),
-            }),
+    fn feed_input(&mut self) {
+        // One that is to read it has to be there first.
+        if !self.starts.want_input() && self.input.feed(&mut self.link).is_err() {
+            self.input.to = None;
         }
     }
 
-    /// Where they begin: where the runner is, if there is such a directory here, else at home.
-    fn directory_of(
-        &self,
-        wanted: Option<PathBuf>,
-        is_needed: bool,
-    ) -> Result<Option<PathBuf>, TaskError> {
-        let is_there = |path: &Path| path.is_dir();
-        match wanted {
-            Some(path) if is_there(&path) => Ok(Some(path)),
-            Some(path) if is_needed => Err(TaskError::Program {
-                host: self.options.host.to_string(),
-                path,
-                source: ErrorKind::NotADirectory.into(),
-            }),
-            _ => Ok(std::env::var_os("HOME").map(PathBuf::from)),
-        }
+    /// May what tasks print be passed on?
+    fn may_print(&self) -> bool {
+        self.link.has_room() && self.starts.lets_print()
     }
 
     /// True: there is nothing more to read for now.
@@ -334,11 +320,14 @@ impl Part {
         let mut is_dry = true;
         for task in &mut self.tasks {
             for is_error in [false, true] {
-                if !self.link.has_room() {
+                if !(self.link.has_room() && self.starts.lets_print()) {
                     return false;
                 }
                 let read = pass_on(task, is_error, self.whole_lines, &mut self.link);
-                is_dry &= read.unwrap_or(0) == 0;
+                if let Some(read) = read {
+                    self.starts.note_printed(read);
+                    is_dry &= read == 0;
+                }
             }
         }
         is_dry
@@ -346,7 +335,7 @@ impl Part {
 
     fn take_ends(&mut self) {
         for task in &mut self.tasks {
-            if !self.link.has_room() {
+            if !(self.link.has_room() && self.starts.lets_print()) {
                 break;
             }
             if let Ok(Some(end)) = task.take_end() {
@@ -376,8 +365,14 @@ fn refusal(error: &TaskError) -> FromPart {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::os::unix::net::UnixListener;
+    use std::path::Path;
+    use std::sync::mpsc::channel;
+
     use super::super::part_protocol::message::INPUT_BYTES_MAX;
     use super::*;
+    use crate::tasks::agent_message::{AGENT_SOCKET, AgentReply};
     use crate::tasks::id::TaskId;
 
     /// Job 1 of host 2.
@@ -400,6 +395,7 @@ mod tests {
             front: here.try_clone().expect("duplicated").into(),
             link: PartLink::new(here).expect("set"),
             tasks: Vec::new(),
+            starts: Starts::new().expect("an eventfd"),
             whole_lines: true,
             input: Input::default(),
             is_ending: false,
@@ -490,33 +486,145 @@ mod tests {
         assert_eq!(part.input.pending.len(), INPUT_BYTES_MAX);
     }
 
+    fn id(id: &str) -> TaskId {
+        id.parse().expect("a task")
+    }
+
+    fn start(ids: &[TaskId], parent: Option<TaskId>) -> ToPart {
+        ToPart::Start(Box::new(Start {
+            tasks: ids.iter().map(|id| (*id, 0)).collect(),
+            size: 1,
+            parent,
+            words: vec![b"sleep".to_vec(), b"600".to_vec()],
+            environment: Vec::new(),
+            directory: None,
+            needs_directory: false,
+            on_host: None,
+            whole_lines: true,
+            has_input: false,
+        }))
+    }
+
+    /// What the part says next.
+    fn next(part: &mut Part, runner: &mut PartLink) -> FromPart {
+        loop {
+            part.go_on_starting();
+            part.take_ends();
+            part.link.flush();
+            if let Some(message) = runner.next() {
+                return message;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// An agent that permits nothing before it is let. What it permits it does by connections.
+    fn agent(directory: &Path) -> std::sync::mpsc::Sender<()> {
+        let listener = UnixListener::bind(directory.join(AGENT_SOCKET)).expect("bound");
+        let (let_it, is_let) = channel::<()>();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.ok()?;
+                is_let.recv().ok()?;
+                let mut line = String::new();
+                BufReader::new(&stream).read_line(&mut line).ok()?;
+                let reply = serde_json::to_string(&AgentReply::Permitted).ok()?;
+                // Who asked may have given it up.
+                let _ = stream.write_all(format!("{reply}\n").as_bytes());
+            }
+            Some(())
+        });
+        let_it
+    }
+
+    #[test]
+    fn where_a_program_is_found_out_late_all_else_goes_on() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let let_it = agent(folder.path());
+        let (mut part, mut runner) = part();
+        part.directory = folder.path().to_owned();
+        part.tasks.push(task("exec sleep 600", Stdio::null()));
+        let running = id("2.1.0");
+        let killed = |task| ToPart::Signal { task, signal: 9 };
+        part.obey(start(&[id("2.1.1"), id("2.1.2")], None));
+        part.go_on_starting();
+        // To one that runs, and to one that is to.
+        part.obey(killed(running));
+        part.obey(killed(id("2.1.2")));
+        let end = |task| FromPart::Ended {
+            task,
+            code: None,
+            signal: Some(9),
+        };
+        assert_eq!(next(&mut part, &mut runner), end(running));
+        let_it.send(()).expect("it waits");
+        let started = next(&mut part, &mut runner);
+        let FromPart::Started { pids, .. } = started else {
+            panic!("{started:?}");
+        };
+        assert_eq!(pids.len(), 2);
+        assert_eq!(next(&mut part, &mut runner), end(id("2.1.2")));
+        // The next is refused in time: the runner does not give up those that run.
+        part.obey(start(&[id("2.1.3")], None));
+        part.obey(start(&[id("2.1.4")], None));
+        let refused = next(&mut part, &mut runner);
+        let FromPart::Failed { reason } = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(reason.contains("not found out within 3 s"), "{reason}");
+        // And what waits behind it when the job ends, too.
+        part.obey(ToPart::End);
+        let refused = next(&mut part, &mut runner);
+        let reason = "the job ends".to_owned();
+        assert_eq!(refused, FromPart::Failed { reason });
+        assert_eq!(next(&mut part, &mut runner), end(id("2.1.1")));
+    }
+
+    #[test]
+    fn input_waits_for_the_task_that_is_to_read_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let let_it = agent(folder.path());
+        let (mut part, mut runner) = part();
+        part.directory = folder.path().to_owned();
+        let ToPart::Start(mut wanted) = start(&[id("2.1.0")], None) else {
+            panic!("it is one");
+        };
+        wanted.words = vec![b"cat".to_vec()];
+        wanted.has_input = true;
+        part.obey(ToPart::Start(wanted));
+        part.go_on_starting();
+        part.obey(ToPart::Input(b"line\n".to_vec()));
+        part.obey(ToPart::Input(Vec::new()));
+        part.feed_input();
+        let_it.send(()).expect("it waits");
+        let started = next(&mut part, &mut runner);
+        assert!(matches!(started, FromPart::Started { .. }), "{started:?}");
+        part.feed_input();
+        assert_eq!(next(&mut part, &mut runner), FromPart::InputTaken(5));
+        let task = id("2.1.0");
+        let bytes = b"line\n".to_vec();
+        let printed = FromPart::Output {
+            task,
+            is_error: false,
+            bytes,
+        };
+        assert_eq!(next(&mut part, &mut runner), printed);
+        let (code, signal) = (Some(0), None);
+        let end = FromPart::Ended { task, code, signal };
+        assert_eq!(next(&mut part, &mut runner), end);
+    }
+
     #[test]
     fn a_runner_that_starts_tasks_of_others_is_given_up() {
-        let id = |id: &str| -> TaskId { id.parse().expect("a task") };
-        let start = |ids: &[TaskId], parent| {
-            ToPart::Start(Box::new(Start {
-                tasks: ids.iter().map(|id| (*id, 0)).collect(),
-                size: 1,
-                parent,
-                words: vec![b"true".to_vec()],
-                environment: Vec::new(),
-                directory: None,
-                needs_directory: false,
-                on_host: None,
-                whole_lines: true,
-                has_input: false,
-            }))
-        };
         // Nobody permits it, which is said.
         let (mut part, mut runner) = part();
         part.obey(start(&[id("2.1.3"), id("2.1.4")], Some(id("2.1.0"))));
-        let refused = runner.next();
-        assert!(
-            matches!(refused, Some(FromPart::Failed { .. })),
-            "{refused:?}"
-        );
+        let refused = next(&mut part, &mut runner);
+        assert!(matches!(refused, FromPart::Failed { .. }), "{refused:?}");
         for lie in [
-            // Of another host's job, of one without a host, of another of the same host, twice.
+            // Nothing, of another host's job, of one without a host, of another of the same host,
+            // twice.
+            start(&[], None),
             start(&[id("1.1.0")], None),
             start(&[id("2.1.0"), id("1.0")], None),
             start(&[id("2.2.0")], None),
