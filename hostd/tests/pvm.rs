@@ -78,6 +78,20 @@ fn tasks_on_three_hosts_reach_each_other_also_on_one_that_came_later() {
 }
 
 #[test]
+fn a_message_to_a_task_that_another_job_has_on_a_host_is_received_or_refused() {
+    let Some(hosts) = Hosts::new() else { return };
+    let program = hosts.compile();
+    let (job, mut said, lines) = hosts.waiting(&["--hosts", "a,b", "--", &program, "serve"]);
+    for has_task in ["0", "1"] {
+        let output = hosts.run(&["--", &program, "ask", has_task], "");
+        assert!(output.status.success(), "{has_task}: {output:#?}");
+    }
+    said.extend(lines);
+    let output = job.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{said:?} {output:?}");
+}
+
+#[test]
 fn a_hostfile_says_where_a_host_has_programs_and_where_they_begin() {
     // The folder of a variable that only the agent of b has.
     let root = |folder: &Path| vec![("PVM_ROOT", folder.join("of-b"))];

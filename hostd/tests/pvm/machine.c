@@ -54,6 +54,29 @@ static void spawn_for_ever(int number) {
     CHECK(pvm_send(pvm_parent(), 6) == 0);
 }
 
+/* Sends an integer. */
+static int say(int task, int tag, int value) {
+    pvm_initsend(PvmDataDefault);
+    pvm_pkint(&value, 1, 1);
+    return pvm_send(task, tag);
+}
+
+static int heard(int task, int tag) {
+    CHECK(pvm_recv(task, tag) > 0);
+    return integer();
+}
+
+/* Exchanges a message with each task that its parent names, if it can, and says so. */
+static void exchange(void) {
+    int other;
+    while ((other = heard(pvm_parent(), 8)) != 0) {
+        int outcome = say(other, 9, 1);
+        if (outcome == 0)
+            CHECK(heard(other, 12) == other);
+        CHECK(say(pvm_parent(), 10, outcome) == 0);
+    }
+}
+
 /* What it is, for its parent; then it does what that wants. */
 static int child(void) {
     int me = pvm_mytid(), count = 0, *siblings = NULL;
@@ -84,6 +107,8 @@ static int child(void) {
         greet(integer());
     } else if (what == 4) {
         spawn_for_ever(integer());
+    } else if (what == 5) {
+        exchange();
     } else {
         pvm_recv(-1, 99);
     }
@@ -338,6 +363,44 @@ static void clocks(char *self) {
     CHECK(pvm_spawn(self, arguments, PvmTaskHost, info[1].hi_name, 1, &task) == 1);
 }
 
+/* Has a task on b, with which tasks of two other jobs exchange messages. */
+static void serve(char *self) {
+    int far, me = pvm_mytid();
+    CHECK(spawn(self, PvmTaskHost, "b", 1, &far) == 1);
+    meet(&far, 1);
+    tell(&far, 1, 5, 0);
+    pvm_initsend(PvmDataDefault);
+    pvm_pkint(&me, 1, 1);
+    pvm_pkint(&far, 1, 1);
+    CHECK(pvm_putinfo("served", pvm_getsbuf(), PvmMboxDefault) >= 0);
+    printf("waiting\n");
+    fflush(stdout);
+    for (int job = 0; job < 2; job++) {
+        int other = heard(-1, 7);
+        CHECK(say(far, 8, other) == 0);
+        CHECK(say(other, 11, heard(far, 10)) == 0);
+    }
+    CHECK(say(far, 8, 0) == 0);
+}
+
+/* Another job, which has a task on b as well, or not. */
+static void ask(char *self, int has_task) {
+    int wanted = has_task ? 0 : PvmSysErr, me = pvm_mytid(), own;
+    CHECK(pvm_recvinfo("served", 0, PvmMboxDefault) >= 0);
+    int near = integer(), far = integer();
+    if (has_task) {
+        CHECK(spawn(self, PvmTaskHost, "b", 1, &own) == 1);
+        meet(&own, 1);
+    }
+    CHECK(say(far, 12, me) == wanted);
+    CHECK(say(near, 7, me) == 0);
+    CHECK(heard(near, 11) == wanted);
+    if (has_task) {
+        CHECK(heard(far, 9) == 1);
+        CHECK(pvm_kill(own) == 0);
+    }
+}
+
 /* How many hosts there are. */
 static void size(void) {
     int count = 0;
@@ -393,6 +456,10 @@ int main(int argc, char **argv) {
         clocks(argv[0]);
     else if (strcmp(what, "size") == 0)
         size();
+    else if (strcmp(what, "serve") == 0)
+        serve(argv[0]);
+    else if (strcmp(what, "ask") == 0 && argc > 2)
+        ask(argv[0], atoi(argv[2]));
     else if (strcmp(what, "hostfile") == 0 && argc > 2)
         by_hostfile(atoi(argv[2]));
     else if (strcmp(what, "halt") == 0)

@@ -86,6 +86,18 @@ pub enum TaskError {
         /// Which.
         task: TaskId,
     },
+    /// A task of another job, on a host where only one of both jobs is.
+    #[error(
+        "task {task} is not reached: it runs on host {host}, this task on host {own}, and tasks of two jobs reach each other across hosts only where both jobs have started tasks on both"
+    )]
+    OutOfReach {
+        /// Which.
+        task: TaskId,
+        /// Where it runs.
+        host: String,
+        /// Where this one does.
+        own: String,
+    },
     /// Too much is kept in this process's memory.
     #[error(
         "{bytes} bytes for task {task} would be kept until it receives, beside {kept}: at most {most} are kept; have it receive, or raise the limit"

@@ -38,6 +38,12 @@ pub(super) enum Request {
         /// Which.
         task: TaskId,
     },
+    /// Has the job tasks on a host, or could it have: messages of its tasks are received there,
+    /// and its tasks receive those from there. [`Reply::NoSuchPlace`]: it has no part there.
+    Reaches {
+        /// The host's name.
+        host: String,
+    },
     /// To take a task into a group.
     Join {
         /// The group's name.

@@ -148,11 +148,18 @@ impl Machine for Native {
 
     fn send(&mut self, to: Tid, frame: &[u8]) -> Result<(), Code> {
         // PVM says nothing of a receiver that is not there.
-        let Some(to) = task_of(self.realm_number, to) else {
+        let Some(receiver) = task_of(self.realm_number, to) else {
             return Ok(());
         };
-        match self.task.send(to, 0, frame) {
-            Ok(()) | Err(TaskError::Ended { .. }) => Ok(()),
+        match self.task.send(receiver, 0, frame) {
+            Ok(()) => Ok(()),
+            Err(TaskError::Ended { .. }) => match self.is_out_of_reach(to, receiver)? {
+                true => {
+                    tracing::warn!(%to, "its job has no tasks on this host: it is not reached");
+                    Err(Code::SYSTEM)
+                }
+                false => Ok(()),
+            },
             Err(TaskError::KeptTooMuch { .. }) => Err(Code::OUT_OF_RESOURCES),
             Err(error) => Err(failed(&error)),
         }
@@ -297,6 +304,18 @@ impl Members {
 }
 
 impl Native {
+    /// Is it in the machine, though here all of its job has ended? That has no tasks on this host
+    /// then, so that its runner answers nobody here.
+    fn is_out_of_reach(&mut self, to: Tid, receiver: TaskId) -> Result<bool, Code> {
+        let own = self.identity.task;
+        // The machine's jobs are all of one host.
+        if receiver.job() == self.task.id().job() || to.host() == own.host() {
+            return Ok(false);
+        }
+        let members = Members::ask(&mut self.link)?;
+        Ok(members.known.get(&to) == Some(&true))
+    }
+
     fn frame_of(&self, message: Message) -> Vec<u8> {
         let source = message.source();
         frame_of(self.realm_number, source, message.into_vec())

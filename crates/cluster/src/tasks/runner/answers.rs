@@ -77,6 +77,7 @@ impl Job {
                 true => client.watch(task),
             },
             Request::Where { task } => self.place_of(task),
+            Request::Reaches { host } => self.reaches(host),
             Request::Spawn(spawn) => {
                 let result = self.begin_spawn(*spawn, client.from.as_ref(), client.key);
                 return result.map(spawned);
@@ -182,6 +183,22 @@ impl Job {
                 host: host.to_owned(),
             },
             None => Reply::NoSuchTask,
+        }
+    }
+
+    fn reaches(&self, host: String) -> Reply {
+        let own = &self.runner.options.host;
+        let is_part_there = self.parts.iter().any(|part| {
+            let part = part.borrow();
+            part.host.as_str() == host && part.link.over.is_none()
+        });
+        match host == *own || is_part_there {
+            true => Reply::Done,
+            false => Reply::NoSuchPlace {
+                what: PlaceKind::Host,
+                wanted: host,
+                host: own.clone(),
+            },
         }
     }
 

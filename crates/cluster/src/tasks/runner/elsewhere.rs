@@ -345,6 +345,24 @@ mod tests {
     }
 
     #[test]
+    fn a_job_reaches_its_own_host_and_those_with_a_part() {
+        let (_root, mut job, part, _there, _) = with_task();
+        let mut asking = fixture::Asking::connect(&mut job);
+        let mut reaches = |job: &mut Job, host: &str| {
+            let host = host.to_owned();
+            match asking.ask(job, &Request::Reaches { host }) {
+                Reply::Done => true,
+                Reply::NoSuchPlace { .. } => false,
+                other => panic!("{other:?}"),
+            }
+        };
+        let reached = ["a", "b", "c"].map(|host| reaches(&mut job, host));
+        assert_eq!(reached, [true, true, false]);
+        part.borrow_mut().link.give_up("gone".to_owned());
+        assert!(!reaches(&mut job, "b"));
+    }
+
+    #[test]
     fn where_a_task_ran_is_known_behind_its_end() {
         let (_root, mut job, _part, mut there, mut role) = with_task();
         role.parent = Some(role.id);

@@ -8,6 +8,7 @@ mod inbox;
 mod lease;
 mod meeting;
 mod outbox;
+mod reach;
 mod senders;
 mod spawn;
 
@@ -152,7 +153,7 @@ impl Task {
             parent: role.parent,
             inbox: Inbox::open(&node, role.id, Senders::new(role.id, Arc::clone(&ends)))?,
             ready: None,
-            outbox: Outbox::start(&node, &ends, options.kept_bytes)?,
+            outbox: Outbox::start(role.id, &node, &ends, options.kept_bytes)?,
             ends,
             notices: BTreeSet::new(),
             linger: options.linger,
@@ -205,7 +206,7 @@ impl Task {
     /// it does.
     ///
     /// # Errors
-    /// [`TaskError::Ended`], [`TaskError::KeptTooMuch`]; the pool's.
+    /// [`TaskError::Ended`], [`TaskError::OutOfReach`], [`TaskError::KeptTooMuch`]; the pool's.
     pub fn send(&self, to: TaskId, tag: u32, bytes: &[u8]) -> Result<(), TaskError> {
         self.send_in(0, to, tag, bytes)
     }
@@ -373,7 +374,8 @@ impl Task {
         self.outbox.set_kept_bytes_max(kept_bytes);
     }
 
-    /// How many messages were lost, because their receivers ended before they received them.
+    /// How many messages were lost, because their receivers ended before they received them, or
+    /// could not be reached.
     #[must_use]
     pub fn lost_messages(&self) -> u64 {
         self.outbox.lost()

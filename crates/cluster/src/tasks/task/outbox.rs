@@ -14,7 +14,7 @@ use hythe_node::{Lease, Node, NodeError, Published, Publisher, PublisherOptions,
 
 use super::ends::Ends;
 use super::header::{HEADER_BYTES, Header};
-use super::inbox;
+use super::{inbox, reach};
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
 
@@ -53,6 +53,7 @@ struct State {
 
 #[derive(Debug)]
 struct Shared {
+    own: TaskId,
     node: Node,
     ends: Arc<Mutex<Ends>>,
     piece_bytes: usize,
@@ -75,6 +76,7 @@ enum Piece {
 
 impl Outbox {
     pub(super) fn start(
+        own: TaskId,
         node: &Node,
         ends: &Arc<Mutex<Ends>>,
         kept_bytes_max: usize,
@@ -86,6 +88,7 @@ impl Outbox {
             payload.max().unwrap_or(0)
         });
         let shared = Arc::new(Shared {
+            own,
             node: node.clone(),
             ends: Arc::clone(ends),
             piece_bytes: largest
@@ -168,7 +171,7 @@ impl Outbox {
         self.shared.lock().kept_bytes
     }
 
-    /// Messages whose receivers ended before they were sent.
+    /// Messages whose receivers ended before they were sent, or could not be reached.
     pub(super) fn lost(&self) -> u64 {
         self.shared.lock().lost
     }
@@ -251,14 +254,25 @@ impl Shared {
             state.forget(to);
             return Err(TaskError::Ended { task: to });
         }
+        if !state.receivers.contains_key(&to) {
+            // Runners are asked without it.
+            drop(state);
+            let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+            reach::check(&mut ends, self.own, to)?;
+            drop(ends);
+            state = self.lock();
+        }
         self.open(&mut state, to)?;
         Ok(state)
     }
 
-    /// The same for a message, which is lost if it has ended.
+    /// The same for a message, which is lost if it has ended, or cannot be reached.
     fn lock_to_send(&self, to: TaskId) -> Result<MutexGuard<'_, State>, TaskError> {
         self.lock_for(to).inspect_err(|error| {
-            if matches!(error, TaskError::Ended { .. }) {
+            if matches!(
+                error,
+                TaskError::Ended { .. } | TaskError::OutOfReach { .. }
+            ) {
                 self.lock().lost += 1;
             }
         })
