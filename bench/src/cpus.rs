@@ -1,5 +1,8 @@
 //! On which CPUs the two sides run.
 
+use std::io;
+
+use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -49,23 +52,63 @@ pub(crate) fn pin_to(cpus: &[usize]) -> Result<(), BenchError> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Binds all threads of another process that there are now, and those they start from now on.
-pub(crate) fn pin_process(process: u32, cpu: usize) -> Result<(), BenchError> {
+/// Binds all threads of another process that there are now, and those they start from now on. False
+/// if it has ended: threads may do that at any time.
+pub(crate) fn pin_process(process: u32, cpu: usize) -> Result<bool, BenchError> {
     let mut set = CpuSet::new();
     set.set(cpu);
-    for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
-        let name = thread?.file_name();
-        let id = name.to_str().and_then(|name| name.parse().ok());
-        if let Some(id) = id.and_then(Pid::from_raw) {
-            sched_setaffinity(Some(id), &set)?;
+    let mut is_there = false;
+    for thread in threads(process)? {
+        match sched_setaffinity(Some(thread), &set) {
+            Ok(()) => is_there = true,
+            Err(Errno::SRCH) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
+    Ok(is_there)
+}
+
+/// The threads of another process; none if it has ended.
+fn threads(process: u32) -> io::Result<Vec<Pid>> {
+    let has_ended = |error: &io::Error| {
+        matches!(
+            Errno::from_io_error(error),
+            Some(Errno::NOENT | Errno::SRCH)
+        )
+    };
+    let mut found = Vec::new();
+    let entries = match std::fs::read_dir(format!("/proc/{process}/task")) {
+        Err(error) if has_ended(&error) => return Ok(found),
+        entries => entries?,
+    };
+    for entry in entries {
+        let name = match entry {
+            Err(error) if has_ended(&error) => break,
+            entry => entry?.file_name(),
+        };
+        let id = name.to_str().and_then(|name| name.parse().ok());
+        found.extend(id.and_then(Pid::from_raw));
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_process_is_bound_until_it_ends() {
+        let mut child = Command::new("sleep").arg("600").spawn().expect("sleep");
+        let id = child.id();
+        let [cpu, _] = choose().expect("allowed").unwrap_or_default();
+        assert!(pin_process(id, cpu).expect("ours"));
+        let set = sched_getaffinity(Some(Pid::from_child(&child))).expect("ours");
+        assert!(set.count() == 1 && set.is_set(cpu));
+        child.kill().expect("ours");
+        child.wait().expect("ours");
+        assert!(!pin_process(id, cpu).expect("no error"));
+    }
 
     #[test]
     fn two_cores_are_better_than_two_threads_of_one() {

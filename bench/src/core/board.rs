@@ -49,9 +49,7 @@ impl Running {
         let core = Core::start(pool.pool(), board, &options).map_err(lost)?;
         let node = hythe_rtcore::join(pool.pool(), "bench")?;
         let agent_node = hythe_rtcore::join_without_doorbells(pool.pool(), "bench-agent")?;
-        if let Some(cpu) = cpu {
-            cpus::pin_process(core.status().pid, cpu)?;
-        }
+        pin(&core, cpu)?;
         Ok(Self {
             node,
             agent_node,
@@ -73,9 +71,7 @@ impl Running {
             .name(SECOND)
             .start_bound(START_BOUND);
         let core = Core::start(self.pool(), board, &options).map_err(lost)?;
-        if let Some(cpu) = cpu {
-            cpus::pin_process(core.status().pid, cpu)?;
-        }
+        pin(&core, cpu)?;
         Ok(core)
     }
 
@@ -124,6 +120,11 @@ impl Running {
         self.core.status().pid
     }
 
+    /// Its process runs on that CPU from now on.
+    pub(super) fn pin(&self, cpu: usize) -> Result<(), BenchError> {
+        pin(&self.core, Some(cpu))
+    }
+
     /// Measures while somebody watches the core: a wait for one that has ended is given up at once.
     pub(super) fn watched<T>(
         &self,
@@ -151,12 +152,10 @@ impl Running {
 
     /// A core that has ended is the reason for whatever failed.
     fn explain(&self, error: BenchError) -> BenchError {
-        let status = self.core.status();
-        if status.state == CoreState::Up || matches!(error, BenchError::Stopped) {
+        if self.core.status().state == CoreState::Up || matches!(error, BenchError::Stopped) {
             return error;
         }
-        let why = status.reason.unwrap_or_else(|| "it has ended".to_owned());
-        BenchError::PeerLost(format!("the core: {why}"))
+        ended(&self.core)
     }
 
     /// After a run the sums are right, and every slot is free but for what the core's own ports
@@ -225,6 +224,24 @@ pub(super) fn find(name: &str, app: &str) -> Result<Board, BenchError> {
     Err(BenchError::Unable(format!(
         "board `{name}` cannot run here: {missing}"
     )))
+}
+
+/// Binds a core's process, if a CPU is given. It may have ended before that.
+fn pin(core: &Core, cpu: Option<usize>) -> Result<(), BenchError> {
+    let Some(cpu) = cpu else { return Ok(()) };
+    if cpus::pin_process(core.status().pid, cpu)? {
+        return Ok(());
+    }
+    // Who watches it says why, and may not have seen it yet.
+    let _ = core.wait_until(SETTLE_BOUND, |status| status.state != CoreState::Up);
+    Err(ended(core))
+}
+
+/// Why a core is not up any more.
+fn ended(core: &Core) -> BenchError {
+    let reason = core.status().reason;
+    let why = reason.unwrap_or_else(|| "it has ended".to_owned());
+    BenchError::PeerLost(format!("the core: {why}"))
 }
 
 fn lost(error: CoreError) -> BenchError {

@@ -224,7 +224,7 @@ impl Series {
         match self.case.system {
             System::Processes(kind) => run.between_processes(kind, far, setting),
             System::Core(direction) => {
-                cpus::pin_process(setting.running.pid(), far)?;
+                setting.running.pin(far)?;
                 with_core::measure(&run, direction, (setting.running, setting.lookout))
             }
         }
