@@ -10,6 +10,8 @@ use crate::script::{Act, Server, answer, at_once, ok, played};
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 const BOUND: Duration = Duration::from_secs(120);
+/// Of what a busy machine may spoil.
+const TRIES: usize = 5;
 
 fn play(server: &Server) -> Playing {
     let mut client = server.client(TIME_LIMIT);
@@ -32,6 +34,23 @@ fn wait(playing: &Playing, is_so: impl Fn(&Account) -> bool) -> Account {
     }
 }
 
+/// An answer has a second: a machine that is busy may cost some, and connections.
+fn try_some_times(check: impl Fn() -> Result<(), String>) {
+    let failures: Vec<_> = (0..TRIES).map_while(|_| check().err()).collect();
+    assert!(failures.len() < TRIES, "{failures:#?}");
+}
+
+/// The account after two signs of life that were answered. An error if one was not.
+fn kept_alive_twice(playing: &Playing) -> Result<Account, String> {
+    let account = wait(playing, |account| {
+        account.kept_alive == 2 || account.failed > 0
+    });
+    match account.failed {
+        0 => Ok(account),
+        _ => Err(format!("{account:?}")),
+    }
+}
+
 fn methods(requests: &[String]) -> Vec<&str> {
     let first = requests.iter().map(|request| request.split(' ').next());
     first.flatten().collect()
@@ -39,6 +58,10 @@ fn methods(requests: &[String]) -> Vec<&str> {
 
 #[test]
 fn a_server_without_parameters_is_asked_for_its_options() {
+    try_some_times(asks_for_options);
+}
+
+fn asks_for_options() -> Result<(), String> {
     let no = "RTSP/1.0 501 Not Implemented\r\nCSeq: NUMBER\r\n\r\n";
     let server = Server::of(played([
         answer(no),
@@ -47,11 +70,8 @@ fn a_server_without_parameters_is_asked_for_its_options() {
         answer(ok("", "")),
     ]));
     let playing = play(&server);
-    let account = wait(&playing, |account| account.kept_alive == 2);
-    assert_eq!(
-        (account.refused, account.failed, account.is_lost),
-        (1, 0, false)
-    );
+    let account = kept_alive_twice(&playing)?;
+    assert_eq!((account.refused, account.is_lost), (1, false));
     let trouble = account.last_trouble.unwrap();
     assert!(trouble.contains("GET_PARAMETER: RTSP/1.0 501"), "{trouble}");
     drop(playing);
@@ -65,6 +85,7 @@ fn a_server_without_parameters_is_asked_for_its_options() {
             .iter()
             .all(|request| request.contains("Session: abc\r\n"))
     );
+    Ok(())
 }
 
 #[test]
@@ -89,24 +110,37 @@ fn signs_of_life_go_on_over_another_connection() {
         ),
     ];
     at_once(cases, |(acts, trouble)| {
-        let again = [answer(ok("", "")), answer(ok("", "")), answer(ok("", ""))].concat();
-        // A machine that is busy may cost connections, too.
-        let scripts = [vec![played([acts])], vec![again; 8]].concat();
-        let server = Server::start(scripts);
-        let playing = play(&server);
-        let account = wait(&playing, |account| account.kept_alive >= 2);
-        assert!(account.failed >= 1 && !account.is_lost, "{account:?}");
-        let told = account.last_trouble.unwrap();
-        let is_reset = told.contains("reset by peer") || told.contains("Broken pipe");
-        assert!(told.contains(trouble) || is_reset, "{told}");
-        drop(playing);
-        let requests = server.requests();
-        assert_eq!(methods(&requests).last(), Some(&"TEARDOWN"));
+        try_some_times(|| goes_on_after(&acts, trouble));
     });
+}
+
+/// A server does that with a sign of life, and answers others over later connections. An error says
+/// what came of it where the first trouble was another.
+fn goes_on_after(acts: &[Act], trouble: &str) -> Result<(), String> {
+    let again = [answer(ok("", "")), answer(ok("", "")), answer(ok("", ""))].concat();
+    let scripts = [vec![played([acts.to_vec()])], vec![again; 8]].concat();
+    let server = Server::start(scripts);
+    let playing = play(&server);
+    let first = wait(&playing, |account| account.failed >= 1);
+    let last = wait(&playing, |account| account.kept_alive >= 2);
+    drop(playing);
+    let requests = server.requests();
+    let told = first.last_trouble.unwrap();
+    let is_reset = told.contains("reset by peer") || told.contains("Broken pipe");
+    let is_as_told = told.contains(trouble) || is_reset;
+    let is_ended = methods(&requests).last() == Some(&"TEARDOWN");
+    if is_as_told && is_ended && !last.is_lost {
+        return Ok(());
+    }
+    Err(format!("{told}, then {last:?}: {requests:?}"))
 }
 
 #[test]
 fn packets_that_come_between_signs_of_life_are_passed_over() {
+    try_some_times(passes_over_packets);
+}
+
+fn passes_over_packets() -> Result<(), String> {
     let frames = Act::Repeat([&b"$\0\0\x08"[..], &[7; 8]].concat(), 100);
     let server = Server::of(played([
         vec![frames],
@@ -117,10 +151,11 @@ fn packets_that_come_between_signs_of_life_are_passed_over() {
         answer(ok("", "")),
     ]));
     let playing = play(&server);
-    let account = wait(&playing, |account| account.kept_alive == 2);
-    assert_eq!((account.passed_over.frames, account.failed), (101, 0));
+    let account = kept_alive_twice(&playing)?;
+    assert_eq!(account.passed_over.frames, 101);
     drop(playing);
     server.requests();
+    Ok(())
 }
 
 #[test]
