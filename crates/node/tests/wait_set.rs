@@ -507,16 +507,12 @@ fn other_threads_that_sleep_on_the_bell_do_not_keep_a_wait_set_from_its_marks() 
         let (own, told) = (node.clone(), Arc::clone(&over));
         scope.spawn(move || {
             let mut plain = subscribe(&own, "c0");
-            let mut taken = 0;
+            // It may get no CPU until all is over; its queue is full then.
+            let first = plain.take(BOUND).expect("sound");
+            first.expect("published when it had subscribed");
             while !told.load(Ordering::Relaxed) {
-                taken += u64::from(
-                    plain
-                        .take(Duration::from_millis(20))
-                        .expect("sound")
-                        .is_some(),
-                );
+                plain.take(Duration::from_millis(20)).expect("sound");
             }
-            assert!(taken > 0);
         });
         let sender = Node::join(&pool, "sender").expect("joins");
         let mut publishers = [publisher(&sender, "c0"), publisher(&sender, "c1")];
