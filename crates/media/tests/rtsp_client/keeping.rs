@@ -40,7 +40,7 @@ fn try_some_times(check: impl Fn() -> Result<(), String>) {
     assert!(failures.len() < TRIES, "{failures:#?}");
 }
 
-/// The account after two signs of life that were answered. An error if one was not.
+/// The account after two keep-alives that were answered. An error if one was not.
 fn kept_alive_twice(playing: &Playing) -> Result<Account, String> {
     let account = wait(playing, |account| {
         account.kept_alive == 2 || account.failed > 0
@@ -114,7 +114,7 @@ fn signs_of_life_go_on_over_another_connection() {
     });
 }
 
-/// A server does that with a sign of life, and answers others over later connections. An error says
+/// A server does that with a keep-alive, and answers others over later connections. An error says
 /// what came of it where the first trouble was another.
 fn goes_on_after(acts: &[Act], trouble: &str) -> Result<(), String> {
     let again = [answer(ok("", "")), answer(ok("", "")), answer(ok("", ""))].concat();
