@@ -11,6 +11,7 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use hythe_sys::udp_receive::{Message, enable_timestamps, receive};
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use rustix::process::Signal;
 use serde_json::Value;
 use support::{BOUND, Root, eventually};
@@ -38,6 +39,11 @@ fn listener() -> UdpSocket {
     let socket = sockets.find(is_even).expect("an even one");
     socket.set_nonblocking(true).expect("works");
     enable_timestamps(&socket).expect("works");
+    // Packets are counted with what the kernel keeps around them.
+    let bytes = 2 * PACKETS * 2048;
+    if set_socket_recv_buffer_size_force(&socket, bytes).is_err() {
+        set_socket_recv_buffer_size(&socket, bytes).expect("works");
+    }
     socket
 }
 

@@ -208,7 +208,7 @@ fn a_time_and_a_type_are_kept() {
         root.json(&["list"])["channels"][0]["name"] == "frames"
     });
     let again = path(&root, "again");
-    let recorded = root.json(&["record", "frames", "-o", text(&again), "--for", "0.2"]);
+    let recorded = root.json(&["record", "frames", "-o", text(&again), "--count", "2"]);
     assert_eq!(
         recorded["type"],
         "demo::Frame version 0 (8 bytes, aligned to 4)"
