@@ -26,7 +26,7 @@ const METRICS: [&str; 9] = [
 /// What it prints. It bounds itself: on a machine that is used by others, too, it takes more than
 /// most commands may here.
 fn printed(root: &Root, board: &str, more: &[&str]) -> Vec<u8> {
-    let mut command = root.command(&["latency", "board", board, "--timeout", "120"]);
+    let mut command = root.command(&["latency", "board", board, "--timeout", "600"]);
     let output = command.args(more).output().expect("hythe is there");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{board}: {errors}");
