@@ -102,6 +102,10 @@ impl Source for FlowSource {
         }
     }
 
+    fn is_something_waiting(&mut self) -> bool {
+        self.flow.is_ready(monotonic_ns())
+    }
+
     fn capacity(&self) -> u32 {
         self.capacity
     }

@@ -3,6 +3,9 @@
 //! Used by subscribers, and by both ends of request/reply. Nonsense is passed over, at most as much
 //! of it as one source can hold: what waits behind it is found at once, and a liar that keeps
 //! writing does not keep us here.
+//!
+//! The sender of a source that drains may go on by another source: while there is one, what it has
+//! comes before what the others have.
 
 use hythe_pool::{PortStatistics, Taken};
 
@@ -17,6 +20,8 @@ use crate::wait::WaitPlan;
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     list: Vec<StoredSource>,
+    /// So many, the first of the list, drain.
+    draining: usize,
     next: usize,
     /// One has changed since the last update.
     have_changed: bool,
@@ -32,25 +37,24 @@ impl Sources {
     pub(crate) fn update(&mut self, port: &Port, is_opening: bool) -> Result<bool, NodeError> {
         self.have_changed = false;
         port.find_sources(&mut self.list, is_opening)?;
-        let mut all_seen = true;
+        self.draining = 0;
         let mut index = 0;
         while let Some(source) = self.list.get_mut(index) {
             match source.state() {
                 SourceState::Ended => {
                     // Where it led there may be another by now, which it has hidden.
                     self.have_changed = true;
-                    self.list.swap_remove(index).disconnect()?;
+                    self.list.remove(index).disconnect()?;
                 }
                 SourceState::Draining => {
-                    // Its sender may go on by another: what is left here was sent before that.
-                    self.next = index;
-                    all_seen = false;
+                    self.list[self.draining..=index].rotate_right(1);
+                    self.draining += 1;
                     index += 1;
                 }
                 SourceState::Open => index += 1,
             }
         }
-        Ok(all_seen)
+        Ok(self.draining == 0)
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -94,6 +98,9 @@ impl Sources {
         &mut self,
         counted: &mut PortStatistics,
     ) -> Result<Option<(SourceIndex, Taken)>, Box<NodeError>> {
+        if self.draining > 0 {
+            return self.take_in_order(counted);
+        }
         let mut looks = self.list.len();
         let mut nonsense = 0;
         while looks > 0 && !self.list.is_empty() {
@@ -132,6 +139,47 @@ impl Sources {
                 }
                 Polled::Refused(why) if self.list.len() == 1 => return Err(why),
                 Polled::Refused(_) => looks -= 1,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same where some drain.
+    #[cold]
+    fn take_in_order(
+        &mut self,
+        counted: &mut PortStatistics,
+    ) -> Result<Option<(SourceIndex, Taken)>, Box<NodeError>> {
+        // Before the others are looked at: their sender goes on by this one no sooner than they
+        // have all that it sent before, so what this has by now comes behind what they have then.
+        let open = self.draining..self.list.len();
+        let (before, behind) = (open.start..self.next.max(open.start), self.next..open.end);
+        let mut in_turn = behind.chain(before).filter(|index| open.contains(index));
+        let other = in_turn.find(|&index| self.list[index].is_something_waiting());
+        for index in (0..self.draining).chain(other) {
+            let source = &mut self.list[index];
+            for _ in 0..=source.capacity() {
+                match source.poll() {
+                    Polled::Taken(taken) => {
+                        self.next = index + 1;
+                        return Ok(Some((SourceIndex(index), taken)));
+                    }
+                    Polled::Missed(messages) => counted.dropped += u64::from(messages),
+                    Polled::Nonsense => counted.violations += 1,
+                    Polled::Nothing => break,
+                    Polled::Changed => {
+                        self.have_changed = true;
+                        break;
+                    }
+                    Polled::Refused(why) if self.list.len() == 1 => return Err(why),
+                    Polled::Refused(_) => break,
+                    Polled::Broken => {
+                        counted.violations += 1;
+                        self.draining -= usize::from(index < self.draining);
+                        self.list.remove(index).disconnect().map_err(Box::new)?;
+                        return self.take(counted);
+                    }
+                }
             }
         }
         Ok(None)

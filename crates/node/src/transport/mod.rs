@@ -364,6 +364,11 @@ pub trait Source: Any + Debug + Send + Sync {
     /// Takes the next reference, if there is one. Never waits.
     fn poll(&mut self) -> Polled;
 
+    /// Would [`poll`](Self::poll) find something? True where that is not known.
+    fn is_something_waiting(&mut self) -> bool {
+        true
+    }
+
     /// The most that can wait in it: so much nonsense is passed over in one look.
     fn capacity(&self) -> u32;
 

@@ -114,6 +114,12 @@ impl Source for QueueSource {
         Polled::Taken(taken)
     }
 
+    fn is_something_waiting(&mut self) -> bool {
+        let waits = self.end.is_something_waiting(self.shared.pool().control());
+        // What is damaged is found out by taking from it.
+        waits.unwrap_or(true)
+    }
+
     fn capacity(&self) -> u32 {
         self.end.info.places.capacity
     }
