@@ -2,11 +2,13 @@
 
 mod network;
 
+use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use hythe_cluster::command::{Reply, Request};
 use hythe_node::{ClientOptions, PublisherOptions, ServerOptions, SubscriberOptions};
-use network::agent::{Host, eventually, pair};
+use network::agent::{Host, LONG, eventually, patient_pair};
 use network::{Lan, is_skipped};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -35,12 +37,28 @@ impl Running {
         send(self.0.id(), signal);
     }
 
-    /// Its end, and what it printed.
+    /// Its end, and what it printed; one that stands still is killed.
     fn output(mut self) -> Vec<u8> {
-        let mut output = Vec::new();
         let mut printed = self.0.stdout.take().expect("piped");
-        std::io::Read::read_to_end(&mut printed, &mut output).expect("read");
-        assert!(self.0.wait().expect("its end").success());
+        let reading = std::thread::spawn(move || {
+            let mut output = Vec::new();
+            printed.read_to_end(&mut output).expect("read");
+            output
+        });
+        let since = Instant::now();
+        let ended = loop {
+            let ended = self.0.try_wait().expect("its end");
+            if ended.is_some() || since.elapsed() > LONG {
+                break ended;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        // Dropped, it is killed: then all it said is read.
+        drop(self);
+        let output = reading.join().expect("no panic");
+        let said = String::from_utf8_lossy(&output);
+        let ended = ended.unwrap_or_else(|| panic!("it stands still after {LONG:?}: {said}"));
+        assert!(ended.success(), "{ended:?}: {said}");
         output
     }
 }
@@ -91,7 +109,7 @@ fn ends(kind: &str, count: u32, carries: &str) -> Value {
 fn list_shows_ends_of_another_host() {
     let Some(hythe) = hythe() else { return };
     let lan = Lan::new(1);
-    let [a, b] = pair(&lan);
+    let [a, b] = patient_pair(&lan);
     let there = b.join("there");
     let send = PublisherOptions::default();
     let publisher = there.publisher("only sent", &send).expect("opened");
@@ -143,7 +161,7 @@ fn send_and_list(host: &Host, hythe: &str, agent: u32) {
 fn what_is_published_arrives_is_recorded_and_has_a_rate() {
     let Some(hythe) = hythe() else { return };
     let lan = Lan::new(1);
-    let [a, b] = pair(&lan);
+    let [a, b] = patient_pair(&lan);
     let (lines, recording) = (a.path("lines"), b.path("recording"));
     let expected: String = (1..=500).map(|number| format!("{number}\n")).collect();
     std::fs::write(&lines, &expected).expect("written");
@@ -194,7 +212,7 @@ fn what_is_published_arrives_is_recorded_and_has_a_rate() {
 fn what_is_published_at_once_reaches_a_subscriber_that_waits() {
     let Some(hythe) = hythe() else { return };
     let lan = Lan::new(1);
-    let [a, b] = pair(&lan);
+    let [a, b] = patient_pair(&lan);
     let file = a.path("line");
     for round in 0..5 {
         let channel = format!("once {round}");
@@ -242,7 +260,7 @@ fn rates(a: &Host, b: &Host, hythe: &str, lines: &str) {
 fn who_shows_what_a_host_holds_and_for_how_long() {
     let Some(hythe) = hythe() else { return };
     let lan = Lan::new(1);
-    let [a, b] = pair(&lan);
+    let [a, b] = patient_pair(&lan);
     let file = a.path("line");
     std::fs::write(&file, [1; 1000]).expect("written");
     let block = ["--policy", "block", "--block", "60", "--depth", "2"];

@@ -16,6 +16,9 @@ use tempfile::TempDir;
 /// Far beyond what anything here takes.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
+/// Longer than the machine is busy, shorter than a test.
+pub(crate) const LEASE: &str = "10";
+
 /// A host: a network, its files, a pool.
 pub(crate) struct Host {
     pub(crate) space: Namespace,
@@ -226,6 +229,33 @@ pub(crate) fn pair(lan: &Lan) -> [Host; 2] {
     a.take_in(&b, "b");
     eventually("a and b are connected", || are_connected(&a, &b));
     [a, b]
+}
+
+/// The same, for a test that is not about how soon a host is missed.
+pub(crate) fn patient_pair(lan: &Lan) -> [Host; 2] {
+    let [a, b] = pair(lan);
+    have_patience(&[&a, &b]);
+    eventually("a and b are connected again", || are_connected(&a, &b));
+    [a, b]
+}
+
+/// Starts agents anew, with a lease that also one lives through that gets no CPU for seconds, as on
+/// a machine under load.
+pub(crate) fn have_patience(hosts: &[&Host]) {
+    start_anew(hosts, |_| Vec::new());
+}
+
+/// The same, each with more options.
+pub(crate) fn start_anew(hosts: &[&Host], options: fn(&Host) -> Vec<String>) {
+    for host in hosts {
+        host.stop();
+    }
+    for host in hosts {
+        let options = options(host);
+        let mut words = vec!["start", "--lease", LEASE];
+        words.extend(options.iter().map(String::as_str));
+        eventually("its agent runs", || host.run(&words).status.success());
+    }
 }
 
 /// Three hosts of a realm, whose agents are connected.
