@@ -11,12 +11,12 @@ use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hythe_node::{Node, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
-use network::agent::{Host, LONG, are_connected, eventually, first};
+use network::agent::{Host, LEASE, LONG, are_connected, eventually, first, have_patience};
 use network::{Lan, is_skipped};
 use rustix::process::Signal;
 
-/// Longer than a lease, so that a session that was silent would have ended.
-const BEYOND_A_LEASE: Duration = Duration::from_secs(4);
+/// Longer than [`LEASE`], so that a session that was silent would have ended.
+const BEYOND_A_LEASE: Duration = Duration::from_secs(12);
 const YEAR: i64 = 365 * 24 * 60 * 60;
 
 /// The library, built for this host; `None`, said aloud, where there is no C compiler.
@@ -114,6 +114,7 @@ fn hosts_work_together_whatever_their_clocks_say() {
     assert_eq!(b.year(), "1970");
     let a = first(&lan);
     a.take_in(&b.host, "b");
+    have_patience(&[&a, &b.host]);
     let both = || are_connected(&a, &b.host);
     eventually("a and b are connected", both);
     let (here, there) = (a.join("here"), b.host.join("there"));
@@ -138,7 +139,7 @@ fn hosts_work_together_whatever_their_clocks_say() {
     b.host.signal(Signal::KILL);
     eventually("a knows that b has gone", || !a.is_connected_with("b"));
     b.set(0);
-    b.host.said(&["start"]);
+    b.host.said(&["start", "--lease", LEASE]);
     eventually("a and b are connected again", both);
     channels.iter_mut().for_each(Crossing::assert_crosses);
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use hythe_cluster::command::{Reply, Request};
-use network::agent::{Host, are_connected, eventually, first, programs, send};
+use network::agent::{
+    Host, LEASE, are_connected, eventually, first, have_patience, programs, send, start_anew,
+};
 use network::{Lan, is_skipped};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -20,9 +22,6 @@ fn hythe() -> Option<PathBuf> {
     }
     program.filter(|_| !is_skipped()).map(PathBuf::from)
 }
-
-/// Longer than the machine is busy, shorter than a test.
-const LEASE: &str = "5";
 
 /// Two connected hosts, whose agents find `hythe`.
 struct Hosts {
@@ -42,6 +41,7 @@ impl Hosts {
         let path = std::env::join_paths(folders).expect("no colon in it");
         b.environment = vec![("PATH", path.into())];
         a.take_in(&b, "b");
+        have_patience(&[&a, &b]);
         eventually("a and b are connected", || are_connected(&a, &b));
         Some(Self { hythe, a, b, lan })
     }
@@ -49,15 +49,12 @@ impl Hosts {
     /// The same, and both users trust the link.
     fn trusting() -> Option<Self> {
         let hosts = Self::new()?;
-        for host in [&hosts.a, &hosts.b] {
-            host.stop();
-        }
-        for host in [&hosts.a, &hosts.b] {
+        start_anew(&[&hosts.a, &hosts.b], |host| {
             let interface = host.plug.interface();
-            let options = ["--carrier", "udp", "--trusted", &interface];
-            let words = [&["start", "--lease", LEASE][..], &options].concat();
-            eventually("its agent runs", || host.run(&words).status.success());
-        }
+            ["--carrier", "udp", "--trusted", &interface]
+                .map(str::to_owned)
+                .into()
+        });
         let connected = || are_connected(&hosts.a, &hosts.b);
         eventually("a and b are connected again", connected);
         Some(hosts)
@@ -505,7 +502,10 @@ fn nothing_is_left_whatever_is_killed() {
         wait_until_gone(&pids);
         for (host, name) in [(&hosts.a, "agent a"), (&hosts.b, "agent b")] {
             if victim == name {
-                assert!(host.said(&["start"]).starts_with("ready at "));
+                assert!(
+                    host.said(&["start", "--lease", LEASE])
+                        .starts_with("ready at ")
+                );
             }
         }
         eventually("they are connected again", || {
