@@ -69,12 +69,16 @@ static void subscribe(struct hythe_node *node, const char *channel, int count)
 
 static void publish(struct hythe_node *node, const char *channel, int count)
 {
+    struct hythe_publisher_options options;
     struct hythe_publisher *publisher;
     struct hythe_lease *lease;
     void *data;
     int i, length;
 
-    check(hythe_publisher_open(node, channel, NULL, &publisher), "publisher");
+    hythe_publisher_options_init(&options, sizeof options);
+    /* As long as a subscriber may block: of both times, the shorter one counts. */
+    options.send_timeout_ns = TIMEOUT_NS;
+    check(hythe_publisher_open(node, channel, &options, &publisher), "publisher");
     if (check(hythe_publisher_wait_for_subscribers(publisher, 1, TIMEOUT_NS), "wait") == 0) {
         fprintf(stderr, "nobody subscribed within ten seconds\n");
         exit(1);

@@ -6,7 +6,7 @@ mod network;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use network::agent::{Host, eventually, pair};
+use network::agent::{Host, eventually, patient_pair};
 use network::{Lan, is_skipped};
 use tempfile::TempDir;
 
@@ -95,7 +95,7 @@ fn examples_in_rust() {
         return;
     }
     let lan = Lan::new(1);
-    let [a, b] = pair(&lan);
+    let [a, b] = patient_pair(&lan);
     let start = |host, name, words: &[&str]| start(host, None, &of_rust(name), words);
 
     let subscriber = start(&b, "publish_subscribe", &["subscribe", POOL, "50"]);
@@ -129,7 +129,7 @@ fn examples_in_c() {
     let examples = OfC::install();
     let library = examples.library();
     let lan = Lan::new(1);
-    let [a, b] = pair(&lan);
+    let [a, b] = patient_pair(&lan);
     let start = |host, program: &Path, words: &[&str]| start(host, Some(&library), program, words);
 
     let both = examples.compile("publish_subscribe");

@@ -621,7 +621,10 @@ struct hythe_subscriber_options {
     uint32_t depth;
     /** What happens when the queue is full: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_EVICT_OLDEST. */
     uint32_t when_full;
-    /** For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1. */
+    /**
+     * For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1. It waits no
+     * longer than its own `send_timeout_ns` either.
+     */
     uint32_t block_ms;
     /**
      * Earlier messages to get from each publisher first, as many as it keeps and the depth

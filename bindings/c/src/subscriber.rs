@@ -37,7 +37,8 @@ pub struct hythe_subscriber_options {
     pub depth: u32,
     /// What happens when the queue is full: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_EVICT_OLDEST.
     pub when_full: u32,
-    /// For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1.
+    /// For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1. It waits no
+    /// longer than its own `send_timeout_ns` either.
     pub block_ms: u32,
     /// Earlier messages to get from each publisher first, as many as it keeps and the depth
     /// allows, at most 32,768. 0: none. A publisher sends them at its next call that looks for
