@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::network::agent::{Host, eventually, first, programs};
+use crate::network::agent::{Host, eventually, first, have_patience, programs};
 use crate::network::{Lan, is_skipped};
 
 /// After so many seconds, far more than any program takes, one that stands still is ended.
@@ -79,6 +79,7 @@ impl Hosts {
         ];
         b.environment.extend(more(a.folder.path()));
         a.take_in(&b, "b");
+        have_patience(&[&a, &b]);
         eventually("a and b are connected", || {
             a.is_connected_with("b") && b.is_connected_with("a")
         });
@@ -99,6 +100,7 @@ impl Hosts {
         let mut c = Host::on(&self.lan, 3);
         c.environment.clone_from(&self.b.environment);
         self.a.take_in(&c, "c");
+        have_patience(&[&c]);
         eventually("all are connected", || {
             let all = [
                 (&self.a, ["b", "c"]),
