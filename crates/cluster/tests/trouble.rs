@@ -175,6 +175,21 @@ fn a_connection_that_has_no_answer_in_time_costs_no_message() {
     }
 }
 
+/// What a task has sent waits for as long as the host lives, however busy that is.
+#[test]
+fn a_message_of_a_task_is_lost_only_with_a_host() {
+    let (a, b) = pair();
+    let (from, to) = (a.join("from"), b.join("to"));
+    let mut subscriber = subscriber(&to, "task/1.1.0");
+    // More than others are waited for.
+    b.carrier.leave_unanswered(6);
+    let mut publisher = publisher(&from, "task/1.1.0");
+    assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+    send(&mut publisher, 7);
+    assert_eq!(number(&mut subscriber), 7);
+    assert_eq!(a.status_of("b").expect("known").sessions, 1);
+}
+
 /// A host whose agent ends: its participant leaves the other host with all holds, and a publisher
 /// that waited for it goes on. Back again it gets what is sent from then on.
 #[test]

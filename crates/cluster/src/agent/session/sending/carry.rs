@@ -12,6 +12,7 @@ use super::messages::Messages;
 use super::requests::{Replies, Requests};
 use super::source::{Frame, Source, Step};
 use super::{Held, SendingStream, Session, Stop, lock};
+use crate::agent::jobs::is_of_task;
 use crate::agent::link::{MessageReader, send_first};
 use crate::agent::session::window::window_of;
 use crate::carrier::ConnectionSender;
@@ -114,9 +115,10 @@ impl Carrying<'_> {
             }
             if !self.is_accepted {
                 // Nobody here is held up for a host that cannot be reached: what opens now goes on
-                // at once, and what is published waits for some attempts more.
+                // at once, and what is published waits for some attempts more. A task is never
+                // held up, and its messages are lost only with a host: it may just be busy.
                 self.stream.end_early(self.session);
-                if failures + 1 >= FIRST_ATTEMPTS {
+                if failures + 1 >= FIRST_ATTEMPTS && !is_of_task(&self.stream.opening.channel) {
                     self.close_source();
                 }
             }
