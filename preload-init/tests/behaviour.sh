@@ -392,7 +392,7 @@ nothing_changes_for_the_command() {
     diff <(grep -v ' file [12]:' straight) <(grep -v ' file [12]:' through)
     grep -q "^signal 10: ignored$" through
     grep -q "^signal 13: blocked pending$" through
-    grep -q "^nice 3$" through
+    grep -q "^nice $(($(nice) + 3))$" through
     # With nothing open at all.
     env -i "${show[@]}" <&- 2>&- 7<&- >straight
     env -i "$program" --pack "$pack" --log '' -- "${show[@]}" <&- 2>&- 7<&- >through
