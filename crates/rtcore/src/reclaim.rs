@@ -33,13 +33,12 @@ const BOUND: Duration = Duration::from_millis(300);
 /// Returns the rows that the core had.
 pub(crate) fn run(
     node: &Node,
-    (link, row): (&LinkMap, Option<MemberIndex>),
+    (link, row, mut health): (&LinkMap, Option<MemberIndex>, Health),
     endpoints: &[Endpoint],
     over: &AtomicBool,
 ) -> SeenRows {
     let mut seen = SeenRows::default();
     let mut looks = vec![[0; CORE_PORTS_MAX]; endpoints.len()];
-    let mut health = Health::begin(node.pool(), link);
     loop {
         seen.look(node.pool(), row);
         thread::park_timeout(LOOK);

@@ -22,6 +22,7 @@ use crate::counters::SeenRows;
 use crate::cpu_share::CpuShare;
 use crate::doorbell::{self, Doorbell, Entrance, Rung};
 use crate::link::LinkMap;
+use crate::link::health::Health;
 use crate::log::Log;
 use crate::process::{self, Process};
 use crate::rings::Rings;
@@ -52,6 +53,14 @@ pub(crate) struct Supervisor {
     pub(crate) shared: Arc<Reported>,
     /// What was counted in earlier lives of the core.
     pub(crate) counted: CoreCounters,
+}
+
+/// A core that has answered.
+struct Up {
+    link: LinkMap,
+    doorbell: Doorbell,
+    endpoints: Vec<Endpoint>,
+    health: Health,
 }
 
 impl Supervisor {
@@ -99,7 +108,12 @@ impl Supervisor {
         let (mut process, identity, mut services) = (None, &mut None, None);
         let ended = match self.start(&mut process, identity) {
             Err(ended) => ended,
-            Ok((link, doorbell, endpoints)) => {
+            Ok(Up {
+                link,
+                doorbell,
+                endpoints,
+                health,
+            }) => {
                 was_up = true;
                 if let Some(started) = started.take() {
                     // Whoever started us waits for this.
@@ -108,7 +122,7 @@ impl Supervisor {
                 services = self.services_of(&endpoints, process.as_ref());
                 let (ended, rows) = self.serve(
                     process.as_ref(),
-                    &link,
+                    (&link, health),
                     &doorbell,
                     (&endpoints, services.as_mut()),
                 );
@@ -164,7 +178,7 @@ impl Supervisor {
         &mut self,
         place: &mut Option<Process>,
         identity: &mut Option<Identity>,
-    ) -> Result<(LinkMap, Doorbell, Vec<Endpoint>), Ended> {
+    ) -> Result<Up, Ended> {
         let (board, memory) = (self.name.clone(), self.board.shared()?);
         let (plan, kind) = (&memory.link, memory.doorbell);
         let deadline = Instant::now() + self.options.start_bound;
@@ -220,6 +234,8 @@ impl Supervisor {
             has_own_channels: self.options.name.is_some(),
         };
         let endpoints = boot::bind(&self.node, &names, process, &link)?;
+        // Before anybody else can have written there.
+        let health = Health::begin(self.node.pool(), &link, session);
         let pid = process.identity.pid;
         self.shared.change(|status| {
             status.state = CoreState::Up;
@@ -230,14 +246,19 @@ impl Supervisor {
                 .map(|endpoint| endpoint.name.clone())
                 .collect();
         });
-        Ok((link, doorbell, endpoints))
+        Ok(Up {
+            link,
+            doorbell,
+            endpoints,
+            health,
+        })
     }
 
     /// Passes rings on until the core's life ends.
     fn serve(
         &mut self,
         process: Option<&Process>,
-        link: &LinkMap,
+        (link, health): (&LinkMap, Health),
         doorbell: &Doorbell,
         (endpoints, services): (&[Endpoint], Option<&mut (Services, Receiver<String>)>),
     ) -> (Ended, SeenRows) {
@@ -259,7 +280,8 @@ impl Supervisor {
         let index = services.as_ref().map(|services| services.index());
         std::thread::scope(|scope| {
             scope.spawn(|| doorbell::pass_on(node, link, doorbell, (&over, trusts)));
-            let reclaimer = scope.spawn(|| reclaim::run(node, (link, row), endpoints, &over));
+            let reclaimer =
+                scope.spawn(|| reclaim::run(node, (link, row, health), endpoints, &over));
             let serving = services.take().map(|services| {
                 let over = &over;
                 scope.spawn(move || services.run(link, over))

@@ -39,15 +39,14 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// Of a link whose core has answered the agent's session.
-    pub(crate) fn begin(pool: &Pool, link: &LinkMap) -> Self {
+    /// Of a link whose core has answered this session of the agent.
+    pub(crate) fn begin(pool: &Pool, link: &LinkMap, session: u32) -> Self {
         let region = pool.region(link.region());
         let geometry = region.map(|region| link.geometry_words(&region));
-        let status = link.status();
         Self {
-            session: status.linux_session,
+            session,
             geometry: geometry.unwrap_or_default(),
-            records: status.endpoints,
+            records: link.status().endpoints,
             seen: 0,
             pause: PAUSE,
             renewed: None,
