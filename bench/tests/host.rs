@@ -78,7 +78,8 @@ fn every_case_runs_and_the_document_has_its_shape() {
     );
 }
 
-/// Those that are installed run, those that are not are named with what is missing.
+/// Those that are installed run, those that are not are named with what is missing. MPICH's ranks
+/// at times never find each other, which its row says.
 #[test]
 fn peers_with_a_starter_of_their_own_run_or_are_said_to_be_missing() {
     if is_skipped() {
@@ -104,7 +105,14 @@ fn peers_with_a_starter_of_their_own_run_or_are_said_to_be_missing() {
             let has_run = row.is_some_and(|row| row["p50"].as_u64() > Some(0));
             let is_missing = said.contains(&format!("{case}: ")) && said.contains("installed");
             let is_alone = said.contains("no case fits");
-            assert!(has_run || is_missing || is_alone, "{case}: {said}");
+            let is_stuck = system == "mpich"
+                && said.lines().any(|line| {
+                    line.contains(&format!("{case}, ")) && line.contains("was not done after")
+                });
+            assert!(
+                has_run || is_missing || is_alone || is_stuck,
+                "{case}: {said}"
+            );
         }
     }
 }

@@ -233,7 +233,7 @@ pub mod port {
     /// How many earlier messages a subscriber wants of each publisher.
     pub const HISTORY: usize = 20;
     /// What its owner wants of those who send to it: bit 0 ([`MARKS_WANTED`]), a mark for each
-    /// message.
+    /// message; bit 1 ([`NOBODY_NEW`]), no connection beside those that there are.
     pub const FLAGS: usize = 24;
     /// Cell of a listener: events 0..39, which opening of the port 40..63.
     pub const EVENTS: usize = 32;
@@ -246,6 +246,8 @@ pub mod port {
     pub const COPIED_BYTES: usize = 104;
     /// Bit of [`FLAGS`]: the port's owner waits for it together with others.
     pub const MARKS_WANTED: u32 = 1;
+    /// Bit of [`FLAGS`]: the port's owner closes it unless somebody is connected.
+    pub const NOBODY_NEW: u32 = 2;
 }
 
 /// Offsets in a connection record.

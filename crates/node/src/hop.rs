@@ -182,10 +182,14 @@ pub fn origins(subscriber: &Subscriber) -> impl Iterator<Item = Origin> {
     subscriber.origins()
 }
 
-/// Closes the port of a subscriber to publishers: one that sends meanwhile finds it closed, or its
-/// message can still be taken.
-pub fn begin_closing(subscriber: &mut Subscriber) {
-    subscriber.begin_closing();
+/// Closes the port of a subscriber if no publisher sends to it and nothing waits there: true, and
+/// nothing comes any more. A publisher that connects meanwhile finds the port closed, or keeps it
+/// open.
+///
+/// # Errors
+/// As [`Subscriber::publishers`].
+pub fn close_if_unused(subscriber: &mut Subscriber) -> Result<bool, NodeError> {
+    subscriber.close_if_unused()
 }
 
 /// Closes the port of a subscriber, which is of no more use then, and releases what waits: how many

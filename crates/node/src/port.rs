@@ -221,6 +221,19 @@ impl Port {
         }
     }
 
+    /// Whoever connects from here on finds that it may not, or we see the connection.
+    pub(crate) fn refuse_connections(&mut self) {
+        let control = self.shared.pool().control();
+        self.shared
+            .act(|member| member.refuse_connections(control, self.index));
+    }
+
+    pub(crate) fn admit_connections(&mut self) {
+        let control = self.shared.pool().control();
+        self.shared
+            .act(|member| member.admit_connections(control, self.index));
+    }
+
     /// Says that the port closes: whoever connects meanwhile sees that, or we see the connection.
     pub(crate) fn begin_closing(&mut self) {
         let control = self.shared.pool().control();

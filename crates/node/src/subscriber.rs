@@ -249,16 +249,22 @@ impl Subscriber {
         self.sleeps
     }
 
-    /// Closes the port to publishers. One that sends meanwhile finds it closed, or its message can
-    /// still be taken.
-    pub(crate) fn begin_closing(&mut self) {
-        self.port.begin_closing();
+    /// Closes the port to publishers if there are none, and nothing of those before waits: true.
+    /// One that connects meanwhile finds it closed, or keeps it open.
+    pub(crate) fn close_if_unused(&mut self) -> Result<bool, NodeError> {
+        self.port.refuse_connections();
+        let publishers = self.publishers();
+        match publishers {
+            Ok(0) => self.port.begin_closing(),
+            _ => self.port.admit_connections(),
+        }
+        Ok(publishers? == 0)
     }
 
     /// Closes the port, and releases what waits: how many messages. A publisher that sends
     /// meanwhile finds the port closed, or its message is among them.
     pub(crate) fn close(&mut self) -> Result<u64, NodeError> {
-        self.begin_closing();
+        self.port.begin_closing();
         let mut released = 0;
         while self.try_take()?.is_some() {
             released += 1;

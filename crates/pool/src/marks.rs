@@ -148,11 +148,17 @@ impl<M: Memory> Marks<'_, M> {
 
 /// Writes the flag of a port of one's own.
 pub(crate) fn ask_for_marks<M: Memory>(control: &Control<M>, index: PortIndex, wanted: bool) {
-    let at = control.layout().port(index.0 as usize) + port::FLAGS;
-    let flags = if wanted { port::MARKS_WANTED } else { 0 };
-    control.memory().store(at, flags, Ordering::Relaxed);
+    set_flag(control, index, port::MARKS_WANTED, wanted);
     // Between the flag and the look at the queues; its partner is the first barrier in `announce`.
     full_barrier();
+}
+
+/// Sets or clears a flag of a port of one's own.
+pub(crate) fn set_flag<M: Memory>(control: &Control<M>, index: PortIndex, flag: u32, is_set: bool) {
+    let at = control.layout().port(index.0 as usize) + port::FLAGS;
+    let others = control.memory().load(at, Ordering::Relaxed) & !flag;
+    let flags = others | if is_set { flag } else { 0 };
+    control.memory().store(at, flags, Ordering::Relaxed);
 }
 
 /// Sets one bit of a cell that many write. False: it was set, or somebody keeps changing the cell

@@ -52,8 +52,8 @@ pub(super) fn connect_with(
         return Err(error);
     }
     hythe_memory::full_barrier();
-    if !control.tables().is_still_open(&receiver) {
-        // It closed while we connected, and may have looked before there was something to see.
+    if !control.tables().takes_connections(&receiver) {
+        // It closes while we connect, and may have looked before there was something to see.
         leave_unattended(shared, &info)?;
         return Ok(None);
     }

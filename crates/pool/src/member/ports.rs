@@ -8,7 +8,7 @@ use super::Member;
 use crate::PoolError;
 use crate::control::Control;
 use crate::high_water::{Table, note_table};
-use crate::marks::ask_for_marks;
+use crate::marks::{ask_for_marks, set_flag};
 use crate::tables::channels::ChannelIndex;
 use crate::tables::ports::{
     PortIndex, PortKind, PortPolicy, PortStatistics, STATUS_CLAIMED, STATUS_FREE, STATUS_OPEN,
@@ -94,6 +94,21 @@ impl Member {
         }
         control.tables().note_ports_changed(channel);
         Ok(PortIndex(index))
+    }
+
+    /// Has nobody connect to an own port any more, while those who are connected stay: whoever
+    /// connects meanwhile sees that, or the connection is seen behind this.
+    pub fn refuse_connections<M: Memory>(&mut self, control: &Control<M>, index: PortIndex) {
+        set_flag(control, index, port::NOBODY_NEW, true);
+        hythe_memory::full_barrier();
+    }
+
+    /// Has others connect to an own port again.
+    pub fn admit_connections<M: Memory>(&mut self, control: &Control<M>, index: PortIndex) {
+        set_flag(control, index, port::NOBODY_NEW, false);
+        if let Some(info) = control.tables().port(index) {
+            control.tables().note_ports_changed(info.channel);
+        }
     }
 
     /// Closes an own port: nobody connects to it any more. Its number stays taken until

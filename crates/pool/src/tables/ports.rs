@@ -225,6 +225,13 @@ impl<'c, M: Memory> Tables<'c, M> {
             && word(port::BLOCK_MS) == known.policy.to_word()
     }
 
+    /// Is it, and may one connect to it? Asked behind the connecting and a full barrier.
+    pub fn takes_connections(self, known: &PortInfo) -> bool {
+        let at = self.layout().port(known.index.0 as usize) + port::FLAGS;
+        let flags = self.memory().load(at, Ordering::Relaxed);
+        self.is_still_open(known) && flags & port::NOBODY_NEW == 0
+    }
+
     /// Every open port.
     pub fn ports(self) -> impl Iterator<Item = PortInfo> {
         (0..self.layout().limits().ports).filter_map(move |index| self.port(PortIndex(index)))

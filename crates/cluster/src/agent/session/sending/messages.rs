@@ -145,6 +145,17 @@ impl Messages {
             .note_gone(&stream.context.options.pool, remains);
     }
 
+    /// Closes the ports, from the earliest on, up to one to which a publisher has connected
+    /// meanwhile: true if there is none.
+    fn close_unused(&mut self) -> Result<bool, NodeError> {
+        for port in &mut self.ports {
+            if !hop::close_if_unused(&mut port.subscriber)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn has_publishers(&mut self) -> Result<bool, NodeError> {
         for port in &mut self.ports {
             if port.subscriber.publishers()? > 0 {
@@ -198,12 +209,7 @@ impl Source for Messages {
             return Ok(None);
         }
         if !self.is_closing && stop == Stop::WhenEmpty && !self.has_publishers()? {
-            for port in &mut self.ports {
-                hop::begin_closing(&mut port.subscriber);
-                // Whoever connected meanwhile is seen.
-                port.subscriber.publishers()?;
-            }
-            self.is_closing = true;
+            self.is_closing = self.close_unused()?;
         }
         let Some(index) = self.take()? else {
             let open = || {
