@@ -88,8 +88,8 @@ pub enum TaskError {
     },
     /// A task of another job, on a host where only one of both jobs is.
     #[error(
-        "task {task} is not reached: it runs on host {host}, this task on host {own}, and tasks of two \
-         jobs reach each other across hosts only where both jobs have started tasks on both"
+        "task {task} is not reached: it runs on host {host}, this task on host {own}, and tasks of \
+         two jobs reach each other across hosts only where both jobs have started tasks on both"
     )]
     OutOfReach {
         /// Which.
