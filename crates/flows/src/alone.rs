@@ -28,8 +28,8 @@ pub(crate) fn host_ports(
 ) -> impl Iterator<Item = PortInfo> {
     let tables = participant.pool().control().tables();
     tables
-        .ports()
-        .filter(move |port| port.channel == channel && port.kind == kind)
+        .ports_of_channel(channel)
+        .filter(move |port| port.kind == kind)
         .filter(move |port| tables.member_kind(port.member) == Some(MemberKind::Host))
 }
 

@@ -132,10 +132,7 @@ impl Port {
     /// looking.
     pub(crate) fn ring_others(&self) {
         let control = self.shared.pool().control();
-        let others = control
-            .tables()
-            .ports()
-            .filter(|other| other.channel == self.channel.index);
+        let others = control.tables().ports_of_channel(self.channel.index);
         others.for_each(|other| ring(control, other.member));
     }
 
@@ -335,13 +332,11 @@ impl PortPlan {
             // Then it is how many empty slots the core gets.
             return Ok(());
         }
-        let peers = control.tables().ports().filter(|port| {
-            let here = channel.as_ref().map(|found| found.index) == Some(port.channel);
-            here && port.kind != self.kind
+        let peers = channel.map_or(0, |found| {
+            let ports = control.tables().ports_of_channel(found.index);
+            ports.filter(|port| port.kind != self.kind).count()
         });
-        let free_capacity = control
-            .tables()
-            .deepest_queue(shared.index(), peers.count() as u32);
+        let free_capacity = control.tables().deepest_queue(shared.index(), peers as u32);
         if self.depth > free_capacity {
             let depth = self.depth;
             return Err(PoolError::QueueTooDeep {

@@ -46,10 +46,7 @@ pub(crate) fn check<M: Memory>(
 
 /// The participants that have ports open on a channel, or run the core behind it, each once.
 fn openers<M: Memory>(control: &Control<M>, found: &ChannelInfo) -> String {
-    let ports = control
-        .tables()
-        .ports()
-        .filter(|port| port.channel == found.index);
+    let ports = control.tables().ports_of_channel(found.index);
     let mut members: Vec<MemberIndex> = ports.map(|port| port.member).collect();
     members.extend(found.core.map(|core| core.agent));
     members.sort_unstable();

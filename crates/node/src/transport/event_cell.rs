@@ -21,8 +21,8 @@ pub(super) fn find(seeking: &Seeking<'_>, found: &mut Vec<Box<dyn EventTarget>>)
     let tables = seeking.shared.pool().control().tables();
     let channel = seeking.channel.index;
     let listeners = tables
-        .ports()
-        .filter(|port| port.kind == PortKind::Listener && port.channel == channel)
+        .ports_of_channel(channel)
+        .filter(|port| port.kind == PortKind::Listener)
         .filter(|port| seeking.may_meet(port));
     for listener in listeners {
         let cell = tables.events(listener.index);

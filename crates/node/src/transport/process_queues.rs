@@ -39,8 +39,8 @@ impl Transport for ProcessQueues {
         let replaced = find.replaced();
         let receivers: Vec<PortInfo> = control
             .tables()
-            .ports()
-            .filter(|other| other.kind == find.wanted && other.channel == channel)
+            .ports_of_channel(channel)
+            .filter(|other| other.kind == find.wanted)
             .filter(|other| !known.contains(&other.index) && find.seeking.may_meet(other))
             .filter(|other| !is_superseded(control, other) && !replaced.contains(&other.index))
             .collect();
@@ -121,7 +121,7 @@ fn is_superseded(control: &Control<Mapped>, port: &PortInfo) -> bool {
         && is_hosts(control, port)
         && control
             .tables()
-            .ports()
+            .ports_of_channel(port.channel)
             .any(|other| supersedes(&other, port))
 }
 

@@ -143,7 +143,7 @@ impl Member {
         );
         let is_used = || {
             control.tables().is_attached(index)
-                || control.tables().ports().any(|port| port.channel == index)
+                || control.tables().ports_of_channel(index).next().is_some()
                 || control.tables().core_binding(index).is_some()
         };
         for _ in 0..RETIRE_ATTEMPTS {
@@ -480,6 +480,31 @@ mod tests {
         );
         assert_eq!(late, Err(PoolError::Busy("the channel")));
         assert_eq!(control.tables().ports().count(), 0);
+    }
+
+    #[test]
+    fn ports_of_a_channel_follow_openings_and_closings() {
+        let control = scene::control();
+        let mut member = scene::join(&control);
+        let raw = ChannelType::default();
+        let mut open = |member: &mut Member, name: &str| {
+            let channel = member.open_channel(&control, name, &raw).expect("made");
+            let policy = PortPolicy::DropNewest;
+            let port = member.open_port(&control, channel, PortKind::Subscriber, 2, policy);
+            (channel, port.expect("port"))
+        };
+        let ports = |channel| {
+            let ports = control.tables().ports_of_channel(channel);
+            ports.map(|port| port.index).collect::<Vec<_>>()
+        };
+        let ((first, one), (second, two)) = (open(&mut member, "a"), open(&mut member, "b"));
+        assert_eq!((ports(first), ports(second)), (vec![one], vec![two]));
+        // Its record names the first channel on, until it is another's.
+        member.close_port(&control, one);
+        assert_eq!(ports(first), []);
+        member.free_port(&control, one);
+        assert_eq!(open(&mut member, "b"), (second, one));
+        assert_eq!((ports(first), ports(second)), (vec![], vec![one, two]));
     }
 
     #[test]

@@ -635,13 +635,10 @@ fn eligible(
     let pool = session.pool();
     let tables = pool.control().tables();
     let publisher = processes.publisher(process, ask.port, pool)?;
-    let is_its = |port: &PortInfo| {
-        port.kind == PortKind::Subscriber
-            && port.channel == publisher.channel
-            && port.member == session.member()
-    };
+    let is_its =
+        |port: &PortInfo| port.kind == PortKind::Subscriber && port.member == session.member();
     // While there are two, publishers go over from one to the other.
-    let mut ports = tables.ports().filter(is_its);
+    let mut ports = tables.ports_of_channel(publisher.channel).filter(is_its);
     let host_port = ports.next().filter(|port| port.index.0 == ask.host_port)?;
     if ports.next().is_some() || host_port.history > 0 {
         return None;
