@@ -72,7 +72,7 @@ arm: ## golden vectors, pool and node tests as armhf and arm64 programs under em
 miri: ## tests of abi, memory, queue and pool under Miri; SEEDS=16 schedules of those with threads, not 4 (5 minutes, and once a network, for a nightly compiler with Miri); SHARE=1 for a minute of them
 	scripts/miri.sh $(if $(SHARE),share,all)
 
-mutants: ## weakens each ordering of the lock-free code, and takes out each cache operation and barrier of rtos/src, in turn; a model must fail each time (4 to 6 minutes)
+mutants: ## weakens each ordering of the lock-free code, and takes out, moves and shortens each cache operation and barrier of rtos/src, in turn; a model must fail each time (5 to 7 minutes)
 	scripts/mutate-caches.sh
 	scripts/mutate-orderings.sh $(target)/mutants
 

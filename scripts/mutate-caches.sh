@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Takes out every clean, every invalidate and every barrier of the C library, one at a time, in a
-# scratch copy, and checks that the cache tests (rtos/tests/cache_life.c) fail.
+# Takes out every clean, every invalidate and every barrier of the C library, moves it past its
+# neighbour, or shortens its range, one at a time, in a scratch copy, and checks that the cache
+# tests (rtos/tests/cache_life.c) fail.
 #
 # Called by `make mutants`; with an argument: only files whose name has it. Prints one line per
 # mutant with the check that caught it; fails if one survives, if the tests fail without any
@@ -12,6 +13,12 @@
 # maintenance: `stale`, `uncleaned`. Ordering is the same for all words, and is taken out where it
 # stands.
 #
+# A clean or invalidate of more than a word is tried without the first bytes of its range, and
+# without the last: `headless`, `tailless`. Of those that begin at a slot, all of the headroom is
+# left out as well: `payload`. A statement that cleans, invalidates or orders, or writes a word, is
+# tried behind the next one of its block that does anything with memory, and before the one in front
+# of it: `later`, `earlier`.
+#
 # Left out is what `exempt` lists, as file:function:call:mutant|why.
 
 set -euo pipefail
@@ -19,6 +26,7 @@ cd "$(dirname "$0")/.."
 only=${1:-}
 exempt=(
     'link.c:meet:read_linux_session:stale|a geometry that was read while an agent changed it is given up at the next look at the session'
+    'give.c:hythe_release:hythe_invalidate:later|the mark is in memory by then, so that its line may be dropped behind it as well'
     'geometry.c:hythe_geometry_copy:header_word:SECTION_BYTES:stale|find_core_section() has invalidated and read the same word just before'
 )
 tree=$PWD
@@ -66,6 +74,33 @@ mutations() {
             my $changed = $text; substr($changed, $at, $length) = $with; $n++;
             open my $out, ">", "../mutants/$n.c"; print $out $changed; close $out;
             open $out, ">", "../mutants/$n.what"; print $out "$file|$line|$function|$name|$what\n"; close $out; }
+        sub parts { my ($list) = @_; my ($depth, @found) = (0, "");
+            for my $c (split //, substr($list, 1, -1)) {
+                $depth += $c eq "(" ? 1 : $c eq ")" ? -1 : 0;
+                if ($c eq "," && $depth == 0) { push @found, "" } else { $found[-1] .= $c }
+            }
+            return @found; }
+        sub shorten { my ($at, $length, $name, $shown, $arguments) = @_; my ($port, $from, $bytes) = parts($arguments);
+            return if $bytes =~ /sizeof|^ 1$/;
+            my $less = "($bytes) < 4 ? 0 : ($bytes) - 4";
+            mutant($at, $length, $shown, "headless", "$name($port, (const volatile uint8_t *)($from) + 4, $less)");
+            mutant($at, $length, $shown, "tailless", "$name($port, $from, $less)");
+            mutant($at, $length, $shown, "payload", "$name($port, buffer->data, buffer->length)") if $from =~ /buffer->slot/; }
+        # Statements of one block, whole, by where they begin; those that hold others, too.
+        sub move { my ($at, $shown) = @_; my $begin = rindex($text, "\n", $at) + 1;
+            my ($indent) = substr($text, $begin) =~ /^( +)\S/; return if $begin + length $indent != $at;
+            my $statement = qr/(?:$indent\/\*.*?\*\/\n)*$indent(?:[^ \n}#][^\n;{]*(?:\n$indent +[^\n;{]*)*;\n|[^ \n}#][^{;]*(?:;[^{;\n]*)*\{\n.*?\n$indent\}(?: while [^\n]*;)?(?: else \{\n.*?\n$indent\})?\n)/s;
+            my $touches = qr/hythe_(?:clean|invalidate|read|write|store_\w+|load_\w+|fence\w*|outbox_push|request_mark|link_ring|give_back|flows_are_awaited)\(|push\(|write_\w+\(|locked_\w+\(/;
+            my $outside = length($indent) - 1; my $leaves = qr/^ {0,$outside}\S/m;
+            my $rest = substr($text, $begin); $rest =~ /^($statement)/ or return; my $own = $1;
+            my ($skipped, $left) = ("", substr($rest, length $own));
+            while ($left =~ /^(\n*$statement)/) { my $next = $1; last if $next =~ /^\s*return/ || $next =~ $leaves; $skipped .= $next; $left = substr($left, length $next);
+                if ($next =~ $touches) { mutant($begin, length($own . $skipped), $shown, "later", $skipped . $own); last } }
+            my @before = (); my $head = substr($text, 0, $begin);
+            unshift @before, $1 while $head =~ s/(\n*$statement)\z// && $1 !~ $leaves;
+            my $passed = "";
+            while (@before) { my $previous = pop @before; $passed = $previous . $passed;
+                if ($previous =~ $touches) { mutant($begin - length $passed, length($passed . $own), $shown, "earlier", $own . $passed); last } } }
         my %plain = (hythe_store_release => "hythe_store_relaxed", hythe_load_acquire => "hythe_load_relaxed");
         while ($text =~ /\b(hythe_clean|hythe_invalidate|hythe_store_release|hythe_load_acquire|hythe_fence_acquire|hythe_fence|hythe_read
                         |hythe_write|header_word|linux_word|read_changes|read_linux_session|write_core|write_name)$call/gx) {
@@ -77,6 +112,10 @@ mutations() {
             next if $1 =~ /^[a-z]/ || $1 =~ m,^ *(/?\*|//), ;
             my $whole = $name . $arguments;
             my $shown = $name . ($whole =~ /_AT_(\w+)/ ? ":$1" : "");
+            my $place = pos($text);
+            shorten($at, $length, $name, $shown, $arguments) if $name =~ /hythe_(clean|invalidate)$/;
+            move($at, $shown) if $name =~ /hythe_(clean|invalidate|fence|fence_acquire|write)$/;
+            pos($text) = $place;
             if ($plain{$name}) { mutant($at, $length, $shown, "unordered", $plain{$name} . $arguments) }
             elsif ($name =~ /hythe_(clean|invalidate|fence)/) { mutant($at, $length, $shown, "removed", "(void)0") }
             elsif ($name =~ /write/) {

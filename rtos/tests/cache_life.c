@@ -21,7 +21,8 @@ enum {
     STEPS = 400,
     HELD_MAX = 3,
     OPEN_MAX = 4,
-    LINK_BYTES = 12288
+    LINK_BYTES = 12288,
+    REQUEST_HEADER_WORDS = 4
 };
 
 struct life {
@@ -175,6 +176,19 @@ static struct cache_slot *slot_of(struct life *life, const struct hythe_buffer *
     return &life->linux_cpu.slots[(buffer->slot - life->linux_cpu.region) / CACHE_SLOT_BYTES];
 }
 
+/* Writes into the headroom as programs may, but not where the header of a request goes. */
+static void write_headroom(const struct life *life, const struct hythe_buffer *buffer)
+{
+    uint32_t first = buffer->endpoint == life->client.endpoint ? REQUEST_HEADER_WORDS : 0;
+    uint32_t words = (uint32_t)(buffer->data - buffer->slot) / 4 - first;
+    uint32_t writes = words == 0 ? 0 : cache_random(4);
+
+    for (; writes > 0; writes--) {
+        uint32_t at = first + cache_random(words);
+        cache_store(CACHE_CORE, (volatile uint32_t *)(void *)buffer->slot + at, at, 0);
+    }
+}
+
 /* Fills a leased buffer, and says how much of it is the message. */
 static uint32_t core_fills(struct life *life, const struct hythe_buffer *buffer)
 {
@@ -182,6 +196,7 @@ static uint32_t core_fills(struct life *life, const struct hythe_buffer *buffer)
     uint32_t filled = 1 + cache_random(CACHE_PAYLOAD_WORDS);
     uint32_t i;
 
+    write_headroom(life, buffer);
     life->linux_cpu.patterns++;
     slot->pattern = life->linux_cpu.patterns;
     slot->words = 1 + cache_random(filled);

@@ -240,24 +240,6 @@ static size_t end_line(const volatile void *at, size_t bytes)
     return bytes == 0 ? first_line(at) : (offset_of(at) + bytes - 1) / model.line_bytes + 1;
 }
 
-void cache_clean(enum cache_cpu cpu, const volatile void *at, size_t bytes)
-{
-    size_t i;
-
-    for (i = first_line(at); i < end_line(at, bytes); i++) {
-        write_back(cpu, i);
-    }
-}
-
-void cache_invalidate(enum cache_cpu cpu, const volatile void *at, size_t bytes)
-{
-    size_t i;
-
-    for (i = first_line(at); i < end_line(at, bytes); i++) {
-        model.cpus[cpu].lines[i].is_valid = 0;
-    }
-}
-
 void cache_reset(enum cache_cpu cpu)
 {
     size_t i;
@@ -300,6 +282,26 @@ static void before_access(enum cache_cpu cpu, uint32_t among)
         model.is_between = 1;
         model.between(model.context);
         model.is_between = 0;
+    }
+}
+
+void cache_clean(enum cache_cpu cpu, const volatile void *at, size_t bytes)
+{
+    size_t i;
+
+    before_access(cpu, 4);
+    for (i = first_line(at); i < end_line(at, bytes); i++) {
+        write_back(cpu, i);
+    }
+}
+
+void cache_invalidate(enum cache_cpu cpu, const volatile void *at, size_t bytes)
+{
+    size_t i;
+
+    before_access(cpu, 4);
+    for (i = first_line(at); i < end_line(at, bytes); i++) {
+        model.cpus[cpu].lines[i].is_valid = 0;
     }
 }
 

@@ -33,7 +33,10 @@ enum cache_kind {
 
 #define CACHE_MEMORY_BYTES 20736u
 
-/* Memory filled with zeros, empty caches. `between` runs between two accesses of the core. */
+/*
+ * Memory filled with zeros, empty caches. `between` runs between two accesses of the core, and in
+ * front of what it does to its cache.
+ */
 void cache_begin(enum cache_kind kind, uint64_t seed, void (*between)(void *), void *context);
 
 /* The address space of both: these bytes are only touched by the functions below. */
