@@ -329,8 +329,9 @@ impl HopPool for Pool {
         if bytes < place.offset + u64::from(place.bytes) {
             return Err(bad("its file was cut"));
         }
-        let map = Mapped::file(&file, place.offset, place.bytes as usize, Access::Write)
-            .map_err(crate::error::file("map", self.path().join(&name)))?;
+        let bytes = place.bytes as usize;
+        let map = Mapped::file(&file, place.offset, bytes, Access::Write)
+            .map_err(crate::error::map(self.path().join(&name), bytes))?;
         prefault::treat(&map, self.prefault_options(), || self.path().join(&name))?;
         Ok(self.keep_link(region, map))
     }

@@ -27,6 +27,8 @@ const STRANGER: &str = "stranger";
 const READER: &str = "reader";
 /// Subscribes, blocks publishers for as long as they let it, and takes nothing.
 const STUCK: &str = "stuck";
+/// Joins as root and subscribes, gives its rights up, and takes one sample.
+const DROPPING: &str = "dropping";
 /// Publishes, and takes back what it published.
 const WRITER: &str = "writer";
 /// Makes a pool with another group.
@@ -48,6 +50,17 @@ fn plays_its_role() {
             say(&Pool::list(&theirs).expect_err("closed").to_string());
         }
         READER => read_only(&Pool::open(&theirs).expect("opens")),
+        DROPPING => {
+            let node = Node::join(&Pool::open(&theirs).expect("opens"), DROPPING).expect("joins");
+            let subscriber = node.subscriber("data", &SubscriberOptions::default());
+            let mut subscriber = subscriber.expect("opens");
+            // Of this thread, which is the one that takes.
+            let nobody = rustix::thread::Uid::from_raw(OTHER);
+            rustix::thread::set_thread_uid(nobody).expect("root may");
+            say("ready");
+            let sample = subscriber.take(BOUND).expect("sound").expect("published");
+            say(&String::from_utf8_lossy(&sample.to_vec()));
+        }
         STUCK => stuck(&Pool::open(&theirs).expect("opens")),
         WRITER => write(&Pool::open(&theirs).expect("opens")),
         MAKER => make(),
@@ -231,6 +244,27 @@ fn a_group_that_may_read_reads_and_no_more() {
     eventually("it is recovered", || {
         pool.control().tables().members().count() == 1 && pool.snapshot().audit.held == 0
     });
+}
+
+/// What a process may open is asked when it joins, as of any file.
+#[test]
+fn rights_given_up_after_joining_are_not_missed() {
+    if !is_root("rights that are given up") {
+        return;
+    }
+    let root = Root::new();
+    let node = Node::join(&root.pool(), "test").expect("joins");
+    let mut publisher = node
+        .publisher("data", &PublisherOptions::default())
+        .expect("opens");
+    let player = Player::start(&root, DROPPING);
+    assert_eq!(player.hear(), "ready");
+    assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+    let mut lease = publisher.lease(4).expect("free");
+    lease.write(0, b"news");
+    publisher.publish(lease, 4).expect("room");
+    assert_eq!(player.hear(), "news");
+    player.end();
 }
 
 #[test]

@@ -12,6 +12,7 @@ use hythe_node::{
     SlotClass,
 };
 use hythe_testing::Turn;
+use rustix::mm::{MlockAllFlags, mlockall};
 use support::player::{Player, own_role, say, until_told};
 use support::{Root, again, is_root};
 
@@ -19,6 +20,8 @@ use support::{Root, again, is_root};
 const LOCKER: &str = "locker";
 /// Everything with huge pages, in a mount namespace of its own.
 const HUGE: &str = "huge";
+/// Locks all memory that it will have, and opens the pool.
+const ALL_LOCKED: &str = "all locked";
 /// Joins a pool that asks for its pages to be touched.
 const TOUCHER: &str = "toucher";
 
@@ -39,6 +42,12 @@ fn plays_its_role() {
             say(&joined
                 .as_ref()
                 .map_or_else(ToString::to_string, |_| "joined".to_owned()));
+            until_told();
+        }
+        ALL_LOCKED => {
+            mlockall(MlockAllFlags::FUTURE).expect("nothing is locked yet");
+            let owned = PoolOptions::new("test").owner(0);
+            say(&Pool::open(&owned).expect_err("too large").to_string());
             until_told();
         }
         HUGE => with_huge_pages(Path::new(&root)),
@@ -108,6 +117,25 @@ fn too_little_memory_to_lock_names_the_limit() {
         0,
         "it took no record"
     );
+}
+
+/// For the kernel that is the same limit, and for mmap(2) `EAGAIN`, which says nothing to anybody.
+#[test]
+fn program_that_locks_all_memory_is_told_the_limit() {
+    if !is_root("a user with a limit of locked memory") {
+        return;
+    }
+    let root = Root::new();
+    let options = root.options().group(0).group_access(GroupAccess::Write);
+    Pool::create(&options).expect("made");
+    let player = Player::start_limited(&root, ALL_LOCKED, 65534, 4 << 20);
+    let said = player.hear();
+    assert!(said.starts_with("cannot lock "), "{said}");
+    assert!(
+        said.contains("mlockall") && said.contains("RLIMIT_MEMLOCK is 4194304 bytes"),
+        "{said}"
+    );
+    player.end();
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use hythe_abi::RegionIndex;
 use hythe_pool::{PoolError, SendError};
 use hythe_terminal::escaped;
+use rustix::process::{Resource, getrlimit};
 
 pub use exhausted::{Exhausted, LargerPool, Share};
 pub use size_bound::SizeBound;
@@ -165,7 +166,7 @@ pub enum NodeError {
     },
     /// Memory could not be locked.
     #[error(
-        "cannot lock {bytes} bytes of {} into memory: {source}; the limit RLIMIT_MEMLOCK is {} bytes (raise it with `ulimit -l`, or LimitMEMLOCK= of a service)",
+        "cannot lock {bytes} bytes of {} into memory, as the pool asks or mlockall(2) of this program: {source}; the limit RLIMIT_MEMLOCK is {} bytes (raise it with `ulimit -l`, or LimitMEMLOCK= of a service)",
         escaped(path),
         limit_bytes.map_or_else(|| "no".to_owned(), |limit| limit.to_string())
     )]
@@ -577,6 +578,25 @@ impl From<SendError> for NodeError {
 }
 
 /// Names path and action of an I/O error.
+/// Memory that could not be mapped: where the program locks all of its memory (mlockall(2)), that
+/// is a matter of its limit, which `mmap` calls EAGAIN.
+pub(crate) fn map(path: impl Into<PathBuf>, bytes: usize) -> impl FnOnce(io::Error) -> NodeError {
+    move |source| match source.kind() {
+        io::ErrorKind::WouldBlock => not_locked(path, bytes, source),
+        _ => file("map", path)(source),
+    }
+}
+
+/// Memory that could not be locked.
+pub(crate) fn not_locked(path: impl Into<PathBuf>, bytes: usize, source: io::Error) -> NodeError {
+    NodeError::NotLocked {
+        path: path.into(),
+        bytes,
+        limit_bytes: getrlimit(Resource::Memlock).current,
+        source,
+    }
+}
+
 pub(crate) fn file(
     action: &'static str,
     path: impl Into<PathBuf>,

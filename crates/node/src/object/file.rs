@@ -29,8 +29,8 @@ impl Pool {
             let what = "cut away from its objects".to_owned();
             return Err(NodeError::PoolLost { path, what }.into());
         }
-        let memory =
-            Mapped::file(&file, 0, FILE_BYTES, Access::Write).map_err(error::file("map", path))?;
+        let memory = Mapped::file(&file, 0, FILE_BYTES, Access::Write)
+            .map_err(error::map(path, FILE_BYTES))?;
         let table = ObjectTable::open(memory)?;
         Ok(Some(self.objects_place().get_or_init(|| table)))
     }

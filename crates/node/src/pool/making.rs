@@ -111,7 +111,7 @@ fn fill(directory: &OwnedFd, options: &PoolOptions, geometry: &Geometry) -> Resu
     let control = directory::make_file(directory, "control", bytes as u64, options)?;
     region_files::make(directory, geometry.region_bytes() as u64, options)?;
     let memory = Mapped::file(&control, 0, bytes, Access::Write)
-        .map_err(crate::error::file("map", options.path().join("control")))?;
+        .map_err(crate::error::map(options.path().join("control"), bytes))?;
     let mut id = [0; 8];
     // An id only tells pools apart in messages: whatever is there will do if the kernel gives no
     // random bytes.

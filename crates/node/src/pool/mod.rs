@@ -100,8 +100,8 @@ impl Pool {
                 PoolError::NotAPool(format!("{} has {bytes} bytes", escaped(&path))).into(),
             );
         }
-        let memory = Mapped::file(&file, 0, bytes, Access::Write)
-            .map_err(crate::error::file("map", path))?;
+        let memory =
+            Mapped::file(&file, 0, bytes, Access::Write).map_err(crate::error::map(path, bytes))?;
         let control = Control::open(memory)?;
         let regions = Regions::read(&control)?;
         let maps = Default::default();
@@ -280,7 +280,7 @@ impl Pool {
         place.map_or(map.clone(), |place| place.get_or_init(|| map).clone())
     }
 
-    /// The slots of a region, mapped at first use.
+    /// The slots of a region, mapped at first use at the latest.
     #[inline(always)]
     pub(crate) fn map(&self, index: RegionIndex) -> Result<&Mapped, NodeError> {
         match self.mapped(index) {
@@ -322,17 +322,37 @@ impl Pool {
         }
     }
 
-    /// Prefaults or locks the control file and Linux's slots as was asked for: before a node is
-    /// used.
+    /// Maps the regions, and prefaults or locks the control file and Linux's slots as was asked
+    /// for: before a node is used.
     pub(crate) fn prefault(&self) -> Result<(), NodeError> {
         let path = || self.path().join("control");
         let wanted = self.prefault_options();
         prefault::treat(self.control().memory(), wanted, path)?;
-        if wanted.prefault || wanted.lock {
-            // Mapping does the rest.
-            self.map(RegionIndex(0))?;
+        // Mapping does the rest.
+        match self.map(RegionIndex(0)) {
+            // Who may use none of its slots may still take part.
+            Err(NodeError::Permission { .. }) if !(wanted.prefault || wanted.lock) => {}
+            mapped => drop(mapped?),
         }
+        self.map_known();
         Ok(())
+    }
+
+    /// Maps the regions that there are by now, so that rights which the process gives up later are
+    /// not missed. One that cannot be mapped is named when it is used; pages that are to be touched
+    /// or locked are, then, too.
+    pub(crate) fn map_known(&self) {
+        let wanted = self.prefault_options();
+        if wanted.prefault || wanted.lock {
+            return;
+        }
+        // What cannot be read now is said at its use.
+        let _ = self.shared.regions.refresh(&self.shared.control);
+        for index in (0..REGIONS_MAX as u8).map(RegionIndex) {
+            if self.shared.regions.region(index).is_some() {
+                let _ = self.map(index);
+            }
+        }
     }
 
     /// Maps a region that is to be written: [`NodeError::Permission`] for who may only read.

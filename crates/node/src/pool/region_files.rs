@@ -146,7 +146,7 @@ pub(crate) fn map(
     let block = u64::try_from(found.st_blksize).unwrap_or(1).max(1);
     let wanted = region.bytes.next_multiple_of(block).min(bytes);
     let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
-    Mapped::file(&file, 0, wanted, access).map_err(crate::error::file("map", path))
+    Mapped::file(&file, 0, wanted, access).map_err(crate::error::map(path, wanted))
 }
 
 type Opened = (OwnedFd, u64, PathBuf);
