@@ -8,8 +8,10 @@
 use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
 use hythe_memory::{Mapped, faults};
+use hythe_pool::ObjectTable;
 
 use crate::NodeError;
+use crate::object::OBJECTS;
 use crate::pool::Pool;
 
 impl Pool {
@@ -24,6 +26,18 @@ impl Pool {
             return Ok(());
         }
         self.look_for_loss()
+    }
+
+    /// The same, and of the file of semaphores and message queues, of which channels know nothing.
+    #[inline]
+    pub(crate) fn check_objects_whole(&self) -> Result<(), NodeError> {
+        if faults::losses() == 0 {
+            return Ok(());
+        }
+        self.look_for_loss()?;
+        let objects = self.objects_place().get().map(ObjectTable::memory);
+        let lost = objects.filter(|map| map.is_lost());
+        lost.map_or(Ok(()), |map| Err(self.lost(OBJECTS, map)))
     }
 
     /// What came of an act, if the pool is whole behind it; else nothing that it says can be

@@ -104,7 +104,7 @@ impl Participant {
     /// # Errors
     /// As [`crate::Node::join`].
     pub(crate) fn join(pool: &Pool, kind: MemberKind, name: &str) -> Result<Arc<Self>, NodeError> {
-        let joined = Joined::join(pool, kind, name)?;
+        let joined = pool.unless_lost(Joined::join(pool, kind, name))?;
         Ok(Arc::new(Self { joined }))
     }
 

@@ -24,6 +24,8 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, m
 use rustix::param::page_size;
 use rustix::thread::{NanosleepRelativeResult, futex, nanosleep};
 
+use crate::signals::unblock_faults;
+
 /// Waits until a descriptor is ready, at most for `timeout`. Returns how many are; 0 also after an
 /// interruption.
 ///
@@ -107,16 +109,19 @@ pub fn check_futex() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a thread. It needs fresh pages in its first steps, some of them protected: where the
-/// kernel refuses that, the standard library or the C library ends the process, so it is tried
-/// before.
+/// Starts a thread, which takes the signals of its own faults. It needs fresh pages in its first
+/// steps, some of them protected: where the kernel refuses that, the standard library or the C
+/// library ends the process, so it is tried before.
 ///
 /// # Errors
 /// What `mmap`, `mprotect` or `clone` say.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     check_fresh_pages()?;
     let thread = std::thread::Builder::new().name(name.to_owned());
-    thread.spawn(body)
+    thread.spawn(|| {
+        unblock_faults();
+        body();
+    })
 }
 
 fn check_fresh_pages() -> io::Result<()> {

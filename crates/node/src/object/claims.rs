@@ -133,7 +133,7 @@ impl MessageQueue {
             end(self, section, message)?;
         }
         wake(table, self.opened.info.index, u32::MAX >> 1);
-        Ok(true)
+        self.opened.unless_lost(Ok(true))
     }
 
     /// Sends a buffer that came from a core, without waiting. The message stays in it, but for a
@@ -163,7 +163,8 @@ impl MessageQueue {
     #[doc(hidden)]
     pub fn has_room(&self) -> Result<bool, SyncError> {
         self.check_sending(0, 0)?;
-        Ok(self.enter()?.section.has_room()?)
+        let has_room = self.enter()?.section.has_room();
+        self.opened.unless_lost(has_room.map_err(SyncError::from))
     }
 
     /// A task of the core begins to wait for a message, or ends it: meanwhile nobody is notified.
@@ -194,7 +195,8 @@ impl MessageQueue {
     /// A damaged object.
     #[doc(hidden)]
     pub fn is_notified(&self, number: u32) -> Result<bool, SyncError> {
-        Ok(self.enter()?.section.is_notified(number))
+        let is_notified = self.enter()?.section.is_notified(number);
+        self.opened.unless_lost(Ok(is_notified))
     }
 }
 

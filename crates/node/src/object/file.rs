@@ -13,7 +13,8 @@ use super::SyncError;
 use crate::pool::{Pool, directory};
 use crate::{NodeError, error};
 
-const NAME: &str = "objects";
+/// The name of the file.
+pub(crate) const OBJECTS: &str = "objects";
 
 impl Pool {
     /// The table of objects; `None`: there is no file, and it was not to be made.
@@ -24,7 +25,7 @@ impl Pool {
         let Some((file, bytes)) = self.objects_file(make)? else {
             return Ok(None);
         };
-        let path = self.path().join(NAME);
+        let path = self.path().join(OBJECTS);
         if bytes < FILE_BYTES as u64 {
             let what = "cut away from its objects".to_owned();
             return Err(NodeError::PoolLost { path, what }.into());
@@ -47,16 +48,16 @@ impl Pool {
     }
 
     fn open_objects(&self) -> Result<(OwnedFd, u64), NodeError> {
-        directory::open_file(self.directory(), NAME, true, self.options())
+        directory::open_file(self.directory(), OBJECTS, true, self.options())
     }
 
     /// Makes it under another name, so that nobody opens half of it: who dies meanwhile leaves a
     /// file that nobody looks for, and that goes with the pool.
     fn make_objects(&self) -> Result<(), NodeError> {
-        let hidden = format!("{NAME}.{:016x}", directory::random());
+        let hidden = format!("{OBJECTS}.{:016x}", directory::random());
         self.add_file(&hidden, FILE_BYTES as u64)?;
         let at = self.directory();
-        match fs::renameat_with(at, &hidden, at, NAME, RenameFlags::NOREPLACE) {
+        match fs::renameat_with(at, &hidden, at, OBJECTS, RenameFlags::NOREPLACE) {
             Ok(()) => Ok(()),
             // Another was quicker.
             Err(Errno::EXIST) => {
@@ -65,7 +66,9 @@ impl Pool {
             }
             Err(refused) => {
                 self.forget_file(&hidden);
-                Err(error::file("name", self.path().join(NAME))(refused.into()))
+                Err(error::file("name", self.path().join(OBJECTS))(
+                    refused.into(),
+                ))
             }
         }
     }

@@ -72,6 +72,8 @@ pub(super) fn enter<'t>(
         section,
         _signals: signals,
     };
+    // Of a file that was cut away, everything is zero, and every lock free.
+    shared.pool().check_objects_whole()?;
     entered.section.settle()?;
     Ok(entered)
 }
@@ -83,11 +85,13 @@ pub(super) fn lock_table<'t>(
 ) -> Result<TableLocked<'t>, SyncError> {
     let me = Owner::from(party(shared));
     let ((), signals) = acquire(shared, |dead| table.lock(me, dead))?;
-    Ok(TableLocked {
+    let locked = TableLocked {
         table,
         me,
         _signals: signals,
-    })
+    };
+    shared.pool().check_objects_whole()?;
+    Ok(locked)
 }
 
 fn acquire<T>(

@@ -213,7 +213,8 @@ impl MessageQueue {
     /// # Errors
     /// A damaged object.
     pub fn queued(&self) -> Result<u32, SyncError> {
-        Ok(self.enter()?.section.queued()?)
+        let queued = self.enter()?.section.queued();
+        self.opened.unless_lost(queued.map_err(SyncError::from))
     }
 
     /// Sends a message that was written into a lease of the node, without copying it.
@@ -244,12 +245,13 @@ impl MessageQueue {
         if !reference.is_of(&self.opened.shared) {
             return Err(SyncError::OtherNode);
         }
-        self.wait_until(deadline, false, |queue, section| {
+        let sent = self.wait_until(deadline, false, |queue, section| {
             if !section.has_room()? {
                 return Ok(None);
             }
             queue.insert(section, reference, priority).map(Some)
-        })?;
+        });
+        self.opened.unless_lost(sent)?;
         if let Some(watch) = self.watch.get() {
             watch.call_if_due();
         }
@@ -293,7 +295,8 @@ impl MessageQueue {
     /// As mq_timedreceive(3).
     pub fn receive(&self, deadline: Deadline) -> Result<Received, SyncError> {
         self.check_receiving()?;
-        let received = self.wait_until(deadline, true, Self::take_next)?;
+        let received = self.wait_until(deadline, true, Self::take_next);
+        let received = self.opened.unless_lost(received)?;
         self.watch.refresh();
         Ok(received)
     }
@@ -333,11 +336,13 @@ impl MessageQueue {
         let mut entered = self.enter()?;
         let registrant = entered.section.registrant();
         let living = registrant.filter(|one| !lock::is_over(shared.pool(), one.party));
-        if let Some(registrant) = living {
-            let member = registrant.party.member.0;
-            return Err(SyncError::AlreadyNotified { member });
-        }
-        Ok(entered.section.register(Some(lock::party(shared))))
+        let registered = match living {
+            Some(registrant) => Err(SyncError::AlreadyNotified {
+                member: registrant.party.member.0,
+            }),
+            None => Ok(entered.section.register(Some(lock::party(shared)))),
+        };
+        self.opened.unless_lost(registered)
     }
 
     /// Nobody of this process is to be notified any more.

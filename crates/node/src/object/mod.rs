@@ -29,6 +29,7 @@ use std::time::Duration;
 pub use changes::ObjectChanges;
 pub use claims::Claimed;
 pub use error::SyncError;
+pub(crate) use file::OBJECTS;
 pub use hythe_pool::ObjectCounts;
 pub use listing::{ObjectStatus, list};
 pub use message_queue::{MessageQueue, MessageQueueOptions, Received};

@@ -32,6 +32,12 @@ pub(super) struct Opened {
 
 impl Opened {
     pub(super) fn open(shared: &Arc<Participant>, plan: &OpenPlan<'_>) -> Result<Self, SyncError> {
+        let opened = Self::find_or_make(shared, plan);
+        shared.pool().check_objects_whole()?;
+        opened
+    }
+
+    fn find_or_make(shared: &Arc<Participant>, plan: &OpenPlan<'_>) -> Result<Self, SyncError> {
         shared.check_original()?;
         let bare = name::checked(plan.name)?;
         let no_such = || SyncError::NoSuch {
@@ -86,6 +92,13 @@ impl Opened {
             shared: Arc::clone(shared),
             info,
         })
+    }
+
+    /// What came of an act, if the files are whole behind it: else it has reached nobody, and what
+    /// it found means nothing.
+    pub(super) fn unless_lost<T>(&self, outcome: Result<T, SyncError>) -> Result<T, SyncError> {
+        self.shared.pool().check_objects_whole()?;
+        outcome
     }
 
     pub(super) fn is_same(&self, other: &Self) -> bool {
@@ -178,6 +191,16 @@ fn free(shared: &Arc<Participant>, table: &ObjectTable<Mapped>, index: ObjectInd
 
 /// Takes an object's name away; it goes when nobody has it open.
 pub(super) fn unlink(
+    shared: &Arc<Participant>,
+    kind: ObjectKind,
+    asked: &str,
+) -> Result<(), SyncError> {
+    let unlinked = unlink_within(shared, kind, asked);
+    shared.pool().check_objects_whole()?;
+    unlinked
+}
+
+fn unlink_within(
     shared: &Arc<Participant>,
     kind: ObjectKind,
     asked: &str,

@@ -198,6 +198,10 @@ impl Semaphore {
     /// As [`wait`](Self::wait).
     #[doc(hidden)]
     pub fn wait_as(&self, task: u32, deadline: Deadline) -> Result<(), SyncError> {
+        self.opened.unless_lost(self.wait_within(task, deadline))
+    }
+
+    fn wait_within(&self, task: u32, deadline: Deadline) -> Result<(), SyncError> {
         let who = self.who(task);
         let table = self.opened.table()?;
         let index = self.opened.info.index;
@@ -257,7 +261,8 @@ impl Semaphore {
     #[doc(hidden)]
     pub fn post_as(&self, task: u32) -> Result<(), SyncError> {
         let table = self.opened.table()?;
-        self.opened.enter()?.section.post(self.who(task))?;
+        let posted = self.opened.enter()?.section.post(self.who(task));
+        self.opened.unless_lost(posted.map_err(SyncError::from))?;
         wake(table, self.opened.info.index, 1);
         Ok(())
     }
@@ -267,7 +272,8 @@ impl Semaphore {
     /// # Errors
     /// A damaged object.
     pub fn value(&self) -> Result<u32, SyncError> {
-        Ok(self.opened.enter()?.section.value()?)
+        let value = self.opened.enter()?.section.value();
+        self.opened.unless_lost(value.map_err(SyncError::from))
     }
 
     /// Gives the counts back that dead holders had. Returns how many.
@@ -284,7 +290,7 @@ impl Semaphore {
             section.recover()?
         };
         wake(table, self.opened.info.index, recovered);
-        Ok(recovered)
+        self.opened.unless_lost(Ok(recovered))
     }
 
     /// What this node has taken and not posted is nobody's hold any more, as by closing: for a
@@ -294,7 +300,8 @@ impl Semaphore {
     /// A damaged object.
     pub fn forget_holds(&self) -> Result<(), SyncError> {
         let party = lock::party(&self.opened.shared);
-        Ok(self.opened.enter()?.section.forget_holds(party)?)
+        let forgotten = self.opened.enter()?.section.forget_holds(party);
+        self.opened.unless_lost(forgotten.map_err(SyncError::from))
     }
 
     /// The same for one task of a core.
@@ -347,12 +354,13 @@ impl Semaphore {
     pub fn info(&self) -> Result<SemaphoreInfo, SyncError> {
         let entered = self.opened.enter()?;
         let holders = entered.section.holders()?.into_iter();
-        Ok(SemaphoreInfo {
+        let info = SemaphoreInfo {
             value: entered.section.value()?,
             abandoned: entered.section.abandoned(),
             holders: holders
                 .map(|(who, count)| (who.party.member.0, who.task, count))
                 .collect(),
-        })
+        };
+        self.opened.unless_lost(Ok(info))
     }
 }
