@@ -5,7 +5,9 @@ mod support;
 use std::time::Duration;
 
 use hythe_abi::pool::CORE_PORTS_MAX;
-use hythe_node::{Node, NodeError, Pool, PublisherOptions, Sample, Subscriber, SubscriberOptions};
+use hythe_node::{
+    Node, NodeError, Pool, Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions,
+};
 use hythe_rtcore::{Board, Core, CoreError, CoreOptions};
 use support::{Echo, LONG, Other, World, boards, eventually, pattern, role, start};
 
@@ -290,6 +292,97 @@ fn what_a_port_misses_is_counted_there() {
         assert_eq!(slow.statistics().dropped, sent - taken);
         assert_eq!(quick.statistics().dropped, 0);
         drop((slow, quick, ping, readers));
+        core.stop().expect("stopped");
+        drop(node);
+        world.assert_clean();
+    }
+}
+
+/// A message from `ping`, echoed to all subscribers of `pong`.
+fn send(ping: &mut Publisher, bytes: usize, number: u64) {
+    let mut lease = ping.lease(bytes).expect("a free slot");
+    lease.write(0, &number.to_le_bytes());
+    ping.publish(lease, bytes).expect("published");
+}
+
+/// The slots of the core's region that take so many bytes, of the smallest size that does.
+fn slots_of_size(pool: &Pool, bytes: usize) -> u64 {
+    let regions = pool.snapshot().regions;
+    let of_core = regions.iter().find(|region| region.link.is_some());
+    let mut classes = of_core.expect("a core's region").classes.iter();
+    let class = classes.find(|class| class.payload_bytes() >= bytes);
+    class.expect("a size").count.into()
+}
+
+#[test]
+fn subscriber_that_releases_nothing_keeps_its_share() {
+    for (board, bytes) in boards().into_iter().flat_map(|board| {
+        let sizes = [8, 4000, 60_000, 1 << 20];
+        sizes.map(|bytes| (board.clone(), bytes))
+    }) {
+        let world = World::new();
+        let core = start(&world, &board);
+        let mut readers = subscribers(&world.pool, 2);
+        let node = hythe_rtcore::join(&world.pool, "writer").expect("joins");
+        let options = PublisherOptions::default();
+        let mut ping = node.publisher("ping", &options).expect("publishes");
+        let (_, mut holder) = readers.pop().expect("two");
+        let (_, mut lively) = readers.pop().expect("two");
+        let slots = slots_of_size(&world.pool, bytes);
+        let sent = slots * 2 + 8;
+        let mut held = Vec::new();
+        for number in 0..sent {
+            send(&mut ping, bytes, number);
+            assert_eq!(take(&mut lively).to_vec()[..8], number.to_le_bytes());
+            held.extend(holder.take(Duration::ZERO).expect("sound"));
+        }
+        while let Some(sample) = holder.take(Duration::from_millis(300)).expect("sound") {
+            held.push(sample);
+        }
+        let (kept, dropped) = (held.len() as u64, holder.statistics().dropped);
+        assert!(
+            (1..=(slots / 2).max(1)).contains(&kept),
+            "{kept} of {slots}"
+        );
+        assert_eq!(dropped, sent - kept, "{bytes} bytes, {slots} slots");
+        assert_eq!(lively.statistics().dropped, 0);
+        // What it releases, it may have again.
+        held.clear();
+        for number in 0..4 {
+            send(&mut ping, bytes, number);
+            assert_eq!(take(&mut holder).to_vec()[..8], number.to_le_bytes());
+            drop(take(&mut lively));
+        }
+        assert_eq!(holder.statistics().dropped, dropped);
+        drop((holder, lively, ping, readers));
+        core.stop().expect("stopped");
+        drop(node);
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn only_subscriber_that_releases_nothing_blocks_no_sender() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let (_reader, mut holder) = subscribers(&world.pool, 1).remove(0);
+        let node = hythe_rtcore::join(&world.pool, "writer").expect("joins");
+        let options = PublisherOptions::default();
+        let mut ping = node.publisher("ping", &options).expect("publishes");
+        let slots = slots_of_size(&world.pool, 1 << 20);
+        let mut held = Vec::new();
+        for number in 0..slots * 3 {
+            send(&mut ping, 1 << 20, number);
+            let before = holder.statistics();
+            eventually("the message is taken or dropped", || {
+                held.extend(holder.take(Duration::ZERO).expect("sound"));
+                let now = holder.statistics();
+                (now.messages, now.dropped) != (before.messages, before.dropped)
+            });
+        }
+        assert!(held.len() as u64 <= (slots / 2).max(1), "{}", held.len());
+        drop((held, holder, ping));
         core.stop().expect("stopped");
         drop(node);
         world.assert_clean();

@@ -11,6 +11,7 @@ use hythe_pool::{ChannelInfo, LedgerSlot, MemberIndex, Taken};
 
 use super::NAP;
 use super::attachment::{Attachment, attach, step};
+use super::kept::{Kept, Taker};
 use super::settle::published;
 use super::supply::Supply;
 use super::violation::ViolatedWord;
@@ -38,6 +39,8 @@ pub(super) struct CoreSource {
     dropped: u32,
     /// Where slots for the fill ring come from.
     supply: Supply,
+    /// Messages of the core that the subscriber has.
+    kept: Kept,
 }
 
 impl CoreSource {
@@ -54,6 +57,7 @@ impl CoreSource {
             supplied: Vec::new(),
             dropped: 0,
             supply: Supply::default(),
+            kept: Kept::default(),
         }
     }
 
@@ -100,7 +104,7 @@ impl CoreSource {
                     }
                     // What it waits for may be the place in the window, not a slot.
                     self.ring();
-                    return Ok(Polled::Taken(taken));
+                    return self.keep(taken);
                 }
                 Accepted::Unused => {}
                 Accepted::Lie => return Ok(Polled::Nonsense),
@@ -110,6 +114,20 @@ impl CoreSource {
             self.ring();
         }
         Ok(Polled::Nothing)
+    }
+
+    /// The message, if the subscriber may occupy its slot, too.
+    fn keep(&mut self, taken: Taken) -> Result<Polled, NodeError> {
+        let taker = Taker {
+            control: self.participant.pool().control(),
+            member: self.participant.index(),
+            channel: self.channel.index,
+        };
+        if self.kept.admits(&taken, &taker) {
+            return Ok(Polled::Taken(taken));
+        }
+        self.release(taken)?;
+        Ok(Polled::Missed(1))
     }
 
     fn ring(&self) {
@@ -148,6 +166,8 @@ impl CoreSource {
         if let Some(attachment) = &self.attachment {
             self.dropped = attachment.link.dropped(attachment.flow());
             self.supply.begin(attachment);
+            let region = self.participant.pool().region(attachment.core.region);
+            self.kept.begin(region.as_ref());
         }
         if self.fill()? {
             self.ring();
