@@ -161,9 +161,14 @@ pub(crate) struct StartArguments {
     /// Connect to their Zenoh router or peer there, too
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) open_peer: Vec<String>,
-    /// Pool whose channels reach other hosts
-    #[arg(long, env = "HYTHE_POOL", default_value = "default")]
+    /// Pool whose channels reach other hosts [env: HYTHE_POOL]
+    #[arg(long, default_value_t = default_pool())]
     pub(crate) pool: String,
+}
+
+/// An empty variable names none.
+fn default_pool() -> String {
+    hythe_sys::environment::text("HYTHE_POOL").unwrap_or_else(|| "default".to_owned())
 }
 
 /// What carries flows over trusted links.

@@ -7,6 +7,7 @@ use core::ffi::{CStr, c_char, c_int, c_uint};
 
 use hythe::sync::{Deadline, SyncError};
 use hythe::{Node, Pool, PoolOptions};
+use hythe_sys::environment;
 use hythe_sys::fork::ForkSafe;
 
 use crate::errno::{self, Numbered};
@@ -24,7 +25,7 @@ pub(crate) fn node() -> Result<Node, SyncError> {
         }
         mark = "'";
     }
-    let pool = std::env::var("HYTHE_POOL");
+    let pool = environment::text("HYTHE_POOL");
     let pool = Pool::open_or_create(&PoolOptions::new(pool.as_deref().unwrap_or("default")))?;
     let node = Node::join(&pool, &format!("{}{mark}", program()))?;
     // That of a parent acts on nothing when it goes; but who knows which thread was in it.

@@ -15,7 +15,7 @@ use crate::units;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Globals {
     /// The pool; USER/NAME is another user's, by name or number [default: default]
-    #[arg(long, global = true, help_heading = GLOBAL, env = "HYTHE_POOL", value_name = "NAME")]
+    #[arg(long, global = true, help_heading = GLOBAL, env = POOL_VARIABLE, value_name = "NAME")]
     pub(crate) pool: Option<String>,
     /// Print one JSON document on standard output and nothing else there
     #[arg(long, global = true, help_heading = GLOBAL)]
@@ -26,6 +26,8 @@ pub(crate) struct Globals {
 }
 
 const GLOBAL: &str = "Options of every command";
+/// Says which pool where the option does not.
+pub(crate) const POOL_VARIABLE: &str = "HYTHE_POOL";
 /// The pool that is made on first use.
 pub(crate) const DEFAULT_POOL: &str = "default";
 

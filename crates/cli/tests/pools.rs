@@ -233,6 +233,23 @@ fn pools_are_chosen_by_option_and_environment() {
 }
 
 #[test]
+fn empty_variables_choose_nothing() {
+    let root = Root::new();
+    root.ok(&["pool", "create", "default", "--size", "16M"]);
+    let with_empty = |variable: &str, arguments: &[&str]| {
+        let mut command = root.command(arguments);
+        command.env(variable, "");
+        Running::new(command).end()
+    };
+    let listed = with_empty("HYTHE_POOL", &["list", "--json"]);
+    assert_eq!(listed.code, Some(0), "{}", listed.errors);
+    let listed: Value = serde_json::from_slice(&listed.output).expect("one document");
+    assert_eq!(listed["pool"], "default");
+    let usual = with_empty("HYTHE_ROOT", &["pool", "show", "no-such-pool"]);
+    assert!(usual.errors.contains("/dev/shm/hythe"), "{}", usual.errors);
+}
+
+#[test]
 fn refusals_name_what_and_what_to_do() {
     let root = Root::new();
     for command in [

@@ -38,7 +38,7 @@ pub struct Listed {
 /// Where boards are looked for: `HYTHE_BOARDS`, else beside this program, as built or as installed.
 #[must_use]
 pub fn search_path() -> Vec<PathBuf> {
-    if let Some(chosen) = std::env::var_os("HYTHE_BOARDS") {
+    if let Some(chosen) = hythe_sys::environment::variable("HYTHE_BOARDS") {
         return vec![PathBuf::from(chosen)];
     }
     let program = std::env::current_exe().unwrap_or_default();

@@ -15,7 +15,7 @@
 //! - the agent of a core and the benchmarks: [`spawn`];
 //! - segments that cores see, too: [`system_v`], [`fork`]; the C API: [`fork`];
 //! - semaphores and message queues: [`signals`];
-//! - all that open files by name: [`regular_file`].
+//! - all that open files by name: [`regular_file`]; all that ask the environment: [`environment`].
 //!
 //! Between calls nothing is held but the descriptors and mappings that the returned values own.
 //! This crate may use `unsafe`. It never interprets results, never retries (except [`wait`], which
@@ -25,6 +25,7 @@
 pub mod biased_lock;
 pub mod bpf;
 pub mod control_group;
+pub mod environment;
 pub mod error_queue;
 pub mod fanotify;
 pub mod file_pages;

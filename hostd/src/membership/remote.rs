@@ -38,7 +38,7 @@ impl<'a> RemoteShell<'a> {
     /// To `[USER@]HOST`. All that is asked there takes that time at most.
     pub(super) fn to(target: &'a str, timeout: Duration) -> Self {
         Self {
-            shell: std::env::var("HYTHE_RSH").unwrap_or_else(|_| "ssh".to_owned()),
+            shell: hythe_sys::environment::text("HYTHE_RSH").unwrap_or_else(|| "ssh".to_owned()),
             target,
             timeout,
             end: Instant::now() + timeout,

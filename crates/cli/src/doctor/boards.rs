@@ -2,7 +2,7 @@
 //! and the library of the player's window.
 
 use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::fs;
 
 use hythe_terminal::escaped;
 
@@ -145,7 +145,7 @@ fn images() -> Vec<Probe> {
 
 /// Where built boards lie: the first folder there is of those that `hythe core` looks into.
 fn folder() -> Option<PathBuf> {
-    if let Some(folder) = env::var_os("HYTHE_BOARDS") {
+    if let Some(folder) = hythe_sys::environment::variable("HYTHE_BOARDS") {
         return Some(folder.into());
     }
     let places = hythe::core::search_path();
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn built_and_unbuilt_boards_are_told_apart() {
-        let folder = env::temp_dir().join(format!("hythe-boards-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("hythe-boards-{}", std::process::id()));
         for file in [
             "built/board.toml",
             "built/decoder.elf",

@@ -119,7 +119,10 @@ pub(super) fn adapt(environment: &mut Variables) {
 /// The value of [`LIBRARY_PATH`] for the tasks: our folder before those that there are.
 pub(super) fn library_path() -> Result<OsString, CliError> {
     let own = std::env::current_exe().ok();
-    let folders = folders(own.as_deref(), std::env::var_os(FOLDER).map(PathBuf::from));
+    let folders = folders(
+        own.as_deref(),
+        hythe_sys::environment::variable(FOLDER).map(PathBuf::from),
+    );
     let has_all = |folder: &PathBuf| LIBRARIES.iter().all(|name| folder.join(name).is_file());
     let Some(found) = folders.iter().find(|folder| has_all(folder)) else {
         let looked: Vec<_> = folders

@@ -117,7 +117,7 @@ impl XenArgs {
     }
 
     pub(super) fn tools(&self) -> PathBuf {
-        let variable = || std::env::var_os("HYTHE_XEN").map(PathBuf::from);
+        let variable = || hythe_sys::environment::variable("HYTHE_XEN").map(PathBuf::from);
         self.xen_tools.clone().or_else(variable).unwrap_or_else(|| {
             let program = std::env::current_exe().unwrap_or_default();
             program.parent().unwrap_or("".as_ref()).join("../xen")

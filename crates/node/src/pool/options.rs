@@ -6,10 +6,12 @@ use crate::NodeError;
 
 pub(crate) const DEFAULT_ROOT: &str = "/dev/shm/hythe";
 
-/// Where pools live unless told otherwise: `HYTHE_ROOT`, else `/dev/shm/hythe`.
+/// Where pools live unless told otherwise: `HYTHE_ROOT`, else `/dev/shm/hythe`. An empty variable
+/// is not set.
 #[must_use]
 pub fn default_root() -> PathBuf {
-    std::env::var_os("HYTHE_ROOT").map_or_else(|| PathBuf::from(DEFAULT_ROOT), PathBuf::from)
+    hythe_sys::environment::variable("HYTHE_ROOT")
+        .map_or_else(|| PathBuf::from(DEFAULT_ROOT), PathBuf::from)
 }
 
 /// Which pool, and how to make it.

@@ -194,7 +194,7 @@ pub fn take_in_hosts(
 /// What the system says; then it prints as before.
 pub fn collect_output() -> io::Result<()> {
     let missing = || io::Error::from(ErrorKind::NotFound);
-    let Ok(output) = std::env::var(variables::OUTPUT) else {
+    let Some(output) = hythe_sys::environment::text(variables::OUTPUT) else {
         return Ok(());
     };
     let words: Vec<i32> = output
@@ -209,7 +209,7 @@ pub fn collect_output() -> io::Result<()> {
     }
     let own = started().ok_or_else(missing)?;
     let place = Place::of_this_process();
-    let pool = std::env::var("HYTHE_POOL").map_err(|_| missing())?;
+    let pool = hythe_sys::environment::text("HYTHE_POOL").ok_or_else(missing)?;
     let directory = PoolOptions::new(&pool).path();
     let parent = std::env::var("HYTHE_PARENT").ok();
     let parent = parent.and_then(|text| text.parse::<TaskId>().ok());

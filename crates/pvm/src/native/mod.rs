@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use hythe_cluster::HostName;
 use hythe_cluster::tasks::{self, Message, Task, TaskError, TaskId, TaskInfo, TaskOptions, Wanted};
 use hythe_node::{Pool, PoolOptions};
+use hythe_sys::environment;
 use hythe_sys::signals::SignalsBlocked;
 
 use crate::buffer::{claimed_sender, set_sender};
@@ -61,7 +62,7 @@ impl Native {
         if let Some(kept) = kept.and_then(|text| text.parse().ok()) {
             options = options.kept_bytes(kept);
         }
-        let pool = PoolOptions::new(&std::env::var("HYTHE_POOL").map_err(|_| Code::SYSTEM)?);
+        let pool = PoolOptions::new(&environment::text("HYTHE_POOL").ok_or(Code::SYSTEM)?);
         let started = started();
         let mut link = Link::connect(&pool.path(), started)?;
         let place = Place::of_this_process();

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hythe_node::hop::{PoolFiles, PoolStamp};
 use hythe_node::{NodeError, Pool, PoolOptions};
+use hythe_sys::environment;
 use hythe_sys::fork::ForkSafe;
 use hythe_sys::system_v::{self, EXECUTE, READ_ONLY, REPLACE, ROUND_DOWN};
 use rustix::io::Errno;
@@ -153,8 +154,8 @@ fn place(address: usize, flags: i32) -> Result<Option<usize>, SegmentError> {
 
 /// Those of the environment's pool.
 fn segments() -> Result<Segments, SegmentError> {
-    let pool = std::env::var("HYTHE_POOL").unwrap_or_else(|_| "default".to_owned());
-    let board = std::env::var("HYTHE_CORE").ok();
+    let pool = environment::text("HYTHE_POOL").unwrap_or_else(|| "default".to_owned());
+    let board = environment::text("HYTHE_CORE");
     let options = PoolOptions::new(&pool);
     let stamp = PoolFiles::stamp(&options);
     let is_it =

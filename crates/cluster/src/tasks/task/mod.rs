@@ -125,7 +125,7 @@ impl Task {
             id: number("HYTHE_TASK")?,
             rank: number("HYTHE_RANK")?,
             size: number("HYTHE_SIZE")?,
-            parent: match std::env::var_os("HYTHE_PARENT") {
+            parent: match hythe_sys::environment::variable("HYTHE_PARENT") {
                 None => None,
                 Some(_) => Some(number("HYTHE_PARENT")?),
             },
@@ -433,7 +433,7 @@ fn number<T: std::str::FromStr>(name: &str) -> Result<T, TaskError> {
 }
 
 fn variable(name: &str) -> Result<String, TaskError> {
-    std::env::var(name).map_err(|_| TaskError::NotATask {
+    hythe_sys::environment::text(name).ok_or_else(|| TaskError::NotATask {
         what: format!("its environment has no {name}"),
     })
 }
