@@ -41,7 +41,9 @@ pub extern "C" fn shmget(key: libc::key_t, size: usize, shmflg: c_int) -> c_int 
     let is_unasked = wanted == Wanted::IfNew;
     let answer = cross(Some(-1), || match process::get(key, size, shmflg) {
         // A program that knows nothing of cores finds what it found without us.
-        Err(SegmentError::PlainKey { .. }) if is_unasked => Ok(None),
+        Err(SegmentError::PlainKey { .. } | SegmentError::NoHugePages { .. }) if is_unasked => {
+            Ok(None)
+        }
         Err(_) if is_unasked && shmflg & libc::IPC_CREAT == 0 => Ok(None),
         found => found.map(Some),
     });

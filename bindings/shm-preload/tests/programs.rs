@@ -240,6 +240,23 @@ fn only_the_keys_that_the_environment_names_are_a_cores() {
 }
 
 #[test]
+fn segments_on_huge_pages_are_the_systems() {
+    let Some(fixture) = Fixture::start() else {
+        return;
+    };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/huge_pages.c");
+    let program = fixture.folder.path().join("huge_pages");
+    let flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror"];
+    run(Command::new("gcc")
+        .args(flags)
+        .arg(source)
+        .arg("-o")
+        .arg(&program));
+    let alone = text(&run(&mut fixture.plain(&program)));
+    assert_eq!(text(&run(&mut fixture.preloaded(&program, "all"))), alone);
+}
+
+#[test]
 fn a_refusal_is_the_systems_and_the_log_says_why() {
     let Some(fixture) = Fixture::start() else {
         return;

@@ -22,6 +22,8 @@ pub const PRIVATE: i32 = libc::IPC_PRIVATE;
 pub const CREATE: i32 = libc::IPC_CREAT;
 /// Refuse one that there is.
 pub const EXCLUSIVE: i32 = libc::IPC_EXCL;
+/// On huge pages; bits 26 to 31 say of which size.
+pub const HUGE_PAGES: i32 = libc::SHM_HUGETLB;
 /// For [`Attachment::new`]: reading only.
 pub const READ_ONLY: i32 = libc::SHM_RDONLY;
 
@@ -77,6 +79,20 @@ pub struct Status {
 /// What `shmget` says.
 pub fn open(key: i32, bytes: usize, flags: i32) -> io::Result<i32> {
     number(calls::get(key, bytes, flags))
+}
+
+/// What the kernel says of a new segment on huge pages, for who has none to give: its refusal, else
+/// that there is no memory of that kind.
+#[must_use]
+pub fn refusal_of_huge_pages(bytes: usize, flags: i32) -> io::Error {
+    match open(PRIVATE, bytes, flags | CREATE) {
+        Ok(id) => {
+            // Made to be asked for, and of this process alone.
+            let _ = remove(id);
+            io::Error::from_raw_os_error(libc::ENOMEM)
+        }
+        Err(refused) => refused,
+    }
 }
 
 /// What the kernel says of a segment.

@@ -102,6 +102,14 @@ pub enum SegmentError {
         /// The core.
         board: String,
     },
+    /// A new segment on huge pages.
+    #[error(
+        "no segment on huge pages (SHM_HUGETLB) that a core sees: {source}; leave out SHM_HUGETLB"
+    )]
+    NoHugePages {
+        /// What the kernel says of one, or that there is no memory of that kind.
+        source: io::Error,
+    },
     /// No segment that a core sees has the id.
     #[error("no segment that a core sees has the id {id}; `hythe core segments` lists them")]
     NoSuchId {
@@ -232,7 +240,7 @@ impl SegmentError {
                 _ => Errno::NOSPC,
             },
             Self::BadTable { .. } | Self::Pool(_) => Errno::IO,
-            Self::System { source, .. } => {
+            Self::System { source, .. } | Self::NoHugePages { source } => {
                 return source.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
             }
         };

@@ -14,7 +14,9 @@ use hythe_node::hop::{PoolFiles, PoolStamp};
 use hythe_node::{NodeError, Pool, PoolOptions};
 use hythe_sys::environment;
 use hythe_sys::fork::ForkSafe;
-use hythe_sys::system_v::{self, EXECUTE, READ_ONLY, REPLACE, ROUND_DOWN};
+use hythe_sys::system_v::{
+    self, CREATE, EXCLUSIVE, EXECUTE, HUGE_PAGES, PRIVATE, READ_ONLY, REPLACE, ROUND_DOWN,
+};
 use rustix::io::Errno;
 use rustix::param::page_size;
 
@@ -53,9 +55,29 @@ struct Known {
 /// [`SegmentError::errno`] has the number.
 pub fn get(key: i32, bytes: usize, flags: i32) -> Result<i32, SegmentError> {
     let (segments, rest) = (segments()?, flags & !(DUAL | ON_CORE));
+    if rest & HUGE_PAGES != 0 {
+        return get_huge(&segments, key, bytes, rest);
+    }
     match flags & ON_CORE {
         0 => segments.get(key, bytes, rest),
         _ => segments.get_on_core(key, bytes, rest),
+    }
+}
+
+/// Memory that a core sees has no huge pages: as the kernel does where it has none, a new segment
+/// is refused, and one that there is found.
+fn get_huge(segments: &Segments, key: i32, bytes: usize, flags: i32) -> Result<i32, SegmentError> {
+    let found = match key {
+        PRIVATE => Err(SegmentError::NoSuchKey { key }),
+        _ => segments.get(key, bytes, flags & !(HUGE_PAGES | CREATE | EXCLUSIVE)),
+    };
+    let is_new = flags & CREATE != 0;
+    match found {
+        Err(SegmentError::NoSuchKey { .. }) if is_new => Err(SegmentError::NoHugePages {
+            source: system_v::refusal_of_huge_pages(bytes, flags),
+        }),
+        Ok(_) if is_new && flags & EXCLUSIVE != 0 => Err(SegmentError::Exists { key }),
+        found => found,
     }
 }
 
