@@ -34,6 +34,7 @@
  * hythe_node_check_pool(). Every fault elsewhere goes to the handler that was there before. Never
  * block SIGBUS. Programs with a handler of their own: hythe_sigbus_leave_to_program(). Only
  * hythe_sigbus_settle() may be called from a signal handler.
+ * Descriptors: where the program has closed 0, 1 or 2, opening a pool puts /dev/null there.
  * Structs begin with their size: initialise options with their function; set the size of results.
  *
  * Made by cbindgen from bindings/c/src, whose documentation this is: change it there; so is the

@@ -15,7 +15,8 @@
 //! - the agent of a core and the benchmarks: [`spawn`];
 //! - segments that cores see, too: [`system_v`], [`fork`]; the C API: [`fork`];
 //! - semaphores and message queues: [`signals`];
-//! - all that open files by name: [`regular_file`]; all that ask the environment: [`environment`].
+//! - all that open files by name: [`regular_file`]; all that ask the environment: [`environment`];
+//!   pools: [`standard_descriptors`].
 //!
 //! Between calls nothing is held but the descriptors and mappings that the returned values own.
 //! This crate may use `unsafe`. It never interprets results, never retries (except [`wait`], which
@@ -44,6 +45,7 @@ pub mod scheduling;
 pub mod signals;
 pub mod socket_option;
 pub mod spawn;
+pub mod standard_descriptors;
 pub mod system_v;
 pub mod udp_receive;
 pub mod udp_send;

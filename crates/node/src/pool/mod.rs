@@ -74,12 +74,14 @@ impl Pool {
         Self::open(options)
     }
 
-    /// Opens an existing pool.
+    /// Opens an existing pool. Descriptors 0 to 2, where the program has closed them, become
+    /// `/dev/null`, so that what it prints does not go into files of a pool.
     ///
     /// # Errors
     /// [`NodeError::NoSuchPool`]; no permission; a file that is not a pool's, or of another
     /// version.
     pub fn open(options: &PoolOptions) -> Result<Self, NodeError> {
+        hythe_sys::standard_descriptors::occupy_closed();
         options.check_name()?;
         let user = user_directory(options)?;
         let directory = directory::open_pool(&user, options)?;
