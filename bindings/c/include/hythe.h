@@ -58,7 +58,7 @@
  * The set of one event of a channel, by its number: 0 to HYTHE_EVENTS_MAX - 1. Sets are joined
  * with `|`.
  */
-#define HYTHE_EVENT(number) ((uint64_t)1 << (number))
+#define HYTHE_EVENT(number) (UINT64_C(1) << (number))
 
 /** An argument is NULL or out of range, belongs to another node, or is a closed handle. */
 #define HYTHE_EARGUMENT (-1)

@@ -16,7 +16,7 @@ const EVENT: &str = "\
  * The set of one event of a channel, by its number: 0 to HYTHE_EVENTS_MAX - 1. Sets are joined
  * with `|`.
  */
-#define HYTHE_EVENT(number) ((uint64_t)1 << (number))";
+#define HYTHE_EVENT(number) (UINT64_C(1) << (number))";
 
 /// What Rust cannot define: functions of as many arguments as those of POSIX.
 const OPENING: &str = "\
