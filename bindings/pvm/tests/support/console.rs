@@ -8,10 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::{BOUND, text};
 
-/// The console waits for input by then.
-const QUIET: Duration = Duration::from_millis(200);
-/// A line is lost if nothing has come of it.
-const SAY_AGAIN: Duration = Duration::from_secs(20);
+/// What the console prints whenever it begins to read a line.
+pub(crate) const PROMPT: &str = "pvm> ";
 
 /// PVM's console, whose words come one after the other.
 pub(crate) struct Console {
@@ -45,38 +43,26 @@ impl Console {
         }
     }
 
-    /// Says it once the console is quiet: it may lose a line that comes while it prints.
+    /// Says it once the console reads: it has prompted for each line before, and for this one.
     pub(crate) fn say(&mut self, line: &str) {
-        let length = || self.printed.lock().expect("sound").len();
-        let mut before = 0;
-        while before < length() {
-            before = length();
-            std::thread::sleep(QUIET);
-        }
+        let prompts = self.said.len() + 1;
+        self.wait_for("prompt", |printed| {
+            (printed.matches(PROMPT).count() >= prompts).then_some(())
+        });
         let input = self.input.as_mut().expect("it is open");
-        writeln!(input, "{line}").expect("it reads");
+        // In one write: it takes for a line what it reads at once, and may end before the rest.
+        let whole = format!("{line}\n");
+        input.write_all(whole.as_bytes()).expect("it reads");
         self.said.push(line.to_owned());
     }
 
-    /// Says it until the console has answered.
+    /// Says it, and waits until the console has answered.
     pub(crate) fn ask(&mut self, line: &str, answer: &str) {
         let before = self.printed.lock().expect("sound").len();
-        let start = Instant::now();
-        loop {
-            self.say(line);
-            let said = Instant::now();
-            while said.elapsed() < SAY_AGAIN {
-                let printed = self.printed.lock().expect("sound").clone();
-                if printed[before..].contains(answer) {
-                    return;
-                }
-                assert!(
-                    start.elapsed() < BOUND,
-                    "{line}: no {answer:?} in:\n{printed}"
-                );
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        }
+        self.say(line);
+        self.wait_for(answer, |printed| {
+            printed[before..].contains(answer).then_some(())
+        });
     }
 
     /// Until something has come of what it prints: that.
@@ -87,7 +73,7 @@ impl Console {
             if let Some(found) = found(&printed) {
                 return found;
             }
-            assert!(start.elapsed() < BOUND, "no {what} in:\n{printed}");
+            assert!(start.elapsed() < BOUND, "no {what:?} in:\n{printed}");
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -100,7 +86,7 @@ impl Console {
             let lines = printed
                 .lines()
                 .filter_map(|line| line.strip_suffix("] waits"));
-            let lines = lines.map(|line| line.trim_start_matches("pvm> "));
+            let lines = lines.map(|line| line.trim_start_matches(PROMPT));
             let tasks: Vec<String> = lines
                 .filter_map(|line| line.strip_prefix(&begin).map(str::to_owned))
                 .collect();

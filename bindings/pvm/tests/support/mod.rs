@@ -110,6 +110,10 @@ pub(crate) struct Pvm {
 }
 
 impl Pvm {
+    /// The name of its one host: an address, as the daemon ends where the machine's own name has
+    /// none.
+    pub(crate) const HOST: &str = "127.0.0.1";
+
     pub(crate) fn start(folder: &Path) -> Self {
         let folder = folder.join("pvm");
         std::fs::create_dir(&folder).expect("made");
@@ -117,7 +121,8 @@ impl Pvm {
         let line = format!("* ep=/usr/bin wd={}\n", folder.display());
         std::fs::write(&hosts, line).expect("written");
         let mut command = Command::new("/usr/bin/pvmd");
-        command.arg(&hosts).env("PVM_ALLOW_ROOT", "1");
+        command.arg(format!("-n{}", Self::HOST)).arg(&hosts);
+        command.env("PVM_ALLOW_ROOT", "1");
         command.env("PVM_TMP", &folder).env_remove("PVM_ROOT");
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let daemon = command.stderr(Stdio::null()).spawn().expect("PVM's daemon");
