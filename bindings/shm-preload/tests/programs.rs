@@ -49,6 +49,8 @@ impl Fixture {
     /// A program in the pool's surroundings.
     fn plain(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
+        // What it says of errors is compared.
+        command.env("LC_ALL", "C");
         command.env("HYTHE_ROOT", self.folder.path());
         command
     }
