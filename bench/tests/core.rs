@@ -533,7 +533,10 @@ fn a_core_that_is_killed_is_a_lost_peer() {
         std::thread::sleep(Duration::from_millis(300));
         send(Signal::KILL, core);
         let said = run.complaint();
-        assert!(said.contains("lost: the core"), "{system}/{wait}: {said}");
+        // On a busy machine it is gone before it is met.
+        let is_noticed = ["lost: the core", "no core is behind"];
+        let is_noticed = is_noticed.iter().any(|what| said.contains(what));
+        assert!(is_noticed, "{system}/{wait}: {said}");
         assert!(
             is_empty(root.path()),
             "{system}/{wait}: a pool stayed behind"
