@@ -3,12 +3,17 @@
 //! It names the arguments of every command, so no command but `completions` and `man`, which print
 //! it, may name this file. Never acts.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::builder::Resettable;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
+use hythe_sys::environment::variable;
 
-use crate::args::{CoreCommand, Globals, HzArgs, PoolCommand, PublishArgs, SubscribeArgs};
+use crate::args::{
+    CoreCommand, Globals, HzArgs, POOL_VARIABLE, PoolCommand, PublishArgs, SubscribeArgs,
+};
 use crate::bench::BenchArgs;
 use crate::demo::{DemoArgs, StageArgs};
 use crate::host::HostCommand;
@@ -44,6 +49,17 @@ pub(crate) struct Arguments {
     pub(crate) globals: Globals,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// The arguments in these words, the program's name first. An empty `HYTHE_POOL` names no pool, as
+/// one that is not set.
+pub(crate) fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
+    let mut command = Arguments::command();
+    if variable(POOL_VARIABLE).is_none() {
+        command = command.mut_arg("pool", |pool| pool.env(Resettable::Reset));
+    }
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// The commands.

@@ -54,7 +54,7 @@ pub(crate) enum CliError {
     #[error("cannot write to standard output: {0}")]
     Output(#[source] io::Error),
     /// About tasks of a job.
-    #[error(transparent)]
+    #[error("{}{}", .0, remedy::of_job(.0))]
     Job(#[from] hythe_cluster::tasks::TaskError),
     /// A task of a job failed; the text says which, and the command exits as it did.
     #[error("{text}")]

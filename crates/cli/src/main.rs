@@ -25,6 +25,7 @@ mod list;
 mod logs;
 mod man;
 mod media;
+mod mpirun;
 mod open;
 mod output;
 mod play;
@@ -46,21 +47,17 @@ mod units;
 mod who;
 mod workspace;
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::builder::{Resettable, StyledStr};
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches};
-use hythe_sys::environment::variable;
 use hythe_terminal::escaped;
 
-use crate::args::POOL_VARIABLE;
 use crate::command_line::{Arguments, Command};
 use crate::error::CliError;
 
 fn main() -> ExitCode {
-    let arguments = match parse(std::env::args_os()) {
+    let arguments = match mpirun::parse(std::env::args_os().collect()) {
         Ok(arguments) => arguments,
         Err(error) => wrong_use(error),
     };
@@ -80,16 +77,6 @@ fn main() -> ExitCode {
 
 /// Prints help, version, or what is wrong with the arguments, and ends: as clap does, but without
 /// what a terminal would obey of the arguments that are repeated.
-/// The command line. An empty `HYTHE_POOL` names no pool, as one that is not set.
-fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
-    let mut command = Arguments::command();
-    if variable(POOL_VARIABLE).is_none() {
-        command = command.mut_arg("pool", |pool| pool.env(Resettable::Reset));
-    }
-    let mut matches = command.try_get_matches_from_mut(words)?;
-    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
-}
-
 fn wrong_use(mut error: clap::Error) -> ! {
     if let Some(hint) = hint(&error) {
         let hints = ContextValue::StyledStrs(vec![StyledStr::from(hint)]);

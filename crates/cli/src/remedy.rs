@@ -8,6 +8,7 @@ use hythe::core::CoreError;
 use hythe::core::tasks::TaskError;
 use hythe::media::MediaError;
 use hythe::{NodeError, PoolError};
+use hythe_cluster::tasks::TaskError as JobError;
 use hythe_demo::DemoError;
 use hythe_latency::{LatencyError, host};
 use hythe_play::PlayError;
@@ -109,6 +110,21 @@ pub(crate) fn of_task(error: &TaskError) -> String {
         ),
         TaskError::Permanent { .. } => " (`hythe core stop`)".to_owned(),
         TaskError::Core(error) => of_core(error),
+        _ => String::new(),
+    }
+}
+
+pub(crate) fn of_job(error: &JobError) -> String {
+    match error {
+        JobError::TooFewParticipants {
+            pool, tasks, taken, ..
+        } => {
+            let (pool, participants) = (escaped(pool), taken + tasks);
+            format!(
+                ": `hythe pool remove {pool} && hythe pool create {pool} --limit \
+                 participants={participants}` makes one that has enough"
+            )
+        }
         _ => String::new(),
     }
 }

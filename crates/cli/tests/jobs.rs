@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use support::{Root, eventually, send};
+use support::{Root, Running, eventually, send};
 
 /// Runs until it is killed, each process of it writing its number into a file first.
 fn holding(place: &str) -> String {
@@ -204,7 +204,11 @@ fn a_second_interrupt_kills_who_does_not_end() {
     let root = Root::new();
     let place = root.path().display().to_string();
     let script = format!("trap '' INT; echo > {place}/ready; while :; do sleep 0.05; done");
-    let job = root.start(&["run", "--", "sh", "-c", &script]);
+    // A shell that runs the tests in the background has the signal ignored.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_hythe")]);
+    let command = root.command_by(command, &["run", "--", "sh", "-c", &script]);
+    let job = Running::new(command);
     eventually("it is ready", || root.path().join("ready").exists());
     job.interrupt();
     std::thread::sleep(Duration::from_millis(50));

@@ -1,8 +1,8 @@
 //! RTOS cores and other programs that commands start: emulators, compilers, built boards, ffmpeg,
 //! and the library of the player's window.
 
-use std::path::{Path, PathBuf};
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use hythe_terminal::escaped;
 

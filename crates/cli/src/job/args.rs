@@ -15,12 +15,13 @@ use crate::error::CliError;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunArgs {
     /// How many tasks; default: 1, or as many as all hosts together have slots, but for `--pvm`
-    #[arg(short = 'n', long, value_name = "COUNT")]
+    #[arg(short = 'n', long, visible_alias = "np", value_name = "COUNT")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=512))]
     pub(crate) count: Option<u32>,
     /// Run them on these hosts of the realm in turn: HOST, or HOST:SLOTS for more than one at a
-    /// time
-    #[arg(long, value_name = "HOST[:SLOTS]", value_delimiter = ',')]
+    /// time; `localhost` is this one
+    #[arg(short = 'H', long, visible_alias = "host")]
+    #[arg(value_name = "HOST[:SLOTS]", value_delimiter = ',')]
     pub(crate) hosts: Vec<String>,
     /// Run them on the hosts of this file, lines HOST or HOST slots=N; with `--pvm` a hostfile of
     /// PVM, whose program begins on this host
@@ -30,6 +31,13 @@ pub(crate) struct RunArgs {
     /// this host they have all that `hythe run` has, on others what the agent there has
     #[arg(short = 'x', long = "export", value_name = "NAME[=VALUE]")]
     pub(crate) export: Vec<OsString>,
+    /// Begin in this directory, on all hosts
+    #[arg(long, value_name = "DIR")]
+    pub(crate) wdir: Option<PathBuf>,
+    /// Give the tasks a pipe as standard output, and not a terminal; C programs then print when
+    /// they end, and nothing when they abort
+    #[arg(long)]
+    pub(crate) no_pty: bool,
     /// Put the rank in front of each line that a task prints
     #[arg(long)]
     pub(crate) label: bool,
@@ -48,8 +56,7 @@ pub(crate) struct RunArgs {
     #[arg(
         value_name = "PROGRAM",
         required_unless_present = "stay",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
+        trailing_var_arg = true
     )]
     pub(crate) program: Vec<OsString>,
 }
@@ -129,6 +136,15 @@ impl RunArgs {
             false => 1.max(slots),
         };
         Ok(self.count.unwrap_or(all))
+    }
+
+    /// Where the tasks begin, on any host. `None`: where this process is.
+    pub(crate) fn directory(&self) -> Result<Option<PathBuf>, CliError> {
+        let absolute = self.wdir.as_ref().map(std::path::absolute).transpose();
+        absolute.map_err(CliError::file(
+            "find",
+            self.wdir.clone().unwrap_or_default(),
+        ))
     }
 
     /// The variables to set, with their values.

@@ -2,17 +2,24 @@
 //! what a killed runner leaves.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Read as _, Write};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use hythe_cluster::tasks::Supervised;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
+use signal_hook::consts::SIGTSTP;
+use signal_hook::low_level::emulate_default_handler;
 
 use super::{RunArgs, pvm};
 use crate::args::Globals;
 use crate::error::CliError;
+use crate::stop::LOOK;
 
 pub(crate) fn run(args: &RunArgs, globals: &Globals) -> Result<(), CliError> {
     args.environment()?;
@@ -22,7 +29,7 @@ pub(crate) fn run(args: &RunArgs, globals: &Globals) -> Result<(), CliError> {
     }
     // Made here, if it has to be, so that it is said once.
     drop(globals.open_to_use()?);
-    let mut signals = super::signals()?;
+    let (mut signals, job_control) = super::signals()?;
     let is_typed = io::stdin().is_terminal();
     let mut command = command(args, globals)?;
     if is_typed {
@@ -34,7 +41,7 @@ pub(crate) fn run(args: &RunArgs, globals: &Globals) -> Result<(), CliError> {
     if let Some(mut to) = runner.take_stdin() {
         super::spawn(move || {
             // Ends when the first task no longer reads, or with this process.
-            let _ = io::copy(&mut io::stdin(), &mut to);
+            let _ = pass_on_typed(&mut to);
         })?;
     }
     let signal = runner.signaller().map_err(failed)?;
@@ -42,8 +49,13 @@ pub(crate) fn run(args: &RunArgs, globals: &Globals) -> Result<(), CliError> {
     let passed_on = Arc::clone(&last);
     super::spawn(move || {
         for number in signals.forever() {
+            let number = job_control.latest(number);
             passed_on.store(number, Ordering::Relaxed);
             signal(number);
+            if number == SIGTSTP {
+                // The shell sees this process stop, until it continues it.
+                let _ = emulate_default_handler(number);
+            }
         }
     })?;
     let (status, left_running) = runner.wait().map_err(failed)?;
@@ -53,6 +65,29 @@ pub(crate) fn run(args: &RunArgs, globals: &Globals) -> Result<(), CliError> {
         )));
     }
     ended(status, last.load(Ordering::Relaxed))
+}
+
+/// Passes on what is typed. In the background nothing is read: that would stop this process.
+fn pass_on_typed(to: &mut impl Write) -> io::Result<()> {
+    let mut stdin = io::stdin();
+    let mut bytes = [0; 4096];
+    loop {
+        let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+        match rustix::event::poll(&mut polled, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // One that is not the terminal of this process can be read at any time.
+        let owner = tcgetpgrp(&stdin);
+        if owner.is_ok_and(|owner| owner != getpgrp()) {
+            std::thread::sleep(LOOK);
+            continue;
+        }
+        match stdin.read(&mut bytes)? {
+            0 => return Ok(()),
+            read => to.write_all(&bytes[..read])?,
+        }
+    }
 }
 
 /// What the runner's end means. It has said what there is to say, unless it was killed.
@@ -90,12 +125,16 @@ fn command(args: &RunArgs, globals: &Globals) -> Result<Command, CliError> {
     if let Some(path) = &args.hostfile {
         command.arg("--hostfile").arg(path);
     }
+    if let Some(path) = args.directory()? {
+        command.arg("--wdir").arg(path);
+    }
     let flags = [
         (globals.json, "--json"),
         (args.label, "--label"),
         (args.keep_going, "--keep-going"),
         (args.stay, "--stay"),
         (args.pvm, "--pvm"),
+        (args.no_pty, "--no-pty"),
     ];
     command.args(
         flags

@@ -12,6 +12,7 @@ mod part;
 mod print;
 mod pvm;
 mod runner;
+mod signals;
 
 pub(crate) use args::{KillArgs, PartArgs, PartRunnerArgs, RunArgs, RunnerArgs};
 pub(crate) use front::run;
@@ -22,19 +23,8 @@ pub(crate) use runner::run as run_runner;
 
 use std::io;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use signal_hook::iterator::Signals;
-
 use crate::error::CliError;
-
-/// Those that are passed on to the tasks.
-const PASSED_ON: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
-
-/// From now on these signals do not end this process.
-fn signals() -> Result<Signals, CliError> {
-    let signals = Signals::new(PASSED_ON);
-    signals.map_err(|error| CliError::Failed(format!("cannot listen for signals: {error}")))
-}
+use signals::signals;
 
 fn spawn(body: impl FnOnce() + Send + 'static) -> Result<(), CliError> {
     let thread: io::Result<_> = std::thread::Builder::new().spawn(body);

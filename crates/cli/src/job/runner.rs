@@ -53,6 +53,8 @@ fn options(args: &RunArgs, globals: &Globals) -> Result<JobOptions, CliError> {
         environment,
         keeps_going: args.keep_going,
         whole_lines: count > 1 || args.stay || args.label || globals.json,
+        has_terminal: !args.no_pty,
+        directory: args.directory()?,
         stays: args.stay,
         host: host.nodename().to_string_lossy().into_owned(),
         hosts: args.hosts()?,
@@ -61,12 +63,13 @@ fn options(args: &RunArgs, globals: &Globals) -> Result<JobOptions, CliError> {
 
 /// Becomes readable with each signal that this process gets.
 fn passed_on() -> Result<UnixStream, CliError> {
-    let mut signals = super::signals()?;
+    let (mut signals, job_control) = super::signals()?;
     let pair = UnixStream::pair();
     let (mut to, from) =
         pair.map_err(|error| CliError::Failed(format!("cannot pass on signals: {error}")))?;
     super::spawn(move || {
         for number in signals.forever() {
+            let number = job_control.latest(number);
             let byte = u8::try_from(number).unwrap_or(0);
             if to.write_all(&[byte]).is_err() {
                 return;

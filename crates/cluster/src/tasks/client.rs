@@ -8,7 +8,7 @@ use super::error::TaskError;
 use super::id::{JobId, TaskId};
 use super::link::RunnerLink;
 use super::message::{Reply, Request, TaskInfo};
-use super::place::jobs;
+use super::place::{jobs, remove_left_behind};
 
 /// All tasks that run in a pool, in the order of their numbers, and the jobs whose runner does not
 /// answer, with the reason.
@@ -50,7 +50,10 @@ pub fn kill(pool: &Pool, task: TaskId, signal: i32) -> Result<(), TaskError> {
 fn ask(pool: &Pool, job: JobId, request: &Request) -> Result<Option<Reply>, TaskError> {
     match RunnerLink::connect(pool, job)? {
         Some(mut link) => link.ask(request),
-        None => Ok(None),
+        None => {
+            remove_left_behind(&pool.path(), job);
+            Ok(None)
+        }
     }
 }
 

@@ -41,6 +41,22 @@ pub enum TaskError {
         /// How many there would be.
         asked: u32,
     },
+    /// More tasks than the pool has places for participants.
+    #[error(
+        "{tasks} more tasks need as many participants of pool `{}`, which has {limit}, and {taken} \
+         of them are taken",
+        escaped(pool)
+    )]
+    TooFewParticipants {
+        /// The pool's name.
+        pool: String,
+        /// How many would be started on this host.
+        tasks: usize,
+        /// Those there are, and those of tasks that may join yet.
+        taken: usize,
+        /// The pool's limit.
+        limit: usize,
+    },
     /// All numbers of jobs are taken.
     #[error("{JOB_MAX} jobs run in this pool: wait for one to end, or use another pool")]
     TooManyJobs,

@@ -5,11 +5,13 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe_node::Pool;
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{RecvFlags, recv};
+use rustix::process::Pid;
 
 use super::agent_link;
 use super::agent_message::{AgentReply, AgentRequest};
@@ -20,6 +22,8 @@ use super::place::{connect_within, file, is_left_behind, socket_path};
 
 /// A runner answers at once; one that was stopped by a signal does not.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
+/// One that runs and does not answer has a machine that is busy, within reason.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(120);
 /// One that starts tasks on another host answers when its agent has answered twice (10 s each at
 /// most), and the part there twice (4 s each).
 const SPAWN_TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,6 +33,8 @@ const SPAWN_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) struct RunnerLink {
     job: JobId,
     stream: UnixStream,
+    /// Of the runner, or of the agent that leads to it.
+    pid: Option<Pid>,
     /// What has come of a line.
     line: Vec<u8>,
     ended: BTreeSet<TaskId>,
@@ -61,6 +67,7 @@ impl RunnerLink {
     fn new(stream: UnixStream, job: JobId) -> Self {
         Self {
             job,
+            pid: socket_peercred(&stream).ok().map(|peer| peer.pid),
             stream,
             line: Vec::new(),
             ended: BTreeSet::new(),
@@ -76,17 +83,20 @@ impl RunnerLink {
             Request::Spawn(_) => SPAWN_TIMEOUT,
             _ => REPLY_TIMEOUT,
         };
-        self.ask_within(request, timeout)
+        self.ask_within(request, timeout, BUSY_TIMEOUT)
     }
 
+    /// Within `timeout` of a runner that is stopped, within `busy` more of one that runs.
     fn ask_within(
         &mut self,
         request: &Request,
         timeout: Duration,
+        busy: Duration,
     ) -> Result<Option<Reply>, TaskError> {
+        let start = Instant::now();
         let sent = self.send(request);
         let is_sent = sent.is_ok();
-        match sent.and_then(|()| self.receive(timeout)) {
+        match sent.and_then(|()| self.receive_unless_stopped(timeout, busy)) {
             Ok(reply) => {
                 self.is_over |= reply.is_none();
                 Ok(reply)
@@ -101,7 +111,7 @@ impl RunnerLink {
                     self.unanswered += u32::from(is_sent);
                     Err(self.error(format!(
                         "no answer for {} s; is it stopped?",
-                        timeout.as_secs()
+                        start.elapsed().as_secs()
                     )))
                 }
                 _ => Err(self.error(error.to_string())),
@@ -164,6 +174,22 @@ impl RunnerLink {
         self.stream.write_all(&line)
     }
 
+    /// Waits longer for a runner that has not been stopped.
+    fn receive_unless_stopped(
+        &mut self,
+        timeout: Duration,
+        busy: Duration,
+    ) -> io::Result<Option<Reply>> {
+        match self.receive(timeout) {
+            Err(error)
+                if error.kind() == ErrorKind::WouldBlock && !self.pid.is_some_and(is_stopped) =>
+            {
+                self.receive(busy)
+            }
+            received => received,
+        }
+    }
+
     fn receive(&mut self, timeout: Duration) -> io::Result<Option<Reply>> {
         self.stream.set_read_timeout(Some(timeout))?;
         let mut part = [0; 4096];
@@ -223,8 +249,19 @@ fn elsewhere(directory: &Path, job: JobId) -> Result<Option<UnixStream>, TaskErr
     }
 }
 
+/// By a signal, or by a debugger.
+fn is_stopped(pid: Pid) -> bool {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // `PID (NAME) STATE …`, where the name may have brackets.
+    let stat = String::from_utf8_lossy(&stat);
+    let state = stat.rsplit_once(") ");
+    state.is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+}
+
 #[cfg(test)]
 mod tests {
+    use rustix::process::{Signal, kill_process};
+
     use super::*;
 
     fn say(mut runner: &UnixStream, replies: &[Reply]) {
@@ -241,7 +278,7 @@ mod tests {
         let mut link = RunnerLink::new(stream, JobId::new(0, 1).expect("in range"));
         let soon = Duration::from_millis(1);
         for _ in 0..2 {
-            assert!(link.ask_within(&Request::List, soon).is_err());
+            assert!(link.ask_within(&Request::List, soon, soon).is_err());
         }
         let late = Reply::Tasks { tasks: Vec::new() };
         say(&runner, &[late.clone(), late, Reply::Done]);
@@ -252,6 +289,36 @@ mod tests {
         say(&runner, &[Reply::NoSuchTask]);
         let next = link.ask(&Request::End).expect("answered");
         assert_eq!(next, Some(Reply::NoSuchTask));
+    }
+
+    #[test]
+    fn a_busy_runner_gets_longer_than_a_stopped_one() {
+        let (stream, runner) = UnixStream::pair().expect("a pair");
+        let mut link = RunnerLink::new(stream, JobId::new(0, 1).expect("in range"));
+        let (soon, late) = (Duration::from_millis(1), Duration::from_secs(120));
+        // This process, which runs.
+        let answering = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(30));
+            say(&runner, &[Reply::Done]);
+            runner
+        });
+        let answered = link.ask_within(&Request::End, soon, late);
+        assert_eq!(answered.expect("answered"), Some(Reply::Done));
+        let _runner = answering.join().expect("no panic");
+
+        let mut stopped = std::process::Command::new("sleep");
+        let mut stopped = stopped.arg("600").spawn().expect("sleep");
+        let pid = Pid::from_child(&stopped);
+        kill_process(pid, Signal::STOP).expect("a child");
+        while !is_stopped(pid) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        link.pid = Some(pid);
+        let refused = link.ask_within(&Request::End, soon, late);
+        let refused = refused.expect_err("no answer").to_string();
+        assert!(refused.contains("is it stopped?"), "{refused}");
+        stopped.kill().expect("a child");
+        stopped.wait().expect("a child");
     }
 
     #[test]

@@ -152,6 +152,18 @@ pub(super) fn jobs(pool: &Pool) -> Result<Vec<JobId>, TaskError> {
     Ok(jobs)
 }
 
+/// Takes away the socket of a runner that was killed, if nobody has made it anew meanwhile. Where
+/// this process may not, it stays.
+pub(super) fn remove_left_behind(directory: &Path, job: JobId) {
+    let path = socket_path(directory, job);
+    let Ok(_last) = lock_last(directory) else {
+        return;
+    };
+    if connect_within(&path, SOON).is_err_and(|error| is_left_behind(&error)) {
+        let _ = std::fs::remove_file(&path);
+    }
+}
+
 /// Nobody listens there, and nobody will.
 pub(super) fn is_left_behind(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ConnectionRefused

@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use hythe_node::Pool;
 
-use super::Job;
-use super::JobHost;
 use super::input::Input;
 use super::output::{Output, Stream, Writer};
 use super::part_protocol::message::{FromPart, Start, ToPart};
 use super::program::{Program, Role};
 use super::remote::{STARTING, SharedPart};
+use super::{Job, JobHost, JobOptions};
 use crate::HostName;
 use crate::tasks::agent_link;
 use crate::tasks::agent_message::{AgentReply, AgentRequest};
@@ -25,6 +24,30 @@ pub(super) const LAST_WORDS: Duration = Duration::from_secs(15);
 /// Of one part at one look, so that one which never falls silent does not keep the runner from
 /// all else.
 const MESSAGES_PER_LOOK: usize = 256;
+
+/// What every host calls itself, also one without a realm.
+const LOCALHOST: &str = "localhost";
+
+/// The hosts of a job that only an agent can lead to.
+pub(super) fn others(options: &JobOptions) -> Vec<JobHost> {
+    let names = [LOCALHOST, options.host.as_str()];
+    let others = options.hosts.iter();
+    let others = others.filter(|host| !names.contains(&host.name.as_str()));
+    others.cloned().collect()
+}
+
+/// Gives `localhost` this host's name in the realm. Without a realm there is no other host, and
+/// none to choose from.
+pub(super) fn name_this_host(options: &mut JobOptions, name: Option<&HostName>) {
+    let Some(name) = name else {
+        options.hosts.clear();
+        return;
+    };
+    let hosts = options.hosts.iter_mut();
+    for host in hosts.filter(|host| host.name.as_str() == LOCALHOST) {
+        host.name = name.clone();
+    }
+}
 
 /// This host in its realm, if an agent serves the pool. A job with hosts needs one that knows a
 /// number for it.
@@ -114,6 +137,7 @@ impl Job {
                 .directory
                 .clone()
                 .or_else(|| std::env::current_dir().ok()),
+            terminal: program.terminal,
             whole_lines: self.runner.options.whole_lines,
             has_input,
         };
@@ -161,7 +185,7 @@ impl Job {
                     return false;
                 }
             }
-            if part.borrow().has_messages() {
+            if part.borrow().has_messages() || part.borrow_mut().end_lines() {
                 is_dry = false;
             } else if part.borrow().link.over.is_some() {
                 self.lose(&part);
@@ -181,6 +205,13 @@ impl Job {
                 // What it left running may print when it has ended.
                 let rank = part.borrow().rank(task);
                 let Some(rank) = rank else { return true };
+                let bytes = match self.runner.options.whole_lines {
+                    true => part.borrow_mut().whole_lines(task, is_error, &bytes),
+                    false => bytes,
+                };
+                if bytes.is_empty() {
+                    return true;
+                }
                 return writer.push(Output {
                     rank,
                     stream: if is_error { Stream::Error } else { Stream::Out },
@@ -326,6 +357,38 @@ mod tests {
         assert!(!part.borrow().has_news());
         let end = job.tasks[0].take_end().expect("no error").expect("its end");
         assert_eq!((end.code, end.is_lost), (Some(3), false));
+    }
+
+    #[test]
+    fn long_lines_of_other_hosts_stay_whole() {
+        let (_root, mut job, part, mut there, role) = with_task();
+        let (to, printed) = std::sync::mpsc::channel();
+        let mut writer = Writer::start(Box::new(move |output: &Output| {
+            let _ = to.send(output.bytes.clone());
+            Ok(())
+        }))
+        .expect("a thread");
+        let task = role.id;
+        let mut say = |bytes: &[u8]| {
+            let (is_error, bytes) = (false, bytes.to_vec());
+            there.say(&FromPart::Output {
+                task,
+                is_error,
+                bytes,
+            });
+        };
+        // As a part cuts what is long.
+        for piece in [&b"on"[..], b"e", b"\ntw"] {
+            say(piece);
+        }
+        assert!(job.hear_parts(&mut writer));
+        // Its end is that of the last line.
+        drop(there);
+        while !job.hear_parts(&mut writer) {}
+        assert!(part.borrow().is_done());
+        writer.finish().expect("written");
+        let printed: Vec<Vec<u8>> = printed.iter().collect();
+        assert_eq!(printed, [b"one\n".to_vec(), b"tw\n".to_vec()]);
     }
 
     #[test]

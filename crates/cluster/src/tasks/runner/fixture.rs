@@ -31,6 +31,8 @@ pub(super) fn job() -> (TempDir, Job) {
         environment: Vec::new(),
         keeps_going: false,
         whole_lines: true,
+        has_terminal: true,
+        directory: None,
         stays: false,
         host: "a".to_owned(),
         hosts: Vec::new(),
@@ -39,7 +41,7 @@ pub(super) fn job() -> (TempDir, Job) {
         options,
         place: Place::take(&pool, 1).expect("a number"),
         directory: pool.path(),
-        _node: Node::join(&pool, "job").expect("joined"),
+        node: Node::join(&pool, "job").expect("joined"),
         front: None,
     };
     let signals = UnixStream::pair().expect("a pair").0;

@@ -16,6 +16,7 @@ use super::groups::Groups;
 use super::input::Input;
 use super::output::{Output, Stream, Writer};
 use super::running::Running;
+use super::terminal::WindowSize;
 use super::{Job, Runner, answers, descendants};
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TASKS_MAX;
@@ -226,17 +227,33 @@ impl Job {
             let Some(signal) = Signal::from_named_raw(i32::from(*number)) else {
                 continue;
             };
-            let asks_to_end = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM];
-            let signal = match asks_to_end.contains(&signal) {
-                true if self.asked_to_end.is_some() => Signal::KILL,
-                true => {
-                    self.asked_to_end = Some(Instant::now());
-                    signal
+            match signal {
+                Signal::HUP | Signal::INT | Signal::QUIT | Signal::TERM => {
+                    match self.asked_to_end {
+                        Some(_) => self.signal_children(Signal::KILL),
+                        None => self.ask_to_end(signal),
+                    }
                 }
-                false => signal,
-            };
-            self.signal_children(signal);
+                // A program cannot miss it: one that has it ignored would run on.
+                Signal::TSTP => self.signal_children(Signal::STOP),
+                Signal::WINCH => self.resize_terminals(),
+                signal => self.signal_children(signal),
+            }
         }
+    }
+
+    /// The size of pseudoterminals that are made from now on. `None`: tasks get none.
+    pub(super) fn terminal(&self) -> Option<WindowSize> {
+        let has_one = self.runner.options.has_terminal;
+        has_one.then(|| WindowSize::of(io::stdout()))
+    }
+
+    /// The terminal to which this process prints has another size.
+    fn resize_terminals(&self) {
+        if let Some(size) = self.terminal() {
+            self.tasks.iter().for_each(|task| task.resize(size));
+        }
+        self.signal_children(Signal::WINCH);
     }
 
     fn signal_children(&self, signal: Signal) {

@@ -23,12 +23,14 @@ mod on_host;
 mod output;
 mod part;
 mod part_protocol;
+mod participants;
 mod printed;
 mod program;
 mod remote;
 mod running;
 mod spawning;
 mod supervised;
+mod terminal;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -73,6 +75,10 @@ pub struct JobOptions {
     pub keeps_going: bool,
     /// Pass on what they print in whole lines; else as it comes.
     pub whole_lines: bool,
+    /// Their standard output is a pseudoterminal each; else, and where there is none, a pipe.
+    pub has_terminal: bool,
+    /// Where they begin; `None`: where the runner is.
+    pub directory: Option<PathBuf>,
     /// Take processes in and spawn, also without tasks, until this process is asked to end.
     pub stays: bool,
     /// The name of this host, for errors; where an agent serves the pool, it is that of the realm.
@@ -116,7 +122,7 @@ pub struct Runner {
     /// Of the pool.
     directory: PathBuf,
     /// So that the pool is seen to be in use.
-    _node: Node,
+    node: Node,
     /// Of the process for which the job runs.
     front: Option<OwnedFd>,
 }
@@ -146,17 +152,18 @@ impl Runner {
         set_child_subreaper(Some(getpid())).map_err(system("become a subreaper"))?;
         let front = front.map(open_parent).transpose();
         let front = front.map_err(system("watch the process that wants the job"))?;
-        let here = elsewhere::here(pool, &options.hosts)?;
+        let here = elsewhere::here(pool, &elsewhere::others(&options))?;
         if let Some((name, _)) = &here {
             options.host = name.to_string();
         }
+        elsewhere::name_this_host(&mut options, here.as_ref().map(|(name, _)| name));
         let place = Place::take(pool, here.map_or(0, |(_, number)| number))?;
         let node = Node::join(pool, &format!("job {}", place.job))?;
         Ok(Self {
             options,
             place,
             directory: pool.path(),
-            _node: node,
+            node,
             front,
         })
     }

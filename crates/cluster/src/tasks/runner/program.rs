@@ -11,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::on_host::is_program;
 use super::printed::Printed;
+use super::terminal::{self, WindowSize};
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
 
@@ -38,6 +39,8 @@ pub(super) struct Program {
     pub(super) words: Vec<OsString>,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) directory: Option<PathBuf>,
+    /// Its standard output is a pseudoterminal of this size.
+    pub(super) terminal: Option<WindowSize>,
 }
 
 /// As which task.
@@ -73,6 +76,12 @@ impl Program {
         command.arg0(name.map_or(self.path.as_os_str(), OsString::as_os_str));
         command.stdin(input);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Where there is none left, or no `/dev/ptmx`, a pipe serves.
+        let terminal = self.terminal.and_then(|size| terminal::open(size).ok());
+        let (read_end, task_end) = terminal.unzip();
+        if let Some(task_end) = task_end {
+            command.stdout(task_end);
+        }
         let environment = self.environment.iter();
         command.envs(environment.map(|(name, value)| (name, value)));
         command.env("HYTHE_TASK", role.id.to_string());
@@ -92,7 +101,7 @@ impl Program {
             source,
         };
         let mut child = command.spawn().map_err(failed)?;
-        let out = child.stdout.take().map(OwnedFd::from);
+        let out = read_end.or_else(|| child.stdout.take().map(OwnedFd::from));
         let error = child.stderr.take().map(OwnedFd::from);
         let prepared = (|| {
             for from in [&out, &error].into_iter().flatten() {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFd;
 
+use super::lines::Lines;
 use super::part_protocol::link::PartLink;
 use super::part_protocol::message::{FromPart, Start, ToPart};
 use crate::HostName;
@@ -45,6 +46,8 @@ pub(super) struct RemotePart {
     /// Those of the tasks that it was asked to start, of each number the last: at most as many as
     /// a job has numbers.
     ranks: BTreeMap<TaskId, u32>,
+    /// What has come of lines of its tasks that are not whole, on standard error or not.
+    lines: BTreeMap<(TaskId, bool), Lines>,
     /// What came before an answer, and is heard later.
     early: VecDeque<FromPart>,
     early_bytes: usize,
@@ -103,6 +106,7 @@ impl RemotePart {
             link,
             asked: VecDeque::new(),
             ranks: BTreeMap::new(),
+            lines: BTreeMap::new(),
             early: VecDeque::new(),
             early_bytes: 0,
             is_lost: false,
@@ -187,6 +191,32 @@ impl RemotePart {
         };
         self.early_bytes -= kept_bytes(&early);
         Some(early)
+    }
+
+    /// The whole lines that there are now of what a task prints.
+    pub(super) fn whole_lines(&mut self, task: TaskId, is_error: bool, bytes: &[u8]) -> Vec<u8> {
+        let lines = self.lines.entry((task, is_error)).or_default();
+        let whole = lines.push(bytes);
+        if lines.is_empty() {
+            self.lines.remove(&(task, is_error));
+        }
+        whole
+    }
+
+    /// Nothing more comes: lines that are not whole end here, as if their tasks had ended them.
+    /// False: there are none.
+    pub(super) fn end_lines(&mut self) -> bool {
+        let is_over = self.link.over.is_some() || self.left_running.is_some();
+        let open: Vec<(TaskId, bool)> = self.lines.keys().copied().collect();
+        for (task, is_error) in open.iter().copied().filter(|_| is_over) {
+            let bytes = b"\n".to_vec();
+            self.keep(FromPart::Output {
+                task,
+                is_error,
+                bytes,
+            });
+        }
+        is_over && !open.is_empty()
     }
 
     /// Is nothing more to come?
@@ -278,6 +308,7 @@ mod tests {
             directory: None,
             needs_directory: false,
             on_host: None,
+            terminal: None,
             whole_lines: true,
             has_input: false,
         }

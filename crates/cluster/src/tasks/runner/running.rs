@@ -18,6 +18,7 @@ use super::part_protocol::message::ToPart;
 use super::printed::Printed;
 use super::program::{Program, Role};
 use super::remote::SharedPart;
+use super::terminal::WindowSize;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
 use crate::tasks::message::{TaskEnd, TaskInfo};
@@ -188,6 +189,13 @@ impl Running {
         }
     }
 
+    /// The terminal to which it prints has that size from now on.
+    pub(super) fn resize(&self, size: WindowSize) {
+        if let Some(from) = &self.printed[0].from {
+            size.set(from);
+        }
+    }
+
     /// May more of what it prints come?
     pub(super) fn is_printing(&self) -> bool {
         self.printed.iter().any(|printed| printed.from.is_some())
@@ -283,14 +291,9 @@ impl Running {
     pub(super) fn signal(&self, signal: Signal) {
         match &self.process {
             _ if self.end.is_some() => {}
-            // One that does not run is not stopped, and one that is killed needs nothing more.
             Process::Waiting {
                 signal: to_come, ..
-            } => {
-                if signal != Signal::CONT && to_come.get() != Some(Signal::KILL) {
-                    to_come.set(Some(signal));
-                }
-            }
+            } => to_come.set(signal_for_waiting(to_come.get(), signal)),
             Process::Child(child) => drop(kill_process_group(Pid::from_child(child), signal)),
             Process::Guest { .. } => {
                 let pidfd = self.pidfd.as_ref();
@@ -315,6 +318,39 @@ impl Running {
             runner_pid: std::process::id(),
             program: self.path.to_string_lossy().into_owned(),
             running_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// The signal that one which does not run yet is to get, when it is sent one more. What continues
+/// it takes back what would stop it, and one that is killed needs nothing more.
+pub(super) fn signal_for_waiting(to_come: Option<Signal>, sent: Signal) -> Option<Signal> {
+    match (to_come, sent) {
+        (Some(Signal::KILL), _) => to_come,
+        (Some(Signal::STOP | Signal::TSTP), Signal::CONT) => None,
+        (_, Signal::CONT) => to_come,
+        _ => Some(sent),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waiting_task_that_was_stopped_and_continued_runs() {
+        let (stop, cont, term) = (Signal::STOP, Signal::CONT, Signal::TERM);
+        for (sent, gets) in [
+            (vec![stop, cont], None),
+            (vec![Signal::TSTP, cont], None),
+            (vec![cont, stop], Some(stop)),
+            (vec![term, cont], Some(term)),
+            (vec![Signal::KILL, term, cont], Some(Signal::KILL)),
+        ] {
+            let to_come = sent
+                .iter()
+                .fold(None, |to_come, sent| signal_for_waiting(to_come, *sent));
+            assert_eq!(to_come, gets, "{sent:?}");
         }
     }
 }

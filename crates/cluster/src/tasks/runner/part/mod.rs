@@ -27,7 +27,7 @@ use super::part_protocol::link::PartLink;
 use super::part_protocol::message::{FromPart, Start, ToPart};
 use super::program::{Program, Role};
 use super::running::Running;
-use super::{descendants, descriptors, open_parent};
+use super::{descendants, descriptors, open_parent, participants};
 use input::Input;
 use output::pass_on;
 use starting::{Found, Starts, Wanted};
@@ -42,8 +42,9 @@ const LOOK: Duration = Duration::from_millis(10);
 const LAST_WORDS: Duration = Duration::from_secs(10);
 /// Of the runner at one look, so that its requests do not keep this part from all else.
 const MESSAGES_PER_LOOK: usize = 256;
-/// Reads of one stream of a task that has ended: more than a pipe keeps by default, and not
-/// without end where others print into it.
+/// Reads of one stream of a task that has ended: more than a pipe keeps by default, or a
+/// pseudoterminal, of which one brings 4 KiB at most; and not without end where others print into
+/// it.
 const LAST_READS: usize = 8;
 /// Why a program is not started: a name in it may be as long as the longest message.
 const REASON_BYTES_MAX: usize = 8192;
@@ -70,6 +71,9 @@ pub struct PartOptions {
 pub struct Part {
     options: PartOptions,
     job: JobId,
+    /// None in tests.
+    pool: Option<Pool>,
+    /// Of the pool.
     directory: PathBuf,
     front: OwnedFd,
     link: PartLink,
@@ -97,6 +101,7 @@ impl Part {
         Ok(Self {
             job: JobId::from_number(options.job).ok_or_else(unknown)?,
             options,
+            pool: Some(pool.clone()),
             directory: pool.path(),
             starts: Starts::new()?,
             front: front.map_err(system("watch the process that supervises this one"))?,
@@ -263,6 +268,11 @@ impl Part {
     /// Starts them all, and returns the program's path.
     fn start(&mut self, wanted: Wanted, found: Found) -> Result<PathBuf, TaskError> {
         let Wanted { start, signals } = wanted;
+        if let Some(pool) = &self.pool {
+            let running = self.tasks.iter().filter(|task| task.end.is_none());
+            let running: Vec<u32> = running.map(Running::pid).collect();
+            participants::provide_for(pool, start.tasks.len(), &running)?;
+        }
         let host = self.options.host.as_str();
         let given = start.environment.into_iter();
         let given =
@@ -275,6 +285,7 @@ impl Part {
             words: start.words.into_iter().map(OsString::from_vec).collect(),
             environment,
             directory: found.directory,
+            terminal: start.terminal,
         };
         self.whole_lines = start.whole_lines;
         descriptors::provide_for(self.tasks.len() + start.tasks.len());
@@ -371,6 +382,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::super::part_protocol::message::INPUT_BYTES_MAX;
+    use super::super::terminal::WindowSize;
     use super::*;
     use crate::tasks::agent_message::{AGENT_SOCKET, AgentReply};
     use crate::tasks::id::TaskId;
@@ -391,6 +403,7 @@ mod tests {
                 front: 0,
                 adapt: |_| {},
             },
+            pool: None,
             directory: PathBuf::new(),
             front: here.try_clone().expect("duplicated").into(),
             link: PartLink::new(here).expect("set"),
@@ -404,11 +417,17 @@ mod tests {
     }
 
     fn task(script: &str, input: Stdio) -> Running {
+        task_on(None, script, input)
+    }
+
+    /// The same; its standard output is a terminal of that size.
+    fn task_on(terminal: Option<WindowSize>, script: &str, input: Stdio) -> Running {
         let program = Program {
             path: PathBuf::from("/bin/sh"),
             words: ["sh", "-c", script].map(OsString::from).to_vec(),
             environment: Vec::new(),
             directory: None,
+            terminal,
         };
         let role = Role {
             id: "2.1.0".parse().expect("a task"),
@@ -421,9 +440,15 @@ mod tests {
 
     #[test]
     fn all_that_a_task_printed_is_said_before_its_end() {
+        // A pipe keeps it while nobody reads, a terminal less of it.
+        say_all_before_end(None, 60_000);
+        say_all_before_end(Some(WindowSize::default()), 3_000);
+    }
+
+    fn say_all_before_end(terminal: Option<WindowSize>, zeroes: usize) {
         let (mut part, mut runner) = part();
-        let script = "head -c 60000 /dev/zero; printf end; printf aside >&2; exit 4";
-        part.tasks.push(task(script, Stdio::null()));
+        let script = format!("head -c {zeroes} /dev/zero; printf end; printf aside >&2; exit 4");
+        part.tasks.push(task_on(terminal, &script, Stdio::null()));
         let (mut out, mut error, mut ended) = (Vec::new(), Vec::new(), None);
         while ended.is_none() {
             std::thread::sleep(Duration::from_millis(1));
@@ -443,7 +468,7 @@ mod tests {
             part.link.flush();
         }
         assert_eq!((ended, error), (Some(4), b"aside\n".to_vec()));
-        assert_eq!(out.len(), 60_000 + "end\n".len());
+        assert_eq!(out.len(), zeroes + "end\n".len());
         assert!(out.ends_with(b"end\n"));
         assert!(part.tasks.is_empty());
     }
@@ -500,6 +525,7 @@ mod tests {
             directory: None,
             needs_directory: false,
             on_host: None,
+            terminal: None,
             whole_lines: true,
             has_input: false,
         }))

@@ -19,8 +19,9 @@ pub(super) fn pass_on(
 ) -> Option<usize> {
     let mut bytes = [0; READ_BYTES];
     let printed = &mut task.printed[usize::from(is_error)];
-    let (lines, read) = printed.read(&mut bytes, whole_lines)?;
-    for bytes in pieces(&lines) {
+    // The runner, which has those of all hosts, cuts it into lines.
+    let (printed, read) = printed.read_uncut(&mut bytes, whole_lines)?;
+    for bytes in pieces(&printed) {
         link.say(&FromPart::Output {
             task: task.role.id,
             is_error,

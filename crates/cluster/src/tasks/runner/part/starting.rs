@@ -16,6 +16,7 @@ use super::super::errands::{Errand, Errands};
 use super::super::part_protocol::message::{FromPart, Start};
 use super::super::program;
 use super::super::remote::STARTING;
+use super::super::running::signal_for_waiting;
 use super::PartOptions;
 use crate::HostName;
 use crate::tasks::agent_link;
@@ -110,8 +111,8 @@ impl Starts {
         let mut newest = self.wanted.iter_mut().rev();
         let found = newest.find(|wanted| wanted.start.tasks.iter().any(|(id, _)| *id == task));
         let Some(found) = found else { return false };
-        // One that does not run is not stopped, and one that is killed needs nothing more.
-        if signal != Signal::CONT && found.signals.get(&task) != Some(&Signal::KILL) {
+        let to_come = found.signals.remove(&task);
+        if let Some(signal) = signal_for_waiting(to_come, signal) {
             found.signals.insert(task, signal);
         }
         true

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tasks::id::TaskId;
 use crate::tasks::message::OnHost;
+use crate::tasks::runner::terminal::WindowSize;
 
 /// The most bytes of output or input in one message.
 pub(crate) const BYTES_MAX: usize = 16 << 10;
@@ -50,7 +51,9 @@ pub(crate) struct Start {
     pub(crate) needs_directory: bool,
     /// What holds on this host only.
     pub(crate) on_host: Option<OnHost>,
-    /// Cut what they print into lines.
+    /// Their standard output is a pseudoterminal of this size; none: a pipe.
+    pub(crate) terminal: Option<WindowSize>,
+    /// The runner cuts what they print into lines: the last one needs an end.
     pub(crate) whole_lines: bool,
     /// The task of rank 0 gets input.
     pub(crate) has_input: bool,

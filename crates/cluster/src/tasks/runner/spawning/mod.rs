@@ -19,6 +19,7 @@ use rustix::process::Signal;
 use super::Job;
 use super::descriptors;
 use super::errands::Errand;
+use super::participants;
 use super::program::{self, Program, Role};
 use super::running::Running;
 pub(super) use places::Opening;
@@ -117,7 +118,8 @@ impl Job {
             path: PathBuf::new(),
             words,
             environment: options.environment.clone(),
-            directory: None,
+            directory: options.directory.clone(),
+            terminal: self.terminal(),
         };
         let places = self.places_in_turn(options.count);
         self.add_spawn(
@@ -171,6 +173,7 @@ impl Job {
             words,
             environment,
             directory: spawn.directory,
+            terminal: self.terminal(),
         };
         self.add_spawn(
             Some(client),
@@ -286,6 +289,19 @@ impl Job {
         // Fits: far fewer are asked for, or it is refused before.
         let size = places.len() as u32;
         let running = self.tasks.iter().filter(|task| task.end.is_none()).count();
+        let here = places.iter().filter(|place| place.is_none()).count();
+        let own = &self.runner.options.host;
+        let is_here = |task: &&Running| {
+            let has_begun_here = task.is_child() && task.part().is_none() && task.host() == own;
+            has_begun_here && task.end.is_none()
+        };
+        let running_here: Vec<u32> = self
+            .tasks
+            .iter()
+            .filter(is_here)
+            .map(Running::pid)
+            .collect();
+        participants::provide_for(self.runner.node.pool(), here, &running_here)?;
         let Some(first) = self.free_indices(size) else {
             return Err(TaskError::TooManyTasks {
                 asked: size.saturating_add(u32::try_from(running).unwrap_or(u32::MAX)),
@@ -326,6 +342,10 @@ impl Job {
         let mut program = spawning.program.clone();
         if let Some(directory) = &spawning.directory_here {
             program.directory = Some(directory.clone());
+        }
+        if let Some(missing) = program.directory.as_ref().filter(|path| !path.is_dir()) {
+            let directory = missing.to_string_lossy().into_owned();
+            return Err(TaskError::NoDirectory { host, directory });
         }
         for role in &spawning.roles {
             let waits = |task: &&mut Running| task.is_waiting() && task.end.is_none();
