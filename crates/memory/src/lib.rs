@@ -112,15 +112,21 @@ impl<M: Memory + ?Sized> Memory for &M {
     }
 }
 
-/// Reads a zero-padded name of `bytes` bytes (a multiple of 4). Bytes that are not UTF-8 show as
-/// replacement characters.
+/// Reads a zero-padded name of `bytes` bytes (a multiple of 4). A byte that is not UTF-8 shows as
+/// `\xFF`, so that names which differ stay different.
 pub fn read_name<M: Memory>(memory: &M, at: usize, bytes: usize) -> String {
     let mut raw = Vec::with_capacity(bytes);
     for word in (at..at + bytes).step_by(4) {
         raw.extend_from_slice(&memory.load(word, Ordering::Relaxed).to_le_bytes());
     }
     let end = raw.iter().position(|&byte| byte == 0).unwrap_or(raw.len());
-    String::from_utf8_lossy(&raw[..end]).into_owned()
+    let mut name = String::with_capacity(end);
+    for chunk in raw[..end].utf8_chunks() {
+        name.push_str(chunk.valid());
+        let invalid = chunk.invalid().iter();
+        invalid.for_each(|byte| name.push_str(&format!("\\x{byte:02X}")));
+    }
+    name
 }
 
 /// Writes a zero-padded name of `bytes` bytes (a multiple of 4); a longer name is cut at a
@@ -151,5 +157,17 @@ mod tests {
         assert_eq!(read_name(&memory, 64, 8), "abc");
         write_name(&memory, 64, 8, "abcdefgéh");
         assert_eq!(read_name(&memory, 64, 8), "abcdefg");
+    }
+
+    #[test]
+    fn names_that_are_not_text_stay_different() {
+        let memory = Mapped::anonymous(4096).expect("memory");
+        let read = |bytes: [u8; 4]| {
+            memory.store(64, u32::from_le_bytes(bytes), Ordering::Relaxed);
+            read_name(&memory, 64, 4)
+        };
+        assert_eq!(read(*b"a\xFF\0\0"), r"a\xFF");
+        assert_eq!(read(*b"a\xFE\0\0"), r"a\xFE");
+        assert_eq!(read(*b"a\xC3\xA9\0"), "aé");
     }
 }

@@ -111,6 +111,7 @@ pub(crate) fn bind(
     link: &LinkMap,
 ) -> Result<Vec<Endpoint>, CoreError> {
     let records = link.status().endpoints;
+    refuse_repeated(names, &records)?;
     for record in &records {
         refuse_if_taken(node, names, &names.channel(&record.name))?;
     }
@@ -196,6 +197,21 @@ const fn channel_kind(kind: EndpointKind) -> ChannelKind {
     }
 }
 
+/// Each endpoint is behind a channel of its own.
+fn refuse_repeated(names: &Names<'_>, records: &[EndpointRecord]) -> Result<(), CoreError> {
+    for (at, record) in records.iter().enumerate() {
+        let mut earlier = records[..at].iter();
+        if let Some(first) = earlier.find(|first| first.name == record.name) {
+            return Err(CoreError::RepeatedEndpoint {
+                core: names.core.to_owned(),
+                endpoint: record.name.clone(),
+                numbers: (first.index, record.index),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Another core's endpoint of the same name keeps its channel as long as it lives.
 fn refuse_if_taken(node: &Node, names: &Names<'_>, channel: &str) -> Result<(), CoreError> {
     let tables = node.pool().control().tables();
@@ -216,5 +232,34 @@ fn refuse_if_taken(node: &Node, names: &Names<'_>, channel: &str) -> Result<(), 
 pub(crate) fn wake_all(node: &Node) {
     for member in node.pool().control().tables().members() {
         hop::wake(node.pool(), member.index);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(index: usize, name: &str) -> EndpointRecord {
+        EndpointRecord {
+            index,
+            name: name.to_owned(),
+            direction: Direction::ToCore,
+            max_bytes: 64,
+            kind: EndpointKind::Messages,
+            type_hash: 0,
+        }
+    }
+
+    #[test]
+    fn repeated_endpoint_is_refused_with_both_numbers() {
+        let names = Names {
+            core: "hosted",
+            has_own_channels: false,
+        };
+        let records = [record(0, "ping"), record(2, "count"), record(5, "count")];
+        assert!(refuse_repeated(&names, &records[..2]).is_ok());
+        let error = refuse_repeated(&names, &records).expect_err("two of one name");
+        let text = error.to_string();
+        assert!(text.contains("`count` twice (endpoints 2 and 5)"), "{text}");
     }
 }

@@ -90,6 +90,22 @@ pub enum CoreError {
         /// The board.
         board: String,
     },
+    /// Two endpoints of a core's program have one name.
+    #[error(
+        "core `{core}` was not started: its program names endpoint `{endpoint}` twice (endpoints {} and {})",
+        numbers.0,
+        numbers.1,
+        core = escaped(core),
+        endpoint = escaped(endpoint)
+    )]
+    RepeatedEndpoint {
+        /// The core.
+        core: String,
+        /// The name.
+        endpoint: String,
+        /// The numbers of both.
+        numbers: (usize, usize),
+    },
     /// The agent has died, and the core goes on.
     #[error(
         "the agent of board `{board}` has died; its core runs on as process {core_pid}",
