@@ -18,6 +18,7 @@ use crate::args::{Globals, PublishArgs};
 use crate::error::CliError;
 use crate::publish::input::{Input, Message};
 use crate::publish::losses::Losses;
+pub(crate) use crate::publish::pace::CATCH_UP;
 use crate::publish::pace::Pace;
 use crate::stop::{LOOK, Stop};
 use crate::{output, units};

@@ -2,7 +2,8 @@
 //!
 //! The last stretch of each wait is an absolute sleep on the monotonic clock with the least timer
 //! slack; what is before it can be interrupted. Errors do not add up: each instant counts from the
-//! beginning of the round.
+//! beginning of the round. Where the replay stood still for longer than [`CATCH_UP`], all that is
+//! to come moves, so that it is not sent in one burst.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -15,6 +16,7 @@ use rustix::time::Timespec;
 use serde::Serialize;
 
 use crate::error::CliError;
+use crate::publish::CATCH_UP;
 use crate::stop::Stop;
 
 /// How much of a wait cannot be interrupted.
@@ -28,6 +30,8 @@ pub(super) struct Timing {
     begun_ns: u64,
     from_ns: u64,
     late: Histogram<u64>,
+    /// By so much later messages were moved.
+    moved_ns: u64,
 }
 
 /// How late messages were published, in nanoseconds.
@@ -38,6 +42,9 @@ pub(super) struct TimingDocument {
     p99_ns: u64,
     p999_ns: u64,
     max_ns: u64,
+    /// By so much messages were moved in all, each with all that followed, because the replay
+    /// stood still.
+    moved_ns: u64,
 }
 
 impl Timing {
@@ -49,6 +56,7 @@ impl Timing {
             speed,
             begun_ns: monotonic_ns(),
             from_ns: 0,
+            moved_ns: 0,
             late: late.map_err(|error| CliError::Failed(format!("cannot count times: {error}")))?,
         })
     }
@@ -77,9 +85,18 @@ impl Timing {
             stop.sleep_until(Instant::now() + nap.min(Duration::from_secs(3600)));
         }
         sleep_until(due_ns);
-        self.late
-            .saturating_record(monotonic_ns().saturating_sub(due_ns));
+        self.note(due_ns, monotonic_ns());
         true
+    }
+
+    /// What was due then is published now.
+    fn note(&mut self, due_ns: u64, now_ns: u64) {
+        let late_ns = now_ns.saturating_sub(due_ns);
+        self.late.saturating_record(late_ns);
+        let bound_ns = u64::try_from(CATCH_UP.as_nanos()).unwrap_or(u64::MAX);
+        let moved_ns = late_ns.saturating_sub(bound_ns);
+        self.begun_ns = self.begun_ns.saturating_add(moved_ns);
+        self.moved_ns = self.moved_ns.saturating_add(moved_ns);
     }
 
     pub(super) fn document(&self) -> TimingDocument {
@@ -89,6 +106,7 @@ impl Timing {
             p99_ns: self.late.value_at_quantile(0.99),
             p999_ns: self.late.value_at_quantile(0.999),
             max_ns: self.late.max(),
+            moved_ns: self.moved_ns,
         }
     }
 
@@ -120,7 +138,11 @@ impl fmt::Display for TimingDocument {
             us(self.p50_ns),
             us(self.p99_ns),
             us(self.max_ns)
-        )
+        )?;
+        if self.moved_ns > 0 {
+            write!(f, "; stood still for {:.3} s", self.moved_ns as f64 / 1e9)?;
+        }
+        Ok(())
     }
 }
 
@@ -137,5 +159,18 @@ mod tests {
         // What is before the beginning is due at once; what a damaged file says does not overflow.
         assert_eq!(timing.due_ns(0), timing.begun_ns);
         assert!(timing.due_ns(u64::MAX) > timing.begun_ns);
+    }
+
+    #[test]
+    fn what_was_missed_is_not_sent_in_one_burst() {
+        let mut timing = Timing::new(1.0).expect("a histogram");
+        timing.begin(0);
+        let begun_ns = timing.begun_ns;
+        timing.note(begun_ns, begun_ns + 19_000_000);
+        assert_eq!(timing.due_ns(5), begun_ns + 5, "a little late");
+        timing.note(begun_ns, begun_ns + 2_000_000_000);
+        assert_eq!(timing.due_ns(5), begun_ns + 1_980_000_005);
+        let said = timing.document().to_string();
+        assert!(said.ends_with("; stood still for 1.980 s"), "{said}");
     }
 }
