@@ -233,6 +233,9 @@
 /** For `spin_ns`: a wait sleeps at once. */
 #define HYTHE_NO_SPIN 18446744073709551615ull
 
+/** Classes of slots that a pool can have, the usual ones included. */
+#define HYTHE_SLOT_CLASSES_MAX 8
+
 /** Bytes in front of an argument in its lease, of hythe_rpc_lease(). */
 #define HYTHE_RPC_HEADER_BYTES 32
 
@@ -466,6 +469,16 @@ struct hythe_statistics {
 typedef int hythe_mqd_t;
 
 /**
+/** Slots of one size. */
+struct hythe_slot_class {
+    /** Bytes of the largest payload. */
+    uint64_t payload_bytes;
+    /** How many slots. */
+    uint32_t count;
+    /** Zero. */
+    uint32_t reserved;
+};
+
  * Which pool, and how to make it. Initialise it with hythe_pool_options_init(); what is zero has
  * its default.
  */
@@ -520,6 +533,11 @@ struct hythe_pool_options {
     /** Zero. */
     uint32_t reserved;
 };
+    /**
+     * Classes of slots beside the usual ones, if it has to be made: those with a count. The usual
+     * ones share what these leave; without `bytes` the pool is as much larger.
+     */
+    struct hythe_slot_class classes[HYTHE_SLOT_CLASSES_MAX];
 
 /**
  * Options of a publisher. Initialise them with hythe_publisher_options_init(); what is zero has

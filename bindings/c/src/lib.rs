@@ -12,8 +12,8 @@
 //! signatures, which have the same representation; that a pointer is one that this library gave,
 //! and not in use by two threads, is the caller's word. What the facade has and this does not, on
 //! purpose: introspection (`hythe … --json` shows it), the making of core regions, counters of
-//! wake-ups for measurements, and geometries other than a size. This crate never adds behaviour of
-//! its own: what a call does is the facade's (`hythe`), and never prints anything.
+//! wake-ups for measurements, and geometries other than a size and classes. This crate never adds
+//! behaviour of its own: what a call does is the facade's (`hythe`), and never prints anything.
 
 #![allow(unsafe_code, reason = "an island: C passes raw pointers")]
 #![allow(

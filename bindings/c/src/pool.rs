@@ -13,6 +13,21 @@ use crate::sized::{self, Extensible};
 /// For `spin_ns`: a wait sleeps at once.
 pub const HYTHE_NO_SPIN: u64 = 0xFFFF_FFFF_FFFF_FFFFu64;
 
+/// Classes of slots that a pool can have, the usual ones included.
+pub const HYTHE_SLOT_CLASSES_MAX: usize = 8;
+
+/// Slots of one size.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hythe_slot_class {
+    /// Bytes of the largest payload.
+    pub payload_bytes: u64,
+    /// How many slots.
+    pub count: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
 /// Which pool, and how to make it. Initialise it with hythe_pool_options_init(); what is zero has
 /// its default.
 #[repr(C)]
@@ -53,9 +68,12 @@ pub struct hythe_pool_options {
     pub small: u32,
     /// Zero.
     pub reserved: u32,
+    /// Classes of slots beside the usual ones, if it has to be made: those with a count. The usual
+    /// ones share what these leave; without `bytes` the pool is as much larger.
+    pub classes: [hythe_slot_class; HYTHE_SLOT_CLASSES_MAX],
 }
 
-// SAFETY: as the trait says; six `u32` behind a `u64` end it.
+// SAFETY: as the trait says; `hythe_slot_class` ends with two `u32` behind a `u64`.
 unsafe impl Extensible for hythe_pool_options {
     const NOUN: &'static str = "pool options";
 }
@@ -96,6 +114,11 @@ unsafe fn read(options: *const hythe_pool_options) -> Result<Wanted, Refusal> {
     if given.bytes > 0 {
         let refuse = |_| Refusal::argument(format!("a pool cannot have {} bytes", given.bytes));
         options = options.bytes(usize::try_from(given.bytes).map_err(refuse)?);
+    }
+    for class in given.classes.iter().filter(|class| class.count > 0) {
+        let bytes = class.payload_bytes;
+        let refuse = |_| Refusal::argument(format!("a slot cannot have {bytes} bytes"));
+        options = options.class(usize::try_from(bytes).map_err(refuse)?, class.count);
     }
     if given.small != 0 {
         options = options.small();

@@ -54,6 +54,32 @@ static void sizes(void)
     EXPECT(hythe_pool_remove(&options, 0) == 0);
 }
 
+/* A picture has a place in a small pool where a class is asked for. */
+static void classes(void)
+{
+    struct hythe_pool_options options;
+    struct hythe_pool *sized = NULL;
+    struct hythe_node *member = NULL;
+    struct hythe_lease *lease = NULL;
+    EXPECT(hythe_pool_options_init(&options, sizeof options) == 0);
+    options.name = "classes";
+    options.bytes = 24 << 20;
+    options.small = 1;
+    options.classes[0].payload_bytes = 8294400;
+    options.classes[0].count = 2;
+    EXPECT(hythe_pool_open_or_create(&options, &sized) == 0);
+    EXPECT(hythe_node_join(sized, "classes", &member) == 0);
+    EXPECT(hythe_node_lease(member, 8294400, &lease) == 0);
+    hythe_lease_release(lease);
+    EXPECT(hythe_node_lease(member, 8, &lease) == 0);
+    hythe_lease_release(lease);
+    hythe_node_leave(member);
+    hythe_pool_close(sized);
+    EXPECT(hythe_pool_remove(&options, 0) == 0);
+    options.classes[0].count = UINT32_MAX;
+    EXPECT(hythe_pool_create(&options) < 0);
+}
+
 static void pools(void)
 {
     struct hythe_pool_options options;
@@ -73,6 +99,7 @@ static void pools(void)
     EXPECT(hythe_pool_create(&options) == 0);
     EXPECT(hythe_pool_remove(&options, 0) == HYTHE_EINUSE);
     sizes();
+    classes();
     options.size = 7;
     EXPECT(hythe_pool_open(&options, &none) == HYTHE_EARGUMENT);
     hythe_pool_close(NULL);

@@ -42,7 +42,7 @@ pub(crate) enum PoolCommand {
         after_help = concat!(
             "Examples:\n",
             "  hythe pool create --size 32M\n",
-            "  hythe pool create camera --class 4Mx8 --class 2Kx512\n",
+            "  hythe pool create camera --class 8294400x8 --class 2Kx512\n",
             "  hythe pool create shared --group video --group-access write\n",
             "  hythe pool create fleet --limit participants=200 --limit connections=16384\n",
             "  hythe pool create sensor --small --size 2M",
@@ -71,9 +71,10 @@ pub(crate) struct PoolCreateArgs {
     pub(crate) which: PoolNameArgs,
     /// Size of the whole pool, control tables included: 64M, 1G [default: the least of 64M, an
     /// eighth of the memory (of the machine or a control group), and half of what is free]
-    #[arg(long, value_name = "SIZE", value_parser = units::parse_size, conflicts_with = "class")]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
     pub(crate) size: Option<usize>,
-    /// A class of slots, as payload x count: 64Kx100; may be repeated
+    /// One more class of slots beside the usual ones, as payload x count: 8294400x4; may be
+    /// repeated. Without --size the pool is as much larger
     #[arg(long, value_name = "SIZExCOUNT", value_parser = units::parse_class)]
     pub(crate) class: Vec<ClassPlan>,
     /// Tables for a small device: 8 participants, 64 channels, 192 ports, 128 connections. 2M are
@@ -93,6 +94,9 @@ pub(crate) struct PoolCreateArgs {
     pub(crate) group: Option<u32>,
     /// What the group may do: only subscribe, or take part in everything [default: read]
     #[arg(
+    /// No other classes than those of --class: the pool is as large as they need
+    #[arg(long, requires = "class", conflicts_with = "size")]
+    pub(crate) exact: bool,
         long,
         value_name = "ACCESS",
         requires = "group",

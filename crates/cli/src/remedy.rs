@@ -16,8 +16,8 @@ use hythe_preload::PreloadError;
 use hythe_screen::ScreenError;
 use hythe_terminal::escaped;
 
-pub(crate) fn of_pool(error: &PoolError) -> &'static str {
-    match error {
+pub(crate) fn of_pool(error: &PoolError) -> String {
+    let remedy = match error {
         PoolError::TooSmall { .. } => {
             ": --small for a small device, or --limit (participants, channels, ports, connections, \
              queue-segments, core-slots)"
@@ -28,9 +28,15 @@ pub(crate) fn of_pool(error: &PoolError) -> &'static str {
         }
         PoolError::TooManyRegions { .. } => " (`hythe core run --as`, --pool)",
         PoolError::QueueTooDeep { .. } => " (`hythe pool create --limit queue-segments=`)",
-        PoolError::TooLarge { .. } => " (`hythe pool create --class`)",
+        // A pool keeps its sizes: another has to be made in its place.
+        PoolError::TooLarge { bytes, .. } => {
+            return format!(
+                " (`hythe pool remove`, then `hythe pool create --class {bytes}x4`, or a larger --size)"
+            );
+        }
         _ => "",
-    }
+    };
+    remedy.to_owned()
 }
 
 pub(crate) fn of_node(error: &NodeError) -> String {
@@ -45,9 +51,9 @@ pub(crate) fn of_node(error: &NodeError) -> String {
         NodeError::CoreSilent { .. }
         | NodeError::CoreViolation { .. }
         | NodeError::CoreFull { .. } => " (`hythe core status`)".to_owned(),
-        NodeError::Pool(error) => of_pool(error).to_owned(),
+        NodeError::Pool(error) => of_pool(error),
         NodeError::Exhausted(full) => full.remedy.as_ref().map_or_else(
-            || of_pool(&full.cause).to_owned(),
+            || of_pool(&full.cause),
             |larger| format!(" (`hythe pool create --size {}M`)", larger.pool_bytes >> 20),
         ),
         _ => String::new(),

@@ -362,11 +362,11 @@ fn a_killed_subscriber_gives_back_what_it_held() {
 #[test]
 fn too_large_and_full_name_numbers_and_holders() {
     let root = Root::new();
-    root.ok(&["pool", "create", "--class", "3840x4"]);
+    root.ok(&["pool", "create", "--exact", "--class", "3840x4"]);
     let file = root.path().join("large");
     fs::write(&file, noise(4000)).expect("own");
     root.run(&["pub", "data", file.to_str().expect("plain")])
-        .failed(1, &["4000 bytes do not fit", "3840"]);
+        .failed(1, &["4000 bytes do not fit", "3840", "--class 4000x4"]);
     root.feed(&["pub", "data"], &noise(4000))
         .failed(1, &["3840", "--size", "--class"]);
     root.feed(&["pub", "data", "--lines"], &[b'a'; 40_000])

@@ -117,7 +117,9 @@ fn wrong_use_exits_2_and_says_why() {
         (&["pool", "create", "--size", "0"], "at least 1"),
         (&["pool", "create", "--class", "64K"], "64Kx100"),
         (
-            &["pool", "create", "--class", "64Kx1", "--size", "64M"],
+            &[
+                "pool", "create", "--class", "64Kx1", "--exact", "--size", "64M",
+            ],
             "cannot be used with",
         ),
         (&["pool", "create", "--mode", "777"], "660"),

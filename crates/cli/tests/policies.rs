@@ -104,6 +104,7 @@ fn what_does_not_fit_together_is_refused_with_what_would() {
         "pool",
         "create",
         "tiny",
+        "--exact",
         "--class",
         "1Kx16",
         "--limit",

@@ -33,7 +33,9 @@ fn size_of_files(directory: &Path) -> u64 {
 #[test]
 fn high_water_marks_stay_when_all_is_free_again() {
     let root = Root::new();
-    root.ok(&["pool", "create", "--class", "1Kx3", "--class", "64Kx2"]);
+    root.ok(&[
+        "pool", "create", "--exact", "--class", "1Kx3", "--class", "64Kx2",
+    ]);
     let first = root.json(&["pool", "show"]);
     assert!(
         first["tables"]
@@ -143,7 +145,7 @@ fn a_pool_lives_from_create_to_remove() {
 fn classes_and_modes_are_as_asked_for() {
     let root = Root::new();
     let text = root.ok(&[
-        "pool", "create", "--class", "64Kx10", "--class", "1000x20", "--mode", "660",
+        "pool", "create", "--exact", "--class", "64Kx10", "--class", "1000x20", "--mode", "660",
     ]);
     assert!(
         text.contains("made pool default") && text.contains("10 slots of 69632 (payload 69376)"),

@@ -35,9 +35,12 @@ pub struct Geometry {
 }
 
 /// Payload sizes of the default classes with their share of the pool in percent; what a class
-/// cannot use goes to the smaller ones, and what they leave goes to the largest.
-const SHARES: [(usize, usize); 6] = [
-    (4 << 20, 30),
+/// cannot use goes to the smaller ones, and what they leave goes to the largest. The largest that
+/// a pool has follows its size: of each there are two slots or none.
+const SHARES: [(usize, usize); CLASSES_MAX] = [
+    (64 << 20, 10),
+    (16 << 20, 10),
+    (4 << 20, 10),
     (1 << 20, 20),
     (64 << 10, 22),
     (16 << 10, 16),
@@ -105,19 +108,34 @@ impl Geometry {
     /// # Errors
     /// As [`Geometry::for_bytes`]; limits out of range.
     pub fn for_bytes_with(limits: Limits, bytes: usize) -> Result<Self, PoolError> {
+        Self::for_bytes_and(limits, bytes, &[])
+    }
+
+    /// The same with classes of one's own beside the default ones, which share what is left. Of
+    /// the default ones there are as many, the smallest first, as a region can have in all.
+    ///
+    /// # Errors
+    /// As [`Geometry::for_bytes_with`], and as [`Geometry::with_classes`].
+    pub fn for_bytes_and(
+        limits: Limits,
+        bytes: usize,
+        own: &[ClassPlan],
+    ) -> Result<Self, PoolError> {
+        let own_bytes = Self::classes_bytes(own);
         // Two rounds: the number of slots decides the size of the ledger, which decides what is
         // left for slots.
-        let mut plan = Self::share(limits, bytes.max(SHARED_BYTES_MIN));
+        let shared = bytes.saturating_sub(own_bytes).max(SHARED_BYTES_MIN);
+        let mut plan = Self::share_beside(limits, shared, own);
         let sized = with_spare_slots(limits, bytes);
         for _ in 0..2 {
             let control = Self::with_classes(sized, &plan)?.layout()?.bytes();
             let left = bytes
-                .checked_sub(control)
+                .checked_sub(control.saturating_add(own_bytes))
                 .filter(|left| *left >= SHARED_BYTES_MIN);
             let Some(left) = left else {
-                return Err(Self::too_small(limits, bytes, control)?);
+                return Err(Self::too_small(limits, bytes, control, own)?);
             };
-            plan = Self::share(limits, left);
+            plan = Self::share_beside(limits, left, own);
         }
         Self::with_classes(sized, &plan)
     }
@@ -128,11 +146,14 @@ impl Geometry {
         limits: Limits,
         bytes: usize,
         control_bytes: usize,
+        own: &[ClassPlan],
     ) -> Result<PoolError, PoolError> {
+        let taken_bytes = Self::classes_bytes(own).saturating_add(SHARED_BYTES_MIN);
         let (mut control_bytes, mut bytes_min) = (control_bytes, 0);
-        while control_bytes + SHARED_BYTES_MIN > bytes_min {
-            bytes_min = control_bytes + SHARED_BYTES_MIN;
-            let plan = Self::share(limits, bytes_min);
+        while control_bytes.saturating_add(taken_bytes) > bytes_min {
+            bytes_min = control_bytes.saturating_add(taken_bytes);
+            let shared = bytes_min - Self::classes_bytes(own);
+            let plan = Self::share_beside(limits, shared, own);
             let sized = with_spare_slots(limits, bytes_min);
             control_bytes = Self::with_classes(sized, &plan)?.layout()?.bytes();
         }
@@ -234,6 +255,15 @@ impl Geometry {
         Ok(geometry)
     }
 
+    /// Bytes that the slots of these classes take.
+    #[must_use]
+    pub fn classes_bytes(classes: &[ClassPlan]) -> usize {
+        let each = classes
+            .iter()
+            .map(|class| slot_bytes(class.payload_bytes).saturating_mul(class.count as usize));
+        each.fold(0, usize::saturating_add)
+    }
+
     /// The tables' default limits, for [`Geometry::with_classes`]. Their `slots` is 0: as many
     /// entries for later regions as suit the size.
     #[must_use]
@@ -301,14 +331,23 @@ impl Geometry {
         control.chain(slots).collect()
     }
 
-    fn share(limits: Limits, bytes: usize) -> Vec<ClassPlan> {
+    /// Classes of one's own, and the default ones that there is a place for.
+    fn share_beside(limits: Limits, bytes: usize, own: &[ClassPlan]) -> Vec<ClassPlan> {
+        let places = CLASSES_MAX.saturating_sub(own.len());
+        let mut plan = Self::share(limits, bytes, places);
+        plan.extend_from_slice(own);
+        plan
+    }
+
+    /// The smallest `places` of the default classes, as many as have slots.
+    fn share(limits: Limits, bytes: usize, places: usize) -> Vec<ClassPlan> {
         let count_max = match limits.slots {
             0 => CLASS_SLOTS_MAX,
             spare => spare.clamp(SMALL_LIMITS.slots, CLASS_SLOTS_MAX),
         } as usize;
         let mut plan: Vec<ClassPlan> = Vec::new();
         let mut carried = 0;
-        for (payload_bytes, percent) in SHARES {
+        for (payload_bytes, percent) in SHARES.into_iter().rev().take(places).rev() {
             let budget = bytes / 100 * percent + carried;
             let count = (budget / slot_bytes(payload_bytes)).min(count_max);
             // Fewer than two slots of a size cannot go back and forth: leave the memory to the
@@ -323,11 +362,16 @@ impl Geometry {
                 });
             }
         }
-        if let Some(largest) = plan.first_mut() {
-            let more = carried / slot_bytes(largest.payload_bytes);
+        let mut limit = u32::MAX;
+        for class in &mut plan {
+            let slot_bytes = slot_bytes(class.payload_bytes);
             // More than fit are refused as too many to be numbered.
-            let more = u32::try_from(more).unwrap_or(u32::MAX);
-            largest.count = largest.count.saturating_add(more);
+            let more = u32::try_from(carried / slot_bytes).unwrap_or(u32::MAX);
+            let count = class.count.saturating_add(more).min(limit.max(class.count));
+            carried -= (count - class.count) as usize * slot_bytes;
+            class.count = count;
+            // Fits, as before. What the largest leaves is less than one of its slots.
+            limit = count_max as u32;
         }
         plan
     }
@@ -405,6 +449,64 @@ mod tests {
         }];
         let geometry = Geometry::with_classes(DEFAULT_LIMITS, &plan).expect("fits");
         assert_eq!(spare(&geometry), 2 * CORE_SLOTS + WIRE_SLOTS + CARD_SLOTS);
+    }
+
+    #[test]
+    fn the_largest_class_follows_the_size() {
+        for (megabytes, largest) in [
+            (16, 1 << 20),
+            (64, 4 << 20),
+            (256, 16 << 20),
+            (2048, 64 << 20),
+        ] {
+            let Ok(geometry) = Geometry::for_bytes(megabytes << 20) else {
+                assert_eq!(usize::BITS, 32, "{megabytes} MiB are refused");
+                continue;
+            };
+            let last = geometry.classes.last().expect("classes");
+            assert!(last.payload_bytes() >= largest, "{megabytes} MiB: {last:?}");
+            assert!(
+                last.slot_bytes as usize <= megabytes << 18,
+                "a quarter at most"
+            );
+            assert!(last.count >= 2);
+        }
+        // A picture of 1080 lines with 4 bytes a pixel.
+        let geometry = Geometry::for_bytes(1 << 30).expect("fits");
+        let fit = geometry.classes.iter();
+        let fit = fit.filter(|class| class.payload_bytes() >= 8_294_400);
+        assert!(fit.map(|class| class.count).sum::<u32>() >= 8);
+    }
+
+    #[test]
+    fn classes_of_ones_own_come_beside_the_default_ones() {
+        let own = |payload_bytes, count| ClassPlan {
+            payload_bytes,
+            count,
+        };
+        let four = [own(8_294_400, 4)];
+        let bytes = 128 << 20;
+        let geometry = Geometry::for_bytes_and(DEFAULT_LIMITS, bytes, &four).expect("fits");
+        let sum = geometry.layout().expect("laid out").bytes() + geometry.region_bytes();
+        assert!(sum <= bytes + (1 << 16), "{sum} for {bytes}");
+        let has = |geometry: &Geometry, payload_bytes: usize, count: u32| {
+            let mut classes = geometry.classes.iter();
+            classes.any(|class| {
+                let spare = class.payload_bytes() - payload_bytes.min(class.payload_bytes());
+                class.payload_bytes() >= payload_bytes && spare < 8192 && class.count >= count
+            })
+        };
+        assert!(has(&geometry, 8_294_400, 4) && has(&geometry, 768, 100));
+        // As many as a region can have: the smallest of the default ones.
+        let seven: Vec<ClassPlan> = (1..8).map(|number| own(number * 100_000, 2)).collect();
+        let geometry = Geometry::for_bytes_and(DEFAULT_LIMITS, bytes, &seven).expect("fits");
+        assert_eq!(geometry.classes.len(), CLASSES_MAX);
+        assert!(has(&geometry, 768, 100));
+        let refused = Geometry::for_bytes_and(DEFAULT_LIMITS, 16 << 20, &four);
+        let Err(PoolError::TooSmall { bytes_min, .. }) = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(Geometry::for_bytes_and(DEFAULT_LIMITS, bytes_min, &four).is_ok());
     }
 
     #[test]

@@ -87,9 +87,12 @@ fn planned(args: &PoolCreateArgs, globals: &Globals) -> Result<PoolOptions, CliE
     for limit in &args.limit {
         limit.apply(&mut limits);
     }
-    if !args.class.is_empty() {
+    if args.exact {
         let geometry = Geometry::with_classes(limits, &args.class);
         return Ok(options.geometry(geometry.map_err(hythe::NodeError::from)?));
+    }
+    for class in &args.class {
+        options = options.class(class.payload_bytes, class.count);
     }
     if let Some(bytes) = args.size {
         options = options.bytes(bytes);

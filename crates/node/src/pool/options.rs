@@ -25,6 +25,7 @@ pub struct PoolOptions {
     pub(crate) bytes: Option<usize>,
     pub(crate) limits: Option<hythe_abi::pool::Limits>,
     pub(crate) geometry: Option<hythe_pool::Geometry>,
+    pub(crate) classes: Vec<hythe_pool::ClassPlan>,
     pub(crate) prefault: bool,
     pub(crate) spin: Option<std::time::Duration>,
     pub(crate) lock: bool,
@@ -60,6 +61,7 @@ impl PoolOptions {
             bytes: None,
             limits: None,
             geometry: None,
+            classes: Vec::new(),
             prefault: false,
             spin: None,
             lock: false,
@@ -98,8 +100,21 @@ impl PoolOptions {
         self.limits(hythe_pool::Geometry::small_limits())
     }
 
+    /// One more class of slots, if the pool has to be made: `count` slots for payloads of up to
+    /// `payload_bytes`. The usual classes share what these leave of the pool's size, which is as
+    /// much larger than the default as they take, unless [`PoolOptions::bytes`] says it. A region
+    /// has at most 8 classes in all.
+    #[must_use]
+    pub fn class(mut self, payload_bytes: usize, count: u32) -> Self {
+        self.classes.push(hythe_pool::ClassPlan {
+            payload_bytes,
+            count,
+        });
+        self
+    }
+
     /// Exact sizes, if it has to be made: neither [`PoolOptions::bytes`] nor
-    /// [`PoolOptions::limits`] count then.
+    /// [`PoolOptions::limits`] nor [`PoolOptions::class`] count then.
     #[must_use]
     pub fn geometry(mut self, geometry: hythe_pool::Geometry) -> Self {
         self.geometry = Some(geometry);

@@ -100,9 +100,13 @@ pub(crate) fn geometry(options: &PoolOptions, limit: &SizeLimit) -> Result<Geome
     }
     let usual = options.limits.unwrap_or(Geometry::default_limits());
     let half = usize::try_from(limit.bytes / 2).unwrap_or(usize::MAX);
-    let default = || default_bytes().min(half).max(DEFAULT_MIN_BYTES);
+    let own = &options.classes;
+    let default = || {
+        let bytes = default_bytes().min(half).max(DEFAULT_MIN_BYTES);
+        bytes.saturating_add(Geometry::classes_bytes(own))
+    };
     let bytes = options.bytes.unwrap_or_else(default);
-    let found = Geometry::for_bytes_with(usual, bytes);
+    let found = Geometry::for_bytes_and(usual, bytes, own);
     if options.bytes.is_some() || options.limits.is_some() {
         return Ok(found?);
     }
@@ -111,11 +115,15 @@ pub(crate) fn geometry(options: &PoolOptions, limit: &SizeLimit) -> Result<Geome
         let control = geometry
             .layout()
             .map_or(usize::MAX, |layout| layout.bytes());
-        control <= bytes / 2
+        control <= (bytes - Geometry::classes_bytes(own).min(bytes)) / 2
     };
     match found {
         Ok(geometry) if is_useful(&geometry) => Ok(geometry),
-        _ => Ok(Geometry::for_bytes_with(Geometry::small_limits(), bytes)?),
+        _ => Ok(Geometry::for_bytes_and(
+            Geometry::small_limits(),
+            bytes,
+            own,
+        )?),
     }
 }
 
