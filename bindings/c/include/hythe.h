@@ -453,8 +453,9 @@ struct hythe_statistics {
     /** Bytes of their payload. */
     uint64_t payload_bytes;
     /**
-     * Messages that were dropped because the queue of a subscriber was full; requests and replies
-     * that reached nobody.
+     * Of a publisher: messages that did not reach a subscriber, because its queue was full. Of a
+     * subscriber: messages that it missed, because its own queue was full, or they were lost on
+     * the way from another host. Otherwise: requests and replies that reached nobody.
      */
     uint64_t dropped;
     /** Invalid descriptors of faulty peers, which were refused. */
@@ -468,7 +469,6 @@ struct hythe_statistics {
 /** A message queue that is open: as mqd_t. (hythe_mqd_t)-1: none. */
 typedef int hythe_mqd_t;
 
-/**
 /** Slots of one size. */
 struct hythe_slot_class {
     /** Bytes of the largest payload. */
@@ -479,6 +479,7 @@ struct hythe_slot_class {
     uint32_t reserved;
 };
 
+/**
  * Which pool, and how to make it. Initialise it with hythe_pool_options_init(); what is zero has
  * its default.
  */
@@ -532,12 +533,12 @@ struct hythe_pool_options {
     uint32_t small;
     /** Zero. */
     uint32_t reserved;
-};
     /**
      * Classes of slots beside the usual ones, if it has to be made: those with a count. The usual
      * ones share what these leave; without `bytes` the pool is as much larger.
      */
     struct hythe_slot_class classes[HYTHE_SLOT_CLASSES_MAX];
+};
 
 /**
  * Options of a publisher. Initialise them with hythe_publisher_options_init(); what is zero has
@@ -1400,6 +1401,13 @@ int hythe_sample_read_headroom(const struct hythe_sample *sample,
                                size_t at,
                                void *into,
                                size_t count);
+
+/**
+ * Messages of its publisher that did not reach this subscriber since the one before: dropped or
+ * evicted, because it was slow, or lost on the way from another host. Its statistics count them,
+ * too. At most 2^31 - 1. 0 for a sample that was not taken from a subscriber.
+ */
+int hythe_sample_missed_before(const struct hythe_sample *sample);
 
 /**
  * The payload in place: hythe_sample_length() bytes from `*data` on, valid until the sample is

@@ -166,6 +166,17 @@ pub unsafe extern "C" fn hythe_sample_read_headroom(
     })
 }
 
+/// Messages of its publisher that did not reach this subscriber since the one before: dropped or
+/// evicted, because it was slow, or lost on the way from another host. Its statistics count them,
+/// too. At most 2^31 - 1. 0 for a sample that was not taken from a subscriber.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_sample_missed_before(sample: Option<&hythe_sample>) -> c_int {
+    cross(|| {
+        let (_, sample) = there(sample)?;
+        Ok(c_int::try_from(sample.missed_before()).unwrap_or(c_int::MAX))
+    })
+}
+
 /// The payload in place: hythe_sample_length() bytes from `*data` on, valid until the sample is
 /// released or forwarded. HYTHE_ETRUST unless the pool was opened with `trust_peers`: a process
 /// that may write the pool could change the bytes while they are read.

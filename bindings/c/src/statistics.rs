@@ -18,8 +18,9 @@ pub struct hythe_statistics {
     pub messages: u64,
     /// Bytes of their payload.
     pub payload_bytes: u64,
-    /// Messages that were dropped because the queue of a subscriber was full; requests and replies
-    /// that reached nobody.
+    /// Of a publisher: messages that did not reach a subscriber, because its queue was full. Of a
+    /// subscriber: messages that it missed, because its own queue was full, or they were lost on
+    /// the way from another host. Otherwise: requests and replies that reached nobody.
     pub dropped: u64,
     /// Invalid descriptors of faulty peers, which were refused.
     pub violations: u64,

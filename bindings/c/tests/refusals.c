@@ -80,6 +80,39 @@ static void classes(void)
     EXPECT(hythe_pool_create(&options) < 0);
 }
 
+/* What a slow subscriber did not get is told to it, and to nobody else. */
+static void missed(void)
+{
+    struct hythe_subscriber_options shallow;
+    struct hythe_statistics counted = {sizeof counted, 0, 0, 0, 0, 0, 0};
+    struct hythe_subscriber *slow = NULL, *whole = NULL;
+    struct hythe_publisher *publisher = NULL;
+    struct hythe_sample *sample = NULL;
+    int number;
+    hythe_subscriber_options_init(&shallow, sizeof shallow);
+    shallow.depth = 2;
+    EXPECT(hythe_subscriber_open(node, "missed", &shallow, &slow) == 0);
+    EXPECT(hythe_subscriber_open(node, "missed", NULL, &whole) == 0);
+    EXPECT(hythe_publisher_open(node, "missed", NULL, &publisher) == 0);
+    for (number = 0; number < 5; number++)
+        EXPECT(hythe_publisher_publish_copy(publisher, &number, sizeof number, NULL) >= 0);
+    for (number = 0; number < 2; number++) {
+        EXPECT(hythe_subscriber_try_take(slow, &sample) == 1);
+        EXPECT(hythe_sample_missed_before(sample) == 0);
+        hythe_sample_release(sample);
+    }
+    EXPECT(hythe_publisher_publish_copy(publisher, &number, sizeof number, NULL) >= 0);
+    EXPECT(hythe_subscriber_try_take(slow, &sample) == 1);
+    EXPECT(hythe_sample_missed_before(sample) == 3);
+    hythe_sample_release(sample);
+    EXPECT(hythe_sample_missed_before(NULL) == HYTHE_EARGUMENT);
+    EXPECT(hythe_subscriber_statistics(slow, &counted) == 0 && counted.dropped == 3);
+    EXPECT(hythe_subscriber_statistics(whole, &counted) == 0 && counted.dropped == 0);
+    hythe_publisher_close(publisher);
+    hythe_subscriber_close(slow);
+    hythe_subscriber_close(whole);
+}
+
 static void pools(void)
 {
     struct hythe_pool_options options;
@@ -467,6 +500,7 @@ int main(void)
         channels();
         samples(trust);
         policies();
+        missed();
         batches();
         headroom();
         other_nodes();

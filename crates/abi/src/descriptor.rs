@@ -56,16 +56,13 @@ impl Place {
     }
 }
 
-/// What `length` says when it is not a length: the first two on core links, the last in queues
-/// between participants.
+/// What `length` says when it is not a length, on core links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DescriptorMark {
     /// The reference went on over another endpoint; only the flow window gains a place.
     Credit,
     /// An empty slot of the fill ring comes back unfilled.
     Unused,
-    /// No slot: so many messages of the sender, in `offset`, did not reach this queue.
-    Missed,
 }
 
 /// Names a payload: slot, generation, offset, length.
@@ -88,19 +85,6 @@ impl Descriptor {
     pub const CREDIT: u32 = u32::MAX;
     /// `length` of an unused slot of the fill ring.
     pub const UNUSED: u32 = u32::MAX - 1;
-    /// `length` of what names no slot, but a number of missed messages.
-    pub const MISSED: u32 = u32::MAX - 2;
-
-    /// Says that so many messages are missing at this place of a queue.
-    #[must_use]
-    pub const fn missed(messages: u32) -> Self {
-        Self {
-            place: Place::from_word(0),
-            generation: Generation(0),
-            offset: messages,
-            length: Self::MISSED,
-        }
-    }
 
     /// The four words as they stand in a queue.
     #[must_use]
@@ -132,7 +116,6 @@ impl Descriptor {
         match self.length {
             Self::CREDIT => Some(DescriptorMark::Credit),
             Self::UNUSED => Some(DescriptorMark::Unused),
-            Self::MISSED => Some(DescriptorMark::Missed),
             _ => None,
         }
     }

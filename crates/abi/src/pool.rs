@@ -5,7 +5,7 @@ use crate::{Descriptor, LINE_BYTES, PAGE_BYTES, round_up};
 /// First eight bytes of a control file: "HYTHEPL" and a one.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HYTHEPL\x01");
 /// Version of this layout.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of a name in any table, zero padded.
 pub const NAME_BYTES: usize = 64;
 /// Most regions of one pool.
@@ -270,10 +270,15 @@ pub mod connection {
     /// its session in bits 0..23.
     pub const PRODUCER_HOST: usize = 28;
     pub const STANDS_FOR_HOST: u32 = 1 << 31;
+    /// Cell: messages of the producer that did not reach the consumer: dropped, evicted, or lost
+    /// before they came to this pool. Written by the producer, in a line that is rarely written.
+    pub const MISSED: usize = 32;
     /// Written by the producer.
     pub const TAIL: usize = 64;
     /// Written by the consumer.
     pub const HEAD: usize = 128;
+    /// Cell: how many of `MISSED` the consumer's port has counted. Written by the consumer.
+    pub const COUNTED: usize = 136;
     /// Counted cell: the head of a queue that evicts the oldest, which either side moves. Its upper
     /// bits are the low 24 bits of the head, its count the 8 bits above them.
     pub const OLDEST: usize = 192;
@@ -313,6 +318,7 @@ pub struct ControlLayout {
     /// From one participant's hold records to the next's.
     hold_stride: usize,
     arena: usize,
+    gaps: usize,
     end: usize,
 }
 
@@ -354,13 +360,12 @@ impl ControlLayout {
         let ledger = page(marks + table(limits.participants, mark_stride(limits)));
         let holds = page(ledger + table(limits.slots, LINE_BYTES));
         let arena = page(holds + table(limits.participants, hold_stride(limits)));
-        let end = page(
-            arena
-                + table(
-                    limits.queue_segments,
-                    QUEUE_SEGMENT_DESCRIPTORS * Descriptor::BYTES,
-                ),
-        );
+        let gaps = arena
+            + table(
+                limits.queue_segments,
+                QUEUE_SEGMENT_DESCRIPTORS * Descriptor::BYTES,
+            );
+        let end = page(gaps + table(limits.queue_segments, QUEUE_SEGMENT_DESCRIPTORS * 4));
         if end > isize::MAX as u64 {
             return None;
         }
@@ -378,6 +383,7 @@ impl ControlLayout {
             holds: holds as usize,
             hold_stride: hold_stride(limits),
             arena: arena as usize,
+            gaps: gaps as usize,
             end: end as usize,
         })
     }
@@ -509,6 +515,15 @@ impl ControlLayout {
         self.arena + queue_segment * QUEUE_SEGMENT_DESCRIPTORS * Descriptor::BYTES
     }
 
+    /// Gap word of the first descriptor of a queue segment; those of the others follow. It counts
+    /// the messages that were not pushed before this descriptor, since the connection was made,
+    /// modulo 2^32.
+    #[must_use]
+    #[inline]
+    pub const fn gap(&self, queue_segment: usize) -> usize {
+        self.gaps + queue_segment * QUEUE_SEGMENT_DESCRIPTORS * 4
+    }
+
     /// The ledger's cell of a slot.
     #[must_use]
     #[inline]
@@ -580,7 +595,8 @@ mod tests {
         assert!(layout.mark_cell(95, 63) < layout.slot_cell(0));
         assert!(layout.slot_cell(5000) <= layout.hold(0, 0));
         assert!(layout.hold(95, 4999) < layout.queue_segment(0));
-        assert!(layout.queue_segment(4096) <= layout.bytes());
+        assert!(layout.queue_segment(4096) <= layout.gap(0));
+        assert!(layout.gap(4096) <= layout.bytes());
         let sum: usize = layout.terms().iter().map(|term| term.1).sum();
         assert_eq!(sum, layout.bytes());
     }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use hythe_abi::pool::{
-    CLASSES_MAX, ControlLayout, Limits, REGIONS_MAX, header, high_water, region,
+    CLASSES_MAX, ControlLayout, Limits, REGIONS_MAX, connection, header, high_water, region,
 };
 
 type Group = HashMap<String, String>;
@@ -63,6 +63,7 @@ fn tables_stand_where_the_page_says() {
             ("ledger", layout.slot_cell(0)),
             ("holds", layout.hold(0, 0)),
             ("queue_segments", layout.queue_segment(0)),
+            ("gaps", layout.gap(0)),
             ("bytes", layout.bytes()),
             ("last_participant", layout.participant(last)),
             ("last_witness", layout.witness(last, last)),
@@ -102,6 +103,22 @@ fn words_of_a_region_stand_where_the_page_says() {
         ("segments_bytes", region::SEGMENTS_BYTES),
         ("name", region::NAME),
         ("class_table", region::CLASS_TABLE),
+    ];
+    assert_eq!(noted.len(), words.len());
+    for (key, at) in words {
+        assert_eq!(noted[key].parse(), Ok(at), "{key}");
+    }
+}
+
+#[test]
+fn words_of_a_connection_stand_where_the_page_says() {
+    let noted = &groups(include_str!("../../../spec/vectors/pool.txt"), "connection")[0];
+    let words = [
+        ("missed", connection::MISSED),
+        ("tail", connection::TAIL),
+        ("head", connection::HEAD),
+        ("counted", connection::COUNTED),
+        ("oldest", connection::OLDEST),
     ];
     assert_eq!(noted.len(), words.len());
     for (key, at) in words {

@@ -191,7 +191,6 @@ fn descriptors() {
             "length" => None,
             "credit" => Some(DescriptorMark::Credit),
             "unused" => Some(DescriptorMark::Unused),
-            "missed" => Some(DescriptorMark::Missed),
             other => panic!("kind {other}"),
         };
         let bytes: Vec<u8> = expected

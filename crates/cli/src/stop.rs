@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: asked for politely, so that a command can leave the pool in order. A second
-//! one ends it at once.
+//! Ctrl-C, SIGTERM and the end of the terminal (SIGHUP): asked for politely, so that a command can
+//! leave the pool in order. A second one ends it at once.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::error::CliError;
 
@@ -34,7 +34,9 @@ impl Stop {
     fn register() -> io::Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         let (wake, woken) = UnixStream::pair()?;
-        for signal in [SIGINT, SIGTERM] {
+        // Where `nohup` has it ignored, it stays so.
+        let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
             // In this order: only a signal that finds the flag set ends the process.
             signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&asked))?;
             signal_hook::flag::register(signal, Arc::clone(&asked))?;
@@ -86,6 +88,14 @@ impl Stop {
             }
         }
     }
+}
+
+/// Was a signal ignored when the process began? Asked before anything is registered for it.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// A reader that comes to its end when somebody asks the command to stop.

@@ -5,7 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use hythe::{PortPolicy, Sample, Subscriber, SubscriberOptions};
+use hythe::{Node, PortPolicy, Sample, Subscriber, SubscriberOptions};
+use hythe_terminal::escaped;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -42,12 +43,16 @@ struct MessageDocument {
     /// Of the whole payload, where `hex` is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
+    /// Messages that were missed before it; left out if none.
+    #[serde(skip_serializing_if = "is_zero")]
+    missed: u32,
 }
 
 #[derive(Serialize)]
 struct Tail {
     count: u64,
     payload_bytes: u64,
+    missed: u64,
     violations: u64,
 }
 
@@ -75,15 +80,31 @@ pub(crate) fn run(args: &SubscribeArgs, globals: &Globals) -> Result<(), CliErro
         _ => Form::Lines,
     };
     let shown = show_all(args, &stop, &mut subscriber, &mut form);
+    let (counted, missed) = (subscriber.statistics(), missed(&node));
+    if missed > 0 {
+        output::note(format!(
+            "missed {} of channel `{}`: they came faster than they were taken, or were lost on \
+             the way from another host (--depth, --block)",
+            units::counted(missed, "message"),
+            escaped(&args.channel)
+        ));
+    }
     if let Form::Json(document, _) = form {
-        let counted = subscriber.statistics();
         document.end(&Tail {
             count: counted.messages,
             payload_bytes: counted.payload_bytes,
+            missed,
             violations: counted.violations,
         })?;
     }
     shown
+}
+
+/// What did not reach the only port of this node, also behind the last message that was taken.
+pub(crate) fn missed(node: &Node) -> u64 {
+    let ports = node.pool().ports().into_iter();
+    let own = ports.filter(|port| port.member == node.index());
+    own.map(|port| port.statistics.dropped).sum()
 }
 
 fn options(args: &SubscribeArgs) -> Result<SubscriberOptions, CliError> {
@@ -199,12 +220,16 @@ impl Unpublished {
 
 impl Form {
     fn show(&mut self, number: u64, sample: &Sample) -> Result<(), CliError> {
-        let bytes = sample.to_vec();
+        let (bytes, missed) = (sample.to_vec(), sample.missed_before());
+        let head = || format!("#{number}{}", missed_before(missed));
         match self {
             Self::Raw => output::write(&bytes),
-            Self::Hex => output::write(hex_dump(number, &bytes).as_bytes()),
-            Self::Lines => output::write(line(number, &bytes).as_bytes()),
-            Self::Json(document, all) => document.push(&MessageDocument::of(number, &bytes, *all)),
+            Self::Hex => output::write(hex_dump(&head(), &bytes).as_bytes()),
+            Self::Lines => output::write(line(&head(), &bytes).as_bytes()),
+            Self::Json(document, all) => document.push(&MessageDocument {
+                missed,
+                ..MessageDocument::of(number, &bytes, *all)
+            }),
         }
     }
 }
@@ -223,11 +248,27 @@ impl MessageDocument {
             hex: units::hex(shown),
             truncated,
             sha256: truncated.then(|| units::hex(&Sha256::digest(bytes))),
+            missed: 0,
         }
     }
 }
 
-fn line(number: u64, bytes: &[u8]) -> String {
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+fn missed_before(messages: u32) -> String {
+    match messages {
+        0 => String::new(),
+        missed => format!(" ({missed} missed before)"),
+    }
+}
+
+fn line(head: &str, bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(PREVIEW_BYTES)];
     let more = if shown.len() < bytes.len() {
         " …"
@@ -235,15 +276,15 @@ fn line(number: u64, bytes: &[u8]) -> String {
         ""
     };
     format!(
-        "#{number} {} \"{}\"{more}\n",
+        "{head} {} \"{}\"{more}\n",
         units::bytes(bytes.len() as u64),
         shown.escape_ascii()
     )
 }
 
 /// Sixteen bytes to the line, with their offset and what they read as.
-fn hex_dump(number: u64, bytes: &[u8]) -> String {
-    let mut text = format!("#{number} {}\n", units::bytes(bytes.len() as u64));
+fn hex_dump(head: &str, bytes: &[u8]) -> String {
+    let mut text = format!("{head} {}\n", units::bytes(bytes.len() as u64));
     for (row, sixteen) in bytes.chunks(16).enumerate() {
         let codes: Vec<String> = sixteen.iter().map(|byte| format!("{byte:02x}")).collect();
         let printable = |byte: &u8| {
@@ -265,13 +306,13 @@ mod tests {
 
     #[test]
     fn one_line_shows_the_start_and_escapes_the_rest() {
-        assert_eq!(line(3, b"good\nmorning"), "#3 12 B \"good\\nmorning\"\n");
-        assert!(line(0, &[b'a'; 61]).ends_with("aaa\" …\n"));
+        assert_eq!(line("#3", b"good\nmorning"), "#3 12 B \"good\\nmorning\"\n");
+        assert!(line("#0", &[b'a'; 61]).ends_with("aaa\" …\n"));
     }
 
     #[test]
     fn dump_has_offset_codes_and_letters() {
-        let dump = hex_dump(0, b"0123456789abcdefgh\x01");
+        let dump = hex_dump("#0", b"0123456789abcdefgh\x01");
         let lines: Vec<&str> = dump.lines().collect();
         assert_eq!(
             lines[1],

@@ -85,7 +85,7 @@ fn a_stopped_subscriber_finds_the_newest() {
     let received = subscriber.end();
     assert_eq!(
         received.text(),
-        "#0 1 B \"d\"\n#1 1 B \"e\"\n",
+        "#0 (3 missed before) 1 B \"d\"\n#1 1 B \"e\"\n",
         "{}",
         received.errors
     );

@@ -81,9 +81,9 @@ fn what_was_recorded_is_replayed() {
         (&listed["complete"], &listed["dropped"]),
         (&true.into(), &0.into())
     );
-    // Three gaps of 25 ms between the first and the last.
+    // From the first message, which a busy machine may be late to take.
     let seconds = listed["seconds"].as_f64().expect("a number");
-    assert!(seconds >= 0.07, "{listed}");
+    assert!(seconds > 0.0, "{listed}");
 
     let (lines, done) = replayed(&root, &file, "4", &[]);
     assert_eq!(
@@ -524,5 +524,123 @@ fn what_cannot_be_is_refused() {
     assert_eq!(
         root.json(&["replay", text(&there), "--list"])["complete"],
         true
+    );
+}
+
+#[test]
+fn a_recorder_counts_its_own_losses_and_marks_them() {
+    let root = Root::new();
+    let (whole, lossy) = (path(&root, "whole"), path(&root, "lossy"));
+    let complete = recorder(&root, "data", &whole, &[]);
+    let slow = root.start(&[
+        "record",
+        "data",
+        "-o",
+        text(&lossy),
+        "--json",
+        "--depth",
+        "2",
+    ]);
+    eventually("both subscribe", || root.subscribers("data") == 2);
+    slow.signal(Signal::STOP);
+    let lines: String = (0..40).map(|number| format!("{number}\n")).collect();
+    let sent = root.feed(&["pub", "data", "--lines"], lines.as_bytes());
+    assert_eq!(sent.code, Some(0), "{}", sent.errors);
+    // Seen while it is stopped, at its own port only.
+    let list = root.json(&["list"]);
+    let ports = list["channels"][0]["ports"].as_array().expect("a list");
+    let mut missed: Vec<_> = ports.iter().map(|port| port["missed"].as_u64()).collect();
+    missed.sort_unstable();
+    assert_eq!(missed, [Some(0), Some(38)]);
+    slow.signal(Signal::CONT);
+    eventually("it has taken what waited", || {
+        let list = root.json(&["list"]);
+        let ports = list["channels"][0]["ports"].as_array().cloned();
+        let mut ports = ports.unwrap_or_default().into_iter();
+        ports.all(|port| port["messages"].as_u64() >= Some(2))
+    });
+    let last = root.feed(&["pub", "data"], b"last");
+    assert_eq!(last.code, Some(0), "{}", last.errors);
+    eventually("the last is taken", || {
+        let list = root.json(&["list"]);
+        let ports = list["channels"][0]["ports"].as_array().cloned();
+        let mut ports = ports.unwrap_or_default().into_iter();
+        ports.all(|port| port["messages"].as_u64() >= Some(3))
+    });
+    for running in [&complete, &slow] {
+        running.interrupt();
+    }
+    let (complete, slow) = (document(&complete.end()), document(&slow.end()));
+    assert_eq!(
+        (&complete["records"], &complete["dropped"]),
+        (&41.into(), &0.into())
+    );
+    assert_eq!(
+        (&slow["records"], &slow["dropped"]),
+        (&3.into(), &38.into())
+    );
+    // Another publisher sent the last: those of the first are missing behind its messages.
+    let listed = root.json(&["replay", text(&lossy), "--list"]);
+    assert_eq!(listed["dropped"], 38);
+    let shown = root.ok(&["replay", text(&whole), "--list"]);
+    assert!(
+        shown.contains("; 0 missed while it was recorded"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn the_end_of_a_terminal_ends_a_recording_in_order() {
+    let root = Root::new();
+    let file = path(&root, "data.hythe");
+    let running = recorder(&root, "data", &file, &[]);
+    root.feed(&["pub", "data", "--lines"], b"one\ntwo")
+        .succeeded();
+    running.signal(Signal::HUP);
+    assert_eq!(document(&running.end())["records"], 2);
+    let listed = root.json(&["replay", text(&file), "--list"]);
+    assert_eq!(
+        (&listed["complete"], &listed["records"]),
+        (&true.into(), &2.into())
+    );
+}
+
+#[test]
+fn a_recording_begins_with_its_first_message() {
+    let header = Header::raw("data");
+    let root = Root::new();
+    // As of before: the first of three comes when the recorder has waited for ten seconds.
+    let file = path(&root, "late");
+    let mut writer = Writer::new(fs::File::create_new(&file).expect("own"), &header).expect("good");
+    for time_ms in [10_000, 10_500, 11_000] {
+        writer.append(time_ms * 1_000_000, b"x").expect("room");
+    }
+    writer.finish(0).expect("room");
+    assert_eq!(
+        root.json(&["replay", text(&file), "--list"])["messages_per_second"],
+        2.0
+    );
+    // One that was not ended, and has nothing behind its last record.
+    let file = path(&root, "cut");
+    let mut writer = Writer::new(fs::File::create_new(&file).expect("own"), &header).expect("good");
+    writer.append(0, b"x").expect("room");
+    drop(writer);
+    let listed = root.ok(&["replay", text(&file), "--list"]);
+    assert!(
+        !listed.contains("0 B") && listed.contains("not ended in order"),
+        "{listed}"
+    );
+    let cut = root.run(&["replay", text(&file), "--fast"]);
+    assert!(!cut.errors.contains("0 B"), "{}", cut.errors);
+    assert_eq!(cut.code, Some(1));
+    assert!(cut.errors.contains("not ended in order"), "{}", cut.errors);
+    // And one of now: its first record is its beginning.
+    let file = path(&root, "now");
+    let running = recorder(&root, "data", &file, &["--count", "1"]);
+    root.feed(&["pub", "data"], b"first").succeeded();
+    assert_eq!(document(&running.end())["records"], 1);
+    assert_eq!(
+        root.json(&["replay", text(&file), "--list"])["seconds"],
+        0.0
     );
 }

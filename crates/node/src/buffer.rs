@@ -49,6 +49,7 @@ impl Reference {
             descriptor,
             slot: LedgerSlot(region.ledger_base + slot),
             slot_offset,
+            missed: 0,
         };
         Self::own(shared, taken)
     }
@@ -130,6 +131,7 @@ impl Reference {
             descriptor,
             slot: self.slot,
             slot_offset: self.slot_offset,
+            missed: 0,
         };
         Self::kept(Arc::clone(self.joined()), taken)
     }
@@ -493,11 +495,31 @@ impl Lease {
 #[derive(Debug)]
 pub struct Sample {
     reference: Reference,
+    missed_before: u32,
 }
 
 impl Sample {
     pub(crate) const fn new(reference: Reference) -> Self {
-        Self { reference }
+        Self::taken(reference, 0)
+    }
+
+    /// One in front of which so many are missing.
+    #[inline(always)]
+    pub(crate) const fn taken(reference: Reference, missed_before: u32) -> Self {
+        Self {
+            reference,
+            missed_before,
+        }
+    }
+
+    /// Messages of its publisher that did not reach this subscriber since the one before: dropped,
+    /// or evicted, because it was slow, or lost on the way from another host. Also counted in
+    /// [`PortStatistics::dropped`](crate::PortStatistics::dropped) of the subscriber. Zero of what
+    /// was not taken from a subscriber.
+    #[must_use]
+    #[inline]
+    pub const fn missed_before(&self) -> u32 {
+        self.missed_before
     }
 
     /// Bytes of payload.
@@ -631,6 +653,7 @@ impl Sample {
             descriptor: self.reference.descriptor(),
             slot: self.reference.slot(),
             slot_offset: self.reference.slot_offset,
+            missed: self.missed_before,
         }
     }
 

@@ -3,7 +3,6 @@
 //! Called by [`crate::sending`] for such subscribers only, behind a first attempt that found the
 //! queue, or its quota, full. Never waits, never loses a message that is not counted.
 
-use hythe_abi::DescriptorMark;
 use hythe_memory::Mapped;
 use hythe_pool::{ConnectionEnd, Member, PoolError};
 use hythe_queue::Producer;
@@ -14,8 +13,6 @@ use crate::pool::Pool;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evicted {
     One,
-    /// The receiver had not been told yet that so many messages are missing.
-    Missed(u32),
     /// The queue is empty, or the subscriber was faster.
     None,
 }
@@ -32,11 +29,6 @@ pub(crate) fn evict_oldest(
             Ok(Evicted::One)
         }
         Ok(None) => Ok(Evicted::None),
-        Err(PoolError::BadDescriptor { descriptor, .. })
-            if descriptor.mark() == Some(DescriptorMark::Missed) =>
-        {
-            Ok(Evicted::Missed(descriptor.offset))
-        }
         // Not what was sent: somebody wrote into the queue. It is out of the way, and lost.
         Err(PoolError::BadDescriptor { .. }) => Ok(Evicted::One),
         Err(damage) => Err(damage),

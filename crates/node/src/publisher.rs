@@ -15,7 +15,7 @@ use crate::leasing::{LeaseWait, SEND_TIMEOUT, lease_in, lease_or, lease_when_fre
 use crate::participant::Participant;
 use crate::port::{Opener, Port, PortPlan};
 use crate::quota::Quota;
-use crate::transport::{Message, StoredTarget, TargetState, leads_to, take_superseded};
+use crate::transport::{Message, StoredTarget, Target, TargetState, leads_to, take_superseded};
 use crate::unconnected::UnconnectedSubscribers;
 
 /// How often a channel may change while a publisher looks at it: beyond that, others keep it from
@@ -465,7 +465,10 @@ impl Publisher {
         published: Result<Published, Box<NodeError>>,
     ) -> Result<Published, Box<NodeError>> {
         let published = if self.unconnected.count() > 0 {
-            self.unconnected.passed_by(self.shared().pool(), published)
+            let Self {
+                port, unconnected, ..
+            } = self;
+            unconnected.passed_by(port.shared.pool(), published)
         } else {
             published
         };
@@ -614,7 +617,14 @@ impl Publisher {
         let found = self
             .port
             .find_targets(kind, Some(&self.history), known, is_opening);
-        self.targets.extend(found.targets);
+        let mut targets = found.targets;
+        for target in &mut targets {
+            if let StoredTarget::Queue(queue) = target {
+                let missed = self.unconnected.take_missed(&queue.receiver);
+                queue.note_missed(missed);
+            }
+        }
+        self.targets.extend(targets);
         for (subscriber, error) in found.failed {
             self.unconnected.note(subscriber, error)?;
         }

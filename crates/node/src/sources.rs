@@ -113,7 +113,10 @@ impl Sources {
             self.next = index + 1;
             match source.poll() {
                 Polled::Nothing => looks -= 1,
-                Polled::Taken(taken) => return Ok(Some((SourceIndex(index), taken))),
+                Polled::Taken(taken) => {
+                    let taken = with_missed(source, taken, counted);
+                    return Ok(Some((SourceIndex(index), taken)));
+                }
                 passed_over @ (Polled::Missed(_) | Polled::Nonsense) => {
                     match passed_over {
                         Polled::Missed(messages) => counted.dropped += u64::from(messages),
@@ -162,6 +165,7 @@ impl Sources {
                 match source.poll() {
                     Polled::Taken(taken) => {
                         self.next = index + 1;
+                        let taken = with_missed(source, taken, counted);
                         return Ok(Some((SourceIndex(index), taken)));
                     }
                     Polled::Missed(messages) => counted.dropped += u64::from(messages),
@@ -211,4 +215,13 @@ impl Sources {
         let left = list.into_iter().map(|source| source.disconnect());
         left.fold(Ok(()), Result::and)
     }
+}
+
+/// What was taken, with the number of messages that are missing in front of it; counts those that
+/// have not been counted yet.
+#[inline(always)]
+fn with_missed(source: &mut StoredSource, mut taken: Taken, counted: &mut PortStatistics) -> Taken {
+    taken.missed = source.missed_before();
+    counted.dropped += u64::from(source.take_newly_missed());
+    taken
 }

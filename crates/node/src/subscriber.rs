@@ -192,7 +192,10 @@ impl Subscriber {
         // Made where it is returned: a sample that is moved about costs more than the steps that
         // took it.
         match shared.pool().map(taken.descriptor.place.region) {
-            Ok(_) => Ok(Some(Sample::new(Reference::own(shared, taken)))),
+            Ok(_) => Ok(Some(Sample::taken(
+                Reference::own(shared, taken),
+                taken.missed,
+            ))),
             Err(error) => self.give_back(taken, error),
         }
     }

@@ -3,9 +3,10 @@
 //! They keep nothing from the others: the publisher goes on, counts what passes them by, and tries
 //! again now and then.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use hythe_pool::{PoolError, PortInfo};
+use hythe_pool::{PoolError, PortIndex, PortInfo};
 
 use crate::NodeError;
 use crate::delivery::Published;
@@ -20,6 +21,8 @@ pub(crate) const RETRY: Duration = Duration::from_millis(100);
 pub(crate) struct UnconnectedSubscribers {
     subscribers: Vec<(PortInfo, PoolError)>,
     tried: Option<Instant>,
+    /// By port and session: messages that passed it by, which it is told when there is a queue.
+    missed: HashMap<(PortIndex, u32), u32>,
 }
 
 impl UnconnectedSubscribers {
@@ -31,7 +34,11 @@ impl UnconnectedSubscribers {
 
     /// A new round of connecting.
     pub(crate) fn begin(&mut self) {
-        self.subscribers.clear();
+        let subscribers = std::mem::take(&mut self.subscribers);
+        self.missed.retain(|&(index, session), _| {
+            let mut ports = subscribers.iter().map(|(port, _)| port);
+            ports.any(|port| (port.index, port.session) == (index, session))
+        });
         self.tried = Some(Instant::now());
     }
 
@@ -56,12 +63,22 @@ impl UnconnectedSubscribers {
         self.subscribers.len() as u32
     }
 
+    /// Messages that passed a subscriber by, to which there is a queue now.
+    pub(crate) fn take_missed(&mut self, subscriber: &PortInfo) -> u32 {
+        let missed = self.missed.remove(&(subscriber.index, subscriber.session));
+        missed.unwrap_or(0)
+    }
+
     /// What became of a message that these did not get, either.
     pub(crate) fn passed_by(
-        &self,
+        &mut self,
         pool: &Pool,
         published: Result<Published, Box<NodeError>>,
     ) -> Result<Published, Box<NodeError>> {
+        for (port, _) in &self.subscribers {
+            let missed = self.missed.entry((port.index, port.session)).or_default();
+            *missed = missed.saturating_add(1);
+        }
         let mut published = published?;
         if published == Published::default() {
             // Nobody is there but these.

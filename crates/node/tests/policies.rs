@@ -379,7 +379,7 @@ fn a_greedy_subscriber_keeps_queues_from_nobody() {
             free_capacity: 32768
         })
     );
-    let _deep = subscriber(&greedy, &depth(32768));
+    let mut deep = subscriber(&greedy, &depth(32768));
     let mut one = publisher(&sender, 0);
     assert_eq!(publish(&mut one, 1).delivered, 1);
     // All of its half is used: another publisher has no queue to it, and says so if there is nobody
@@ -407,6 +407,17 @@ fn a_greedy_subscriber_keeps_queues_from_nobody() {
     let mut usual = subscriber(&greedy, &SubscriberOptions::default());
     assert_eq!(publish(&mut one, 3).delivered, 3);
     assert_eq!(taken(&mut usual), [3]);
+    // What passed it by while it had no queue, it is told with the first queue that it gets.
+    let missed = two.statistics().dropped;
+    drop(one);
+    assert_eq!(taken(&mut deep), [1, 3]);
+    eventually("there is queue memory again", || {
+        two.subscribers().expect("sound") > 1 && two.reaches_all().is_ok()
+    });
+    publish(&mut two, 4);
+    let first = deep.try_take().expect("sound").expect("waits");
+    assert_eq!(u64::from(first.missed_before()), missed);
+    assert_eq!(deep.statistics().dropped, missed);
     let shown = pool.snapshot().ports;
     let dropped = shown
         .iter()

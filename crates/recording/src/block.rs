@@ -12,6 +12,8 @@ const ENTRY_BYTES: usize = 16;
 const INDEX_FIXED_BYTES: usize = 8;
 /// Largest content of an index.
 pub(crate) const INDEX_BYTES_MAX: usize = INDEX_FIXED_BYTES + INDEX_RECORDS * ENTRY_BYTES;
+/// Size of the content of a block that counts missed messages.
+pub(crate) const MISSED_BYTES: usize = 8;
 /// Size of the end block's content.
 pub(crate) const END_BYTES: usize = 32;
 /// Size of the end block with its head.
@@ -22,6 +24,7 @@ pub(crate) const END_BLOCK_BYTES: u64 = (BLOCK_HEAD_BYTES + END_BYTES) as u64;
 pub(crate) enum Kind {
     Record,
     Index,
+    Missed,
     End,
 }
 
@@ -30,6 +33,7 @@ impl Kind {
         match self {
             Self::Record => *b"HREC",
             Self::Index => *b"HIDX",
+            Self::Missed => *b"HMIS",
             Self::End => *b"HEND",
         }
     }
@@ -63,7 +67,7 @@ impl Head {
         if word(bytes, 28) != crc32c::crc32c(&bytes[..28]) {
             return None;
         }
-        let kinds = [Kind::Record, Kind::Index, Kind::End];
+        let kinds = [Kind::Record, Kind::Index, Kind::Missed, Kind::End];
         let kind = kinds.into_iter().find(|kind| bytes[0..4] == kind.mark())?;
         Some(Self {
             kind,

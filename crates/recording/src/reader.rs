@@ -25,6 +25,9 @@ pub struct Record {
     pub position: u64,
     /// CRC-32C of the payload, see [`crate::checksum`].
     pub checksum: u32,
+    /// Messages that the recorder missed between the record before and this one. 0 of the first
+    /// record behind [`Reader::seek_time`].
+    pub missed_before: u64,
 }
 
 /// What a recording holds.
@@ -36,7 +39,7 @@ pub struct Summary {
     pub payload_bytes: u64,
     /// Time of the last record, nanoseconds since the start.
     pub last_time_ns: u64,
-    /// Messages that publishers dropped meanwhile; `None`: the recording has no end block to tell.
+    /// Messages that the recorder missed; `None`: the recording has no end block to tell.
     pub dropped: Option<u64>,
     /// Was it ended in order?
     pub is_complete: bool,
@@ -51,6 +54,8 @@ pub struct Reader<R> {
     header: Header,
     extent: Extent,
     position: u64,
+    /// Missed behind the last record that was read.
+    missed: u64,
     skipped_bytes: u64,
     damages: u32,
 }
@@ -79,6 +84,7 @@ impl<R: Read + Seek> Reader<R> {
             header,
             extent,
             position: HEADER_BYTES as u64,
+            missed: 0,
             skipped_bytes: 0,
             damages: 0,
         })
@@ -131,8 +137,16 @@ impl<R: Read + Seek> Reader<R> {
                 continue;
             };
             self.position = head.next_position(position);
-            if head.kind == Kind::Record {
-                return Ok(Some(record(&head, position)));
+            match head.kind {
+                Kind::Record => {
+                    let missed_before = std::mem::take(&mut self.missed);
+                    return Ok(Some(record(&head, position, missed_before)));
+                }
+                Kind::Missed => {
+                    let missed = scan::missed_at(&mut self.from, position, &head)?;
+                    self.missed = self.missed.saturating_add(missed.unwrap_or(0));
+                }
+                Kind::Index | Kind::End => {}
             }
         }
         Ok(None)
@@ -165,12 +179,14 @@ impl<R: Read + Seek> Reader<R> {
                 break;
             }
         }
+        self.missed = 0;
         Ok(())
     }
 
     /// Back to the first record.
     pub const fn rewind(&mut self) {
         self.position = HEADER_BYTES as u64;
+        self.missed = 0;
         self.skipped_bytes = 0;
         self.damages = 0;
     }
@@ -251,12 +267,13 @@ impl Record {
     }
 }
 
-const fn record(head: &Head, position: u64) -> Record {
+const fn record(head: &Head, position: u64, missed_before: u64) -> Record {
     Record {
         number: head.number,
         time_ns: head.time_ns,
         bytes: head.bytes,
         position: position + BLOCK_HEAD_BYTES as u64,
         checksum: head.checksum,
+        missed_before,
     }
 }

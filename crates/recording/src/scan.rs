@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 
 use crate::block::{
     BLOCK_HEAD_BYTES, END_BLOCK_BYTES, END_BYTES, End, Head, INDEX_BYTES_MAX, Index, Kind,
-    is_block_position,
+    MISSED_BYTES, is_block_position,
 };
 use crate::header::HEADER_BYTES;
 use crate::{RecordingError, checksum};
@@ -97,6 +97,21 @@ pub(crate) fn index_at(
     Ok(index.map(|index| (head, index)))
 }
 
+/// What a block at `position` counts, if it is one that counts missed messages, and whole.
+pub(crate) fn missed_at(
+    from: &mut (impl Read + Seek),
+    position: u64,
+    head: &Head,
+) -> Result<Option<u64>, RecordingError> {
+    let mut content = [0; MISSED_BYTES];
+    if head.bytes as usize != MISSED_BYTES {
+        return Ok(None);
+    }
+    let is_whole = read_at(from, position + BLOCK_HEAD_BYTES as u64, &mut content)?
+        && checksum(0, &content) == head.checksum;
+    Ok(is_whole.then(|| u64::from_le_bytes(content)))
+}
+
 /// What the end block says, if the file has a whole one.
 pub(crate) fn by_end_block(
     from: &mut (impl Read + Seek),
@@ -151,7 +166,8 @@ pub(crate) fn by_walking(
                 found.payload_bytes += u64::from(head.bytes);
                 found.last_time_ns = head.time_ns;
             }
-            Kind::Index | Kind::End => found.last_index = found.end,
+            Kind::Index => found.last_index = found.end,
+            Kind::Missed | Kind::End => {}
         }
         // The last record's padding may be missing.
         found.end = head.next_position(found.end).min(file_bytes);

@@ -66,6 +66,15 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// Says at this place that the recorder missed so many messages since the last record.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn append_missed(&mut self, messages: u64) -> Result<(), RecordingError> {
+        let (records, time_ns) = (self.totals.records, self.totals.last_time_ns);
+        self.block(Kind::Missed, records, time_ns, &messages.to_le_bytes())
+    }
+
     /// Hands everything to the system.
     ///
     /// # Errors
@@ -79,8 +88,8 @@ impl<W: Write> Writer<W> {
         self.totals
     }
 
-    /// Writes the end block and flushes. `dropped` says how many messages publishers dropped
-    /// meanwhile.
+    /// Writes the end block and flushes. `dropped` says how many messages the recorder missed in
+    /// all.
     ///
     /// # Errors
     /// What the system says.

@@ -201,7 +201,7 @@ fn lies(fields: &[(u8, u32, u64, u64)]) -> Vec<u8> {
     for (kind, bytes, number, word) in fields {
         let content = [*word, *number, word.rotate_left(7), file.len() as u64];
         let content: Vec<u8> = content.iter().flat_map(|cell| cell.to_le_bytes()).collect();
-        let kind = [b"HREC", b"HIDX", b"HEND"][usize::from(kind % 3)];
+        let kind = [b"HREC", b"HIDX", b"HEND", b"HMIS"][usize::from(kind % 4)];
         let claimed = if bytes % 2 == 0 { 32 } else { *bytes };
         let mut head = kind.to_vec();
         head.extend(claimed.to_le_bytes());
@@ -265,5 +265,39 @@ proptest! {
             found.push((record.time_ns, payload));
         }
         prop_assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn missed_messages_are_found_where_they_are_missing() {
+    let mut file = Vec::new();
+    let mut writer = Writer::new(&mut file, &Header::raw("x")).expect("a good name");
+    for number in 0..600_u64 {
+        if number % 100 == 50 {
+            writer.append_missed(number).expect("room");
+            writer.append_missed(1).expect("room");
+        }
+        writer.append(number * 1000, b"payload").expect("room");
+    }
+    for is_whole in [true, false] {
+        // Also where the end is missing.
+        let mut file = file.clone();
+        file.truncate(file.len() - if is_whole { 0 } else { 4 });
+        let mut reader = Reader::open(Cursor::new(file)).expect("a recording");
+        let found = all(&mut reader);
+        assert_eq!(found.len(), if is_whole { 600 } else { 599 });
+        for record in &found {
+            let missed = if record.number % 100 == 50 {
+                record.number + 1
+            } else {
+                0
+            };
+            assert_eq!(record.missed_before, missed, "{record:?}");
+        }
+        reader.seek_time(50_000).expect("in memory");
+        let next = reader.next().expect("in memory").expect("a record");
+        assert_eq!((next.number, next.missed_before), (50, 0));
+        reader.rewind();
+        assert_eq!(all(&mut reader), found);
     }
 }

@@ -17,6 +17,10 @@ fn number(group: &Group, key: &str) -> u64 {
     vectors::number(&group[key])
 }
 
+fn optional(group: &Group, key: &str) -> u64 {
+    group.get(key).map_or(0, |value| vectors::number(value))
+}
+
 fn header(group: &Group) -> Header {
     Header {
         channel: group["channel"].clone(),
@@ -28,12 +32,14 @@ fn header(group: &Group) -> Header {
     }
 }
 
-fn records(group: &Group) -> Vec<(u64, Vec<u8>)> {
+/// Times, messages missing before, payloads.
+fn records(group: &Group) -> Vec<(u64, u64, Vec<u8>)> {
     (0..)
         .map_while(|index| {
             let hex = group.get(&format!("record.{index}.hex"))?;
             Some((
                 number(group, &format!("record.{index}.time_ns")),
+                optional(group, &format!("record.{index}.missed_before")),
                 bytes(hex),
             ))
         })
@@ -45,9 +51,16 @@ fn files_are_written_as_the_page_says() {
     for group in groups("file.") {
         let mut file = Vec::new();
         let mut writer = Writer::new(&mut file, &header(&group)).expect("good names");
-        for (time_ns, payload) in records(&group) {
+        let append_missed = |writer: &mut Writer<&mut Vec<u8>>, missed| {
+            if missed > 0 {
+                writer.append_missed(missed).expect("room");
+            }
+        };
+        for (time_ns, missed_before, payload) in records(&group) {
+            append_missed(&mut writer, missed_before);
             writer.append(time_ns, &payload).expect("room");
         }
+        append_missed(&mut writer, optional(&group, "missed_behind"));
         let totals = writer.finish(number(&group, "dropped")).expect("room");
         assert_eq!(totals.file_bytes, number(&group, "file_bytes"));
         assert_eq!(file, bytes(&group["hex"]), "{}", group["channel"]);
@@ -57,7 +70,7 @@ fn files_are_written_as_the_page_says() {
 #[test]
 fn files_are_read_as_the_page_says() {
     let groups = groups("file.");
-    assert_eq!(groups.len(), 2);
+    assert_eq!(groups.len(), 3);
     for group in groups {
         let mut reader = Reader::open(Cursor::new(bytes(&group["hex"]))).expect("a recording");
         assert_eq!(*reader.header(), header(&group));
@@ -67,7 +80,7 @@ fn files_are_read_as_the_page_says() {
         while let Some(record) = reader.next().expect("in memory") {
             let mut payload = vec![0; record.bytes as usize];
             reader.read_payload(&record, &mut payload).expect("whole");
-            found.push((record.time_ns, payload));
+            found.push((record.time_ns, record.missed_before, payload));
         }
         assert_eq!(found, records(&group));
         assert_eq!(

@@ -76,6 +76,8 @@ struct PortDocument {
     violations: u64,
     /// Messages that it copied, to a buffer that the receivers can see.
     copies: u64,
+    /// Of a subscriber: what it did not get, which is `dropped`.
+    missed: Option<u64>,
     copied_bytes: u64,
 }
 
@@ -198,6 +200,7 @@ fn port(snapshot: &Snapshot, found: &PortInfo) -> PortDocument {
         copies: found.statistics.copies,
         copied_bytes: found.statistics.copied_bytes,
     }
+        missed: subscribes.then_some(found.statistics.dropped),
 }
 
 /// References in the queues that lead to a port.
@@ -282,7 +285,12 @@ fn channel_text(channel: &ChannelDocument) -> String {
                 format!("{} (pid {})", port.participant, port.pid),
                 port.messages.to_string(),
                 units::bytes(port.payload_bytes),
-                port.dropped.to_string(),
+                match port.missed {
+                    Some(_) => String::new(),
+                    None => port.dropped.to_string(),
+                },
+                port.missed
+                    .map_or_else(String::new, |missed| missed.to_string()),
                 port.violations.to_string(),
                 port.copies.to_string(),
                 number(port.waiting),
@@ -302,6 +310,7 @@ fn channel_text(channel: &ChannelDocument) -> String {
         ">WAITING",
         ">DEPTH",
         "WHEN FULL",
+        ">MISSED",
     ];
     text + &output::table(&headings, &rows)
 }

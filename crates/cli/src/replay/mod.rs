@@ -84,6 +84,8 @@ struct Document<'a> {
     payload_bytes: u64,
     delivered: u64,
     dropped: u64,
+    /// Messages that are missing from the recording, in front of what was replayed.
+    missed: u64,
     /// Records left out because their payload is damaged.
     damaged: u64,
     /// Bytes left out because they are no records.
@@ -104,7 +106,7 @@ pub(crate) fn run(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> 
     let mut reader = Reader::open(&file).map_err(failed("read", &args.file))?;
     let summary = reader.summary();
     if args.list {
-        return listing::run(&args.file, &reader, globals);
+        return listing::run(&args.file, &mut reader, globals);
     }
     let stop = Stop::on_signals()?;
     let node = globals.join("hythe replay")?;
@@ -138,6 +140,7 @@ pub(crate) fn run(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> 
             payload_bytes: 0,
             delivered: 0,
             dropped: 0,
+            missed: 0,
             damaged: 0,
             skipped_bytes: 0,
             complete: summary.is_complete,
@@ -166,11 +169,14 @@ impl Document<'_> {
             missing.push("it was interrupted".to_owned());
         }
         if !self.complete {
-            missing.push(format!(
-                "the recording was not ended in order, and {} behind its last whole record \
-                 are left out",
-                units::bytes(self.dropped_bytes)
-            ));
+            missing.push(match self.dropped_bytes {
+                0 => "the recording was not ended in order: there may have been more".to_owned(),
+                bytes => format!(
+                    "the recording was not ended in order, and {} behind its last whole record \
+                     are left out",
+                    units::bytes(bytes)
+                ),
+            });
         }
         if self.damaged > 0 || self.skipped_bytes > 0 {
             missing.push(format!(
@@ -251,6 +257,7 @@ impl Replay<'_> {
             let Some(record) = next else {
                 return Ok(true);
             };
+            self.document.missed += record.missed_before;
             let Some(lease) = self.fill(publisher, &record)? else {
                 continue;
             };
@@ -336,6 +343,12 @@ fn text(done: &Document<'_>) -> String {
     );
     if let Some(timing) = &done.timing {
         text += &format!("; {timing}");
+    }
+    if done.missed > 0 {
+        text += &format!(
+            "\nthe recorder had missed {} of what was between them",
+            units::counted(done.missed, "message")
+        );
     }
     if done.damaged > 0 || done.skipped_bytes > 0 {
         text += &format!(

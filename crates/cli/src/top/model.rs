@@ -47,7 +47,7 @@ pub(super) struct ChannelRow {
 }
 
 /// A participant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct ParticipantRow {
     pub(super) participant: u8,
     pub(super) name: String,
@@ -59,6 +59,8 @@ pub(super) struct ParticipantRow {
     pub(super) longest_ms: Option<u64>,
 }
 
+    /// Messages that did not reach its subscribers.
+    pub(super) missed_per_second: f64,
 /// A class of slots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ClassRow {
@@ -93,7 +95,10 @@ impl Model {
         let held = snapshot.held_buffers();
         let members = snapshot.members.iter();
         let mut participants: Vec<ParticipantRow> = members
-            .map(|member| participant(member, state(member), &held))
+            .map(|member| ParticipantRow {
+                missed_per_second: missed(member, before, now, snapshot),
+                ..participant(member, state(member), &held)
+            })
             .collect();
         participants.sort_by_key(|row| (Reverse(row.slot_bytes), row.participant));
         Self {
@@ -186,9 +191,16 @@ fn participant(member: &MemberInfo, state: &'static str, held: &[HeldBuffer]) ->
     }
 }
 
+        missed_per_second: 0.0,
 fn classes(snapshot: &Snapshot) -> Vec<ClassRow> {
     let regions = geometry::regions(snapshot);
     let rows = regions.iter().flat_map(|region| {
+fn missed(member: &MemberInfo, before: &Counts, now: Instant, snapshot: &Snapshot) -> f64 {
+    let ports = snapshot.ports.iter();
+    let own = ports.filter(|port| port.member == member.index && port.kind == PortKind::Subscriber);
+    before.until(now, own).dropped_per_second
+}
+
         region.classes.iter().map(|class| ClassRow {
             region: region.region,
             region_name: region.name.clone(),
@@ -290,6 +302,7 @@ pub(super) mod tests {
         assert!(worker.longest_ms.is_some() && worker.slot_bytes >= 200);
         assert_eq!((model.slots.held, model.slots.queued), (2, 3));
         let sum = |part: fn(&Slots) -> u32| -> u32 {
+        assert_eq!(worker.missed_per_second, 1.0);
             model.classes.iter().map(|class| part(&class.slots)).sum()
         };
         assert_eq!(sum(|slots| slots.total), model.slots.total);

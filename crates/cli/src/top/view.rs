@@ -16,7 +16,7 @@ const FIGURE_WIDTH: u16 = 11;
 const CHANNELS: [&str; 7] = [
     "CHANNEL", ">PUB", ">SUB", ">MSG/S", ">BYTES/S", ">DROPS/S", ">WAITING",
 ];
-const PARTICIPANTS: [&str; 7] = [
+const PARTICIPANTS: [&str; 8] = [
     "PARTICIPANT",
     ">NUMBER",
     ">PID",
@@ -24,6 +24,7 @@ const PARTICIPANTS: [&str; 7] = [
     ">BUFFERS",
     ">BYTES",
     ">OLDEST",
+    ">MISSED/S",
 ];
 const CLASSES: [&str; 7] = [
     "REGION", ">PAYLOAD", ">SLOTS", ">FREE", ">HELD", ">QUEUED", ">USE",
@@ -250,6 +251,7 @@ fn class(row: &ClassRow) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+        format!("{:.1}", row.missed_per_second),
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 

@@ -34,7 +34,7 @@ pub struct Snapshot {
     pub members: Vec<MemberInfo>,
     /// Its channels.
     pub channels: Vec<ChannelInfo>,
-    /// Their ports.
+    /// Their ports. What a subscriber missed counts though it has not looked since.
     pub ports: Vec<PortInfo>,
     /// Their connections.
     pub connections: Vec<ConnectionInfo>,
@@ -52,12 +52,14 @@ impl Snapshot {
     pub(super) fn take(control: &Control<Mapped>, regions: &Regions) -> Self {
         // A region that cannot be read is not there for us; opening the pool has said why.
         let _ = regions.refresh(control);
+        let mut ports: Vec<PortInfo> = control.tables().ports().collect();
+        control.tables().add_uncounted(&mut ports);
         Self {
             pool_id: control.pool_id(),
             regions: regions.iter().cloned().collect(),
             members: control.tables().members().collect(),
             channels: control.tables().channels().collect(),
-            ports: control.tables().ports().collect(),
+            ports,
             connections: control.tables().connections().collect(),
             audit: audit(control, regions, clock::coarse_ms()),
             control_terms: control.layout().terms().to_vec(),

@@ -221,10 +221,14 @@ impl Pool {
         self.control().tables().find_channel(name)
     }
 
-    /// The ports of all channels at this moment.
+    /// The ports of all channels at this moment. What a subscriber missed counts though it has not
+    /// looked since.
     #[must_use]
     pub fn ports(&self) -> Vec<hythe_pool::PortInfo> {
-        self.control().tables().ports().collect()
+        let tables = self.control().tables();
+        let mut ports: Vec<hythe_pool::PortInfo> = tables.ports().collect();
+        tables.add_uncounted(&mut ports);
+        ports
     }
 
     /// What a port had counted when it was last seen; one that is closed keeps it until its number

@@ -129,6 +129,7 @@ impl<'a> Message<'a> {
             descriptor: self.descriptor,
             slot: self.slot,
             slot_offset: slot_offset.expect("a slot of the region"),
+            missed: 0,
         };
         Sample::new(Reference::own(self.shared, taken))
     }
@@ -611,7 +612,7 @@ impl<'a> FindSources<'a> {
 
     /// One more.
     pub fn add(&mut self, source: Box<dyn Source>) {
-        self.sources.push(StoredSource::Other(source));
+        self.sources.push(StoredSource::other(source));
     }
 }
 

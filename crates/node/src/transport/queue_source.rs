@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hythe_abi::{Descriptor, DescriptorMark, RegionIndex};
+use hythe_abi::RegionIndex;
 use hythe_memory::Memory;
 use hythe_pool::{
     ConnectionEnd, ConnectionInfo, PoolError, PortIndex, PortKind, Side, expect_take,
@@ -29,6 +29,24 @@ pub(crate) struct QueueSource {
     /// The sender may be waiting for the place that a take makes free.
     is_waited_for: bool,
     host: SenderHost,
+    missed: Missed,
+}
+
+/// What did not reach this end, as far as it has looked.
+#[derive(Clone, Copy, Debug, Default)]
+struct Missed {
+    /// Those that were counted: in front of a descriptor that was taken, or behind the last.
+    counted: u64,
+    /// Those that were in front of a descriptor that was taken.
+    placed: u64,
+    /// The gap word of the last such descriptor.
+    gap: u32,
+    /// In front of the one that was taken last.
+    before: u32,
+    /// Counted, and not told yet.
+    newly: u64,
+    /// Of a queue that evicts the oldest: the number of the descriptor behind the last one taken.
+    next: u32,
 }
 
 impl QueueSource {
@@ -52,7 +70,77 @@ impl QueueSource {
             end,
             is_waited_for,
             host,
+            missed: Missed::default(),
         }
+    }
+
+    /// As many messages are missing in front of the one that was just taken: by the gap word beside
+    /// it, and by the places of the queue that were passed over because they were evicted.
+    #[cold]
+    fn note_gap(&mut self, gap: u32, evicted: u32) {
+        let missed = &mut self.missed;
+        let before = gap.wrapping_sub(missed.gap).saturating_add(evicted);
+        missed.gap = gap;
+        missed.before = before;
+        missed.placed = missed.placed.saturating_add(before.into());
+        if missed.placed > missed.counted {
+            self.count_up_to(self.missed.placed);
+        }
+    }
+
+    /// Something was taken from a queue that evicts the oldest.
+    fn note_evicted(&mut self) {
+        let (number, gap) = (self.end.queue.head(), self.end.gap);
+        let evicted = number.wrapping_sub(self.missed.next);
+        self.missed.next = number.wrapping_add(1);
+        if evicted > 0 || gap != self.missed.gap {
+            self.note_gap(gap, evicted);
+        }
+    }
+
+    /// Nothing waits: what is missing now is missing behind all that was taken. Says whether there
+    /// is anything that was not counted.
+    #[inline(always)]
+    fn count_behind(&mut self) -> bool {
+        let total = self.shared.pool().control().tables().missed(&self.end.info);
+        if total > self.missed.counted {
+            self.count_up_to(total);
+        }
+        self.missed.newly > 0
+    }
+
+    #[cold]
+    fn count_up_to(&mut self, total: u64) {
+        let tables = self.shared.pool().control().tables();
+        let missed = &mut self.missed;
+        missed.newly = missed.newly.saturating_add(total - missed.counted);
+        missed.counted = total;
+        tables.set_counted(&self.end.info, total);
+    }
+
+    /// Nothing can be taken; perhaps something is missing.
+    fn nothing(&mut self) -> Polled {
+        match self.count_behind() {
+            true => Polled::Missed(self.take_newly_missed()),
+            false => Polled::Nothing,
+        }
+    }
+
+    /// In front of the message that was taken last.
+    #[inline(always)]
+    pub(super) const fn missed_before(&self) -> u32 {
+        self.missed.before
+    }
+
+    /// Messages that are missing and were not told.
+    #[inline(always)]
+    pub(super) fn take_newly_missed(&mut self) -> u32 {
+        if self.missed.newly == 0 {
+            return 0;
+        }
+        let told = u32::try_from(self.missed.newly).unwrap_or(u32::MAX);
+        self.missed.newly -= u64::from(told);
+        told
     }
 
     /// As [`poll`](Source::poll), of a queue whose head either side moves.
@@ -60,17 +148,24 @@ impl QueueSource {
     fn poll_oldest(&mut self) -> Polled {
         let (pool, source) = (self.shared.pool(), &mut self.end);
         match source.is_something_waiting(pool.control()) {
-            Ok(false) => return Polled::Nothing,
+            Ok(false) => return self.nothing(),
             Ok(true) => {}
             Err(_) => return Polled::Broken,
         }
+        self.missed.before = 0;
         let taken = self
             .shared
             .act(|member| member.take(pool.control(), pool.regions(), source));
         match taken {
             Ok(None) => Polled::Nothing,
-            Ok(Some(taken)) => Polled::Taken(taken),
-            Err(PoolError::BadDescriptor { descriptor, .. }) => not_a_message(descriptor),
+            Ok(Some(taken)) => {
+                self.note_evicted();
+                Polled::Taken(taken)
+            }
+            Err(PoolError::BadDescriptor { .. }) => {
+                self.note_evicted();
+                Polled::Nonsense
+            }
             // Counters that fitted a moment ago, when we looked whether something waits.
             Err(_) => Polled::Broken,
         }
@@ -90,9 +185,15 @@ impl Source for QueueSource {
         let (pool, source) = (self.shared.pool(), &mut self.end);
         let control = pool.control().view();
         let descriptor = match source.queue.peek(control.memory()) {
-            Ok(None) => return Polled::Nothing,
+            Ok(None) => return self.nothing(),
             Ok(Some(descriptor)) => descriptor,
             Err(_) => return Polled::Broken,
+        };
+        self.missed.before = 0;
+        // Its place is the producer's again when it is taken.
+        let gap = match control.tables().missed(&source.info) == self.missed.placed {
+            true => self.missed.gap,
+            false => control.tables().gap(&source.info, source.queue.head()),
         };
         let regions = pool.regions();
         regions.seek(pool.control(), descriptor.place.region);
@@ -103,13 +204,16 @@ impl Source for QueueSource {
             member.take_peeked(&control, regions, source, descriptor, expect)
         };
         let Ok(taken) = taken else {
-            return not_a_message(descriptor);
+            return Polled::Nonsense;
         };
         if let Some((region, at)) = expect_take(&control, regions, source, TAKES_AHEAD) {
             expect_payload(pool, region, at);
         }
         if self.is_waited_for {
             ring(pool.control(), source.info.producer);
+        }
+        if gap != self.missed.gap {
+            self.note_gap(gap, 0);
         }
         Polled::Taken(taken)
     }
@@ -138,7 +242,8 @@ impl Source for QueueSource {
             return SourceState::Open;
         }
         // Looked at after the leaving: nothing comes behind it.
-        if self.end.waiting(control).unwrap_or(0) == 0 {
+        let waiting = self.end.waiting(control).unwrap_or(0);
+        if waiting == 0 && !self.count_behind() {
             SourceState::Ended
         } else {
             SourceState::Draining
@@ -191,15 +296,6 @@ impl Source for QueueSource {
         let outstanding = Outstanding::for_quota(&Quota::default());
         let target = connect(&self.shared, from, client, outstanding)?;
         Ok(target.map(|target| Box::new(target) as Box<dyn Target>))
-    }
-}
-
-/// What a descriptor says that names no payload.
-#[cold]
-fn not_a_message(descriptor: Descriptor) -> Polled {
-    match descriptor.mark() {
-        Some(DescriptorMark::Missed) => Polled::Missed(descriptor.offset),
-        _ => Polled::Nonsense,
     }
 }
 

@@ -28,20 +28,25 @@ pub(crate) struct QueueTarget {
     pub(crate) end: ConnectionEnd<Producer>,
     pub(crate) receiver: PortInfo,
     pub(crate) outstanding: Outstanding,
-    /// Nearly always nothing: one look for every message.
-    aside: Option<Aside>,
+    /// The receiver's counter is impossible: it is left behind the message that found that out.
+    is_broken: bool,
+    /// What did not reach the receiver.
+    missed: Missed,
     /// How much it had taken when it was last waited for in vain: it is not waited for again until
     /// it has taken more. One that is stopped costs one wait, not one for each message.
     stalled_at: Option<u32>,
 }
 
-/// What comes before any message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Aside {
-    /// The receiver's counter is impossible: it is left behind the message that found that out.
-    Broken,
-    /// The receiver is to be told that so many messages are missing.
-    Missed(u32),
+/// Messages that did not reach a receiver, as its connection tells it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Missed {
+    /// All of them.
+    total: u64,
+    /// Those that were not pushed, modulo 2^32: what evictions take out of the queue shows in its
+    /// head.
+    passed_by: u32,
+    /// There were some that were not pushed: gap words are written from then on.
+    has_gaps: bool,
 }
 
 /// What came of one attempt.
@@ -78,7 +83,8 @@ impl QueueTarget {
             end,
             receiver,
             outstanding,
-            aside: None,
+            is_broken: false,
+            missed: Missed::default(),
             stalled_at: None,
         }
     }
@@ -103,6 +109,9 @@ impl QueueTarget {
 
     #[inline(always)]
     fn push(&mut self, shared: &Participant, parcel: &Parcel, descriptor: Descriptor) -> Attempt {
+        if self.missed.has_gaps && !self.write_gap(shared) {
+            return Attempt::Full;
+        }
         let (pool, end) = (shared.pool(), &mut self.end);
         let (slot, position) = (parcel.slot(), end.queue.tail());
         let sent = if end.info.evicts_oldest {
@@ -131,55 +140,41 @@ impl QueueTarget {
                     .free_capacity(&mut self.end)
                     .is_err() =>
             {
-                self.aside = Some(Aside::Broken);
+                self.is_broken = true;
                 Attempt::Broken
             }
             Err(SendError::Pool(error)) => Attempt::Failed(error),
         }
     }
 
-    fn add_missed(&mut self, messages: u32) {
-        match self.aside {
-            Some(Aside::Broken) => {}
-            Some(Aside::Missed(before)) => {
-                self.aside = Some(Aside::Missed(before.saturating_add(messages)));
-            }
-            None => self.aside = (messages > 0).then_some(Aside::Missed(messages)),
-        }
-    }
-
-    /// Tells what comes before any message, if there is anything.
-    fn tell_aside(&mut self, shared: &Participant) -> Attempt {
-        match self.aside {
-            None => Attempt::Sent,
-            Some(Aside::Broken) => Attempt::Broken,
-            Some(Aside::Missed(messages)) => {
-                let (control, end) = (shared.pool().control(), &mut self.end);
-                let sent = shared.act(|member| member.send_missed(control, end, messages));
-                let told = self.judge(shared, sent);
-                if matches!(told, Attempt::Sent) {
-                    self.aside = None;
-                }
-                told
-            }
-        }
-    }
-
-    /// As [`attempt`](Self::attempt), where something comes before.
+    /// So many messages were not pushed, and will not be.
     #[cold]
-    fn attempt_behind_aside(&mut self, message: &Message<'_>) -> Attempt {
-        match self.tell_aside(message.shared) {
-            Attempt::Sent => self.attempt(message),
-            other => other,
+    fn add_passed_by(&mut self, messages: u32) {
+        if messages > 0 {
+            self.missed.has_gaps = true;
+            self.missed.passed_by = self.missed.passed_by.wrapping_add(messages);
+            self.add_missed(messages);
         }
     }
 
-    /// As [`push`](Self::push), where something may come before.
-    fn push_behind_aside(&mut self, message: &Message<'_>, parcel: &Parcel) -> Attempt {
-        match self.tell_aside(message.shared) {
-            Attempt::Sent => self.push(message.shared, parcel, message.descriptor),
-            other => other,
+    /// So many messages did not reach the receiver: its port counts them.
+    fn add_missed(&mut self, messages: u32) {
+        self.missed.total = self.missed.total.saturating_add(messages.into());
+        let tables = self.shared.pool().control().tables();
+        tables.set_missed(&self.end.info, self.missed.total);
+    }
+
+    /// Says in front of the next descriptor how many are missing there. False: it has no place yet.
+    #[cold]
+    fn write_gap(&mut self, shared: &Participant) -> bool {
+        let tables = shared.pool().control().tables();
+        let is_full = !self.end.queue.has_known_capacity()
+            && matches!(tables.free_capacity(&mut self.end), Ok(0));
+        if !is_full {
+            let next = self.end.queue.tail();
+            tables.set_gap(&self.end.info, next, self.missed.passed_by);
         }
+        !is_full
     }
 
     /// Goes on after a first attempt that did not succeed.
@@ -191,6 +186,9 @@ impl QueueTarget {
             (Attempt::Full, PortPolicy::DropNewest) => Ok(false),
             (attempt, _) => attempt.outcome().map(|sent| sent.unwrap_or(false)),
         };
+        if !matches!(sent, Ok(true)) {
+            self.add_passed_by(1);
+        }
         match sent {
             Ok(true) => Sent::Delivered,
             Ok(false) => Sent::Dropped,
@@ -216,10 +214,7 @@ impl QueueTarget {
             let is_empty = match evicted {
                 Ok(Evicted::One) => {
                     message.evicted += 1;
-                    false
-                }
-                Ok(Evicted::Missed(messages)) => {
-                    self.add_missed(messages);
+                    self.add_missed(1);
                     false
                 }
                 Ok(Evicted::None) => true,
@@ -230,7 +225,7 @@ impl QueueTarget {
             };
             let parcel = &message.parcel.anew();
             if self.outstanding.look(quota, control, &info, parcel)
-                && let Some(sent) = self.push_behind_aside(message, parcel).outcome()?
+                && let Some(sent) = self.push(shared, parcel, message.descriptor).outcome()?
             {
                 return Ok(sent);
             }
@@ -262,47 +257,12 @@ impl QueueTarget {
             if !admitted {
                 return Ok(None);
             }
-            self.push_behind_aside(message, parcel).outcome()
+            self.push(shared, parcel, message.descriptor).outcome()
         })
     }
-}
 
-impl Target for QueueTarget {
-    #[inline(always)]
-    fn send(&mut self, message: &mut Message<'_>) -> Sent {
-        let attempt = match self.aside {
-            None => self.attempt(message),
-            Some(_) => self.attempt_behind_aside(message),
-        };
-        match attempt {
-            Attempt::Sent => Sent::Delivered,
-            other => self.go_on(other, message),
-        }
-    }
-
-    fn holds_up(&mut self, message: &Message<'_>) -> Option<Duration> {
-        let PortPolicy::Block { timeout_ms } = self.receiver.policy else {
-            return None;
-        };
-        let (shared, info) = (message.shared, self.end.info);
-        let control = shared.pool().control();
-        // One that was waited for in vain, and one that is gone, is not waited for.
-        let taken = control.tables().taken_from(&info);
-        if self.stalled_at == Some(taken) || is_gone(shared, &info, &self.receiver) {
-            return None;
-        }
-        // What is impossible is found by sending.
-        let free = control.tables().free_capacity(&mut self.end).ok()?;
-        let needed = 1 + u32::from(self.aside.is_some());
-        let parcel = &message.parcel.anew();
-        let has_room = free >= needed
-            && self
-                .outstanding
-                .admits(message.quota, control, &info, parcel);
-        (!has_room).then(|| Duration::from_millis(timeout_ms.into()))
-    }
-
-    fn send_waiting(&mut self, message: &mut Message<'_>) -> Result<bool, Box<NodeError>> {
+    /// Waits for free capacity, as [`Target::send_waiting`] says.
+    fn send_in_time(&mut self, message: &mut Message<'_>) -> Result<bool, Box<NodeError>> {
         let PortPolicy::Block { timeout_ms } = self.receiver.policy else {
             return Ok(false);
         };
@@ -324,11 +284,52 @@ impl Target for QueueTarget {
         self.stalled_at = sent.is_none().then(|| control.tables().taken_from(&info));
         sent.ok_or_else(|| blocked(message, info.consumer, timeout))
     }
+}
+
+impl Target for QueueTarget {
+    #[inline(always)]
+    fn send(&mut self, message: &mut Message<'_>) -> Sent {
+        let attempt = match self.is_broken {
+            false => self.attempt(message),
+            true => Attempt::Broken,
+        };
+        match attempt {
+            Attempt::Sent => Sent::Delivered,
+            other => self.go_on(other, message),
+        }
+    }
+
+    fn holds_up(&mut self, message: &Message<'_>) -> Option<Duration> {
+        let PortPolicy::Block { timeout_ms } = self.receiver.policy else {
+            return None;
+        };
+        let (shared, info) = (message.shared, self.end.info);
+        let control = shared.pool().control();
+        // One that was waited for in vain, and one that is gone, is not waited for.
+        let taken = control.tables().taken_from(&info);
+        if self.stalled_at == Some(taken) || is_gone(shared, &info, &self.receiver) {
+            return None;
+        }
+        // What is impossible is found by sending.
+        let free = control.tables().free_capacity(&mut self.end).ok()?;
+        let parcel = &message.parcel.anew();
+        let has_room = free >= 1
+            && self
+                .outstanding
+                .admits(message.quota, control, &info, parcel);
+        (!has_room).then(|| Duration::from_millis(timeout_ms.into()))
+    }
+
+    fn send_waiting(&mut self, message: &mut Message<'_>) -> Result<bool, Box<NodeError>> {
+        let sent = self.send_in_time(message);
+        if !matches!(sent, Ok(true)) {
+            self.add_passed_by(1);
+        }
+        sent
+    }
 
     fn note_missed(&mut self, messages: u32) {
-        self.add_missed(messages);
-        // What finds no place now comes before the next message.
-        let _ = self.tell_aside(&Arc::clone(&self.shared));
+        self.add_passed_by(messages);
     }
 
     #[inline(always)]
@@ -350,7 +351,7 @@ impl Target for QueueTarget {
 
     #[inline(always)]
     fn state(&self) -> TargetState {
-        if self.aside == Some(Aside::Broken) {
+        if self.is_broken {
             TargetState::Broken
         } else if is_gone(&self.shared, &self.end.info, &self.receiver) {
             TargetState::Closed
@@ -362,7 +363,7 @@ impl Target for QueueTarget {
     fn examine(&mut self) -> TargetState {
         let control = self.shared.pool().control();
         if control.tables().free_capacity(&mut self.end).is_err() {
-            self.aside = Some(Aside::Broken);
+            self.is_broken = true;
         }
         self.state()
     }

@@ -95,7 +95,29 @@ impl DerefMut for StoredTarget {
 )]
 pub(crate) enum StoredSource {
     Queue(QueueSource),
-    Other(Box<dyn Source>),
+    Other(OtherSource),
+}
+
+/// A source of another kind, and what it told since the last message.
+#[derive(Debug)]
+pub(crate) struct OtherSource {
+    source: Box<dyn Source>,
+    /// Messages that are missing in front of the next one.
+    missed: u32,
+    /// In front of the one that was taken last.
+    missed_before: u32,
+}
+
+impl OtherSource {
+    fn poll(&mut self) -> Polled {
+        let polled = self.source.poll();
+        match polled {
+            Polled::Missed(messages) => self.missed = self.missed.saturating_add(messages),
+            Polled::Taken(_) => self.missed_before = std::mem::take(&mut self.missed),
+            _ => {}
+        }
+        polled
+    }
 }
 
 impl StoredSource {
@@ -103,14 +125,41 @@ impl StoredSource {
     pub(crate) fn poll(&mut self) -> Polled {
         match self {
             Self::Queue(source) => source.poll(),
-            Self::Other(source) => source.poll(),
+            Self::Other(other) => other.poll(),
+        }
+    }
+
+    /// A source of a kind that this crate does not know.
+    pub(crate) const fn other(source: Box<dyn Source>) -> Self {
+        Self::Other(OtherSource {
+            source,
+            missed: 0,
+            missed_before: 0,
+        })
+    }
+
+    /// How many messages are missing in front of the one that was taken last.
+    #[inline(always)]
+    pub(crate) const fn missed_before(&self) -> u32 {
+        match self {
+            Self::Queue(source) => source.missed_before(),
+            Self::Other(other) => other.missed_before,
+        }
+    }
+
+    /// Messages that are missing, and that [`poll`](Self::poll) did not tell by itself.
+    #[inline(always)]
+    pub(crate) fn take_newly_missed(&mut self) -> u32 {
+        match self {
+            Self::Queue(source) => source.take_newly_missed(),
+            Self::Other(_) => 0,
         }
     }
 
     pub(crate) fn disconnect(self) -> Result<(), NodeError> {
         match self {
             Self::Queue(source) => Box::new(source).disconnect(),
-            Self::Other(source) => source.disconnect(),
+            Self::Other(other) => other.source.disconnect(),
         }
     }
 }
@@ -121,7 +170,7 @@ impl Deref for StoredSource {
     fn deref(&self) -> &(dyn Source + 'static) {
         match self {
             Self::Queue(source) => source,
-            Self::Other(source) => &**source,
+            Self::Other(other) => &*other.source,
         }
     }
 }
@@ -130,7 +179,7 @@ impl DerefMut for StoredSource {
     fn deref_mut(&mut self) -> &mut (dyn Source + 'static) {
         match self {
             Self::Queue(source) => source,
-            Self::Other(source) => &mut **source,
+            Self::Other(other) => &mut *other.source,
         }
     }
 }

@@ -38,6 +38,7 @@ fn queue(plain: bool) -> Shared {
     places.extend([X, Y].map(|slot| eight(layout.slot_cell(slot.0 as usize))));
     let cells: usize = places.iter().map(Range::len).sum();
     places.push(eight(layout.connection(0) + connection::TAIL));
+    places.push(layout.gap(0)..layout.gap(0) + CAPACITY as usize * 4);
     let entries = layout.queue_segment(0);
     let tracked: usize = places.iter().map(Range::len).sum();
     places.push(entries..entries + CAPACITY as usize * Descriptor::BYTES);
@@ -102,6 +103,7 @@ fn info(control: &Shared) -> ConnectionInfo {
             entries: layout.queue_segment(0),
             capacity: CAPACITY,
         },
+        gaps: layout.gap(0),
         evicts_oldest: true,
         producer_host: None,
     }
@@ -112,6 +114,7 @@ fn pushing(control: &Shared, tail: u32) -> ConnectionEnd<Producer> {
     ConnectionEnd {
         info,
         queue: Producer::resume(info.places, tail, START),
+        gap: 0,
     }
 }
 
@@ -120,6 +123,7 @@ fn taking(control: &Shared) -> ConnectionEnd<Consumer> {
     ConnectionEnd {
         info,
         queue: Consumer::resume(info.places, START),
+        gap: 0,
     }
 }
 

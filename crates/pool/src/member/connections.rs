@@ -79,6 +79,12 @@ impl Member {
         // No mark in it is asked for any more: whoever was on this connection has left it, and
         // settled its last step before. Relaxed: it is seen by those who see the state below.
         memory.store_cell(at + connection::OLDEST, 0, Ordering::Relaxed);
+        memory.store_cell(at + connection::MISSED, 0, Ordering::Relaxed);
+        memory.store_cell(at + connection::COUNTED, 0, Ordering::Relaxed);
+        let gaps = control.layout().gap(queue_segment as usize);
+        for number in 0..capacity as usize {
+            memory.store(gaps + number * 4, 0, Ordering::Relaxed);
+        }
         let open = State {
             status: Status::Open,
             producer: self.index().0,

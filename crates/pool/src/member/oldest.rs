@@ -62,6 +62,7 @@ impl Member {
             match end.queue.peek_from(control.memory(), seen.head()) {
                 Ok(None) => return Ok(None),
                 Ok(Some(descriptor)) => {
+                    end.gap = control.tables().gap(&end.info, seen.head());
                     let tried = self.take_if_still(control, regions, &end.info, seen, descriptor);
                     if let Some(taken) = tried? {
                         return Ok(Some(taken));

@@ -73,36 +73,11 @@ impl Member {
         }
     }
 
-    /// Says in a queue that so many messages are missing at this place. Moves no reference, so
-    /// there is nothing to be noted or recovered.
-    ///
-    /// # Errors
-    /// As [`Member::send`].
-    #[cold]
-    pub fn send_missed<M: Memory>(
-        &mut self,
-        control: &Control<M>,
-        end: &mut ConnectionEnd<Producer>,
-        messages: u32,
-    ) -> Result<(), SendError> {
-        if end.info.evicts_oldest {
-            oldest::look_for_room(control, end)?;
-        }
-        let pushed = end
-            .queue
-            .push(control.memory(), Descriptor::missed(messages));
-        pushed.map_err(|error| match error {
-            QueueError::Full => SendError::Full,
-            QueueError::Violated { own, claimed } => violated(own, claimed).into(),
-        })
-    }
-
     /// Takes the next reference out of a queue.
     ///
     /// # Errors
-    /// [`PoolError::BadDescriptor`]: the queue held nonsense, a stale descriptor, or the number of
-    /// messages that are missing here ([`hythe_abi::DescriptorMark::Missed`]), which was removed;
-    /// [`PoolError::Damaged`] if the producer's counter is impossible.
+    /// [`PoolError::BadDescriptor`]: the queue held nonsense, or a stale descriptor, which was
+    /// removed; [`PoolError::Damaged`] if the producer's counter is impossible.
     pub fn take<M: Memory>(
         &mut self,
         control: &Control<M>,

@@ -145,6 +145,7 @@ impl ClaimedSlot {
             descriptor,
             slot: self.slot,
             slot_offset: self.slot_offset,
+            missed: 0,
         }
     }
 }
@@ -158,6 +159,9 @@ pub struct Taken {
     pub slot: LedgerSlot,
     /// From the region's first byte to the slot's.
     pub slot_offset: usize,
+    /// Messages of its sender that did not reach the taking port since the one before, as far as
+    /// that is known.
+    pub missed: u32,
 }
 
 impl RegionGeometry {

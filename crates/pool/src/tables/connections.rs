@@ -121,6 +121,8 @@ pub struct ConnectionInfo {
     pub consumer_left: bool,
     /// Its queue.
     pub places: RingPlaces,
+    /// The gap word of the queue's first place.
+    pub gaps: usize,
     /// Either side moves the head, which stands in a cell.
     pub evicts_oldest: bool,
     /// The producer stands for another host: its session.
@@ -196,6 +198,7 @@ impl<'c, M: Memory> Tables<'c, M> {
                 entries: self.layout().queue_segment(queue_segment as usize),
                 capacity,
             },
+            gaps: self.layout().gap(queue_segment as usize),
             evicts_oldest,
             producer_host,
         })

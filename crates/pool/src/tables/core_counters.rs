@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_row_counts_for_itself_and_begins_with_zeroes() {
-        let geometry = Geometry::for_bytes(8 << 20).expect("geometry");
+        let geometry = Geometry::for_bytes(16 << 20).expect("geometry");
         let bytes = geometry.layout().expect("layout").bytes();
         let memory = Mapped::anonymous(bytes).expect("memory");
         let control = Control::create(memory, &geometry, 1).expect("control");

@@ -23,6 +23,8 @@ pub struct ConnectionEnd<Q> {
     pub info: ConnectionInfo,
     /// Its queue end.
     pub queue: Q,
+    /// The gap word of the descriptor that was taken last, of a queue that evicts the oldest.
+    pub gap: u32,
 }
 
 impl ConnectionEnd<Consumer> {
@@ -112,6 +114,7 @@ impl<'c, M: Memory> Tables<'c, M> {
         ConnectionEnd {
             info,
             queue: Consumer::resume(info.places, head),
+            gap: 0,
         }
     }
 
@@ -123,6 +126,7 @@ impl<'c, M: Memory> Tables<'c, M> {
         ConnectionEnd {
             info,
             queue: Producer::resume(info.places, tail, head),
+            gap: 0,
         }
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod connections;
 pub(crate) mod core_counters;
 pub(crate) mod ends;
 pub(crate) mod members;
+pub(crate) mod missed;
 pub(crate) mod ports;
 pub(crate) mod questions;
 pub(crate) mod queue_segments;

@@ -148,7 +148,9 @@ pub struct PortStatistics {
     pub messages: u64,
     /// Their payload.
     pub payload_bytes: u64,
-    /// Messages that passed a full subscriber by.
+    /// Of a publisher: messages that did not reach a subscriber, because its queue was full. Of a
+    /// subscriber: messages that it missed, because its own queue was full, or they were lost on
+    /// the way from another host. Of a client, a server: requests and replies that reached nobody.
     pub dropped: u64,
     /// Descriptors refused.
     pub violations: u64,
@@ -156,6 +158,31 @@ pub struct PortStatistics {
     pub copies: u64,
     /// Their payload.
     pub copied_bytes: u64,
+}
+
+impl std::fmt::Display for PortStatistics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let noun = if self.messages == 1 {
+            "message"
+        } else {
+            "messages"
+        };
+        let Self {
+            messages,
+            payload_bytes,
+            dropped,
+            violations,
+            ..
+        } = self;
+        write!(
+            f,
+            "{messages} {noun}, {payload_bytes} B of payload, {dropped} dropped, {violations} violations"
+        )?;
+        if self.copies > 0 {
+            write!(f, ", {} copied ({} B)", self.copies, self.copied_bytes)?;
+        }
+        Ok(())
+    }
 }
 
 #[inline(always)]

@@ -2,10 +2,8 @@
 //!
 //! It subscribes like anybody else. Where the disk is slower than the publishers, its queues fill,
 //! and what happens then is the subscriber's policy: nobody waits for the disk unless told to.
-//! `losses` counts what publishers dropped meanwhile. What was written is whole whatever ends it:
-//! the end block only spares the next reader a walk through the file.
-
-mod losses;
+//! What the recorder missed stands in the file, at its place. What was written is whole whatever
+//! ends it: the end block only spares the next reader a walk through the file.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -23,7 +21,7 @@ use serde::Serialize;
 use crate::args::{Globals, WhenFull};
 use crate::error::CliError;
 use crate::stop::{LOOK, Stop};
-use crate::subscribe::{Unpublished, policy};
+use crate::subscribe::{Unpublished, missed, policy};
 use crate::{output, units};
 
 /// Bytes that are gathered before they are handed to the system.
@@ -75,6 +73,7 @@ struct Document<'a> {
     payload_bytes: u64,
     file_bytes: u64,
     seconds: f64,
+    /// Messages that the recorder missed.
     dropped: u64,
     violations: u64,
 }
@@ -85,27 +84,25 @@ pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> 
     let mut subscriber = node.subscriber(&args.channel, &options(args)?)?;
     let carries = carried(&node, &args.channel);
     let file = create(args)?;
-    let header = header(args, &carries);
-    let writer = Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file), &header)
-        .map_err(failed("write", &args.output))?;
     let bar = output::progress(args.count);
     let mut recording = Recording {
         args,
-        writer,
-        started_ns: monotonic_ns(),
+        carries: &carries,
+        file: Some(file),
+        writer: None,
+        started: Instant::now(),
+        first_ns: 0,
+        marked: 0,
         payload: Vec::new(),
         bar: &bar,
     };
-    let start = Instant::now();
-    let (ended, dropped) = losses::counted_during(&node, &args.channel, || {
-        recording.run(&mut subscriber, &stop)
-    });
+    let start = recording.started;
+    let ended = recording.run(&mut subscriber, &stop);
     bar.finish_and_clear();
+    // Also what is missing behind the last message that was taken.
+    let missed = missed(&node);
     // Also behind an error: what was recorded stays as it is.
-    let totals = recording
-        .writer
-        .finish(dropped)
-        .map_err(failed("write", &args.output))?;
+    let totals = recording.finish(missed)?;
     ended?;
     let document = Document {
         pool: node.pool().options().name(),
@@ -116,7 +113,7 @@ pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> 
         payload_bytes: totals.payload_bytes,
         file_bytes: totals.file_bytes,
         seconds: start.elapsed().as_secs_f64(),
-        dropped,
+        dropped: missed,
         violations: subscriber.statistics().violations,
     };
     output::print(globals.json, &document, text)?;
@@ -183,8 +180,14 @@ fn header(args: &RecordArgs, carries: &ChannelType) -> Header {
 /// A recording under way.
 struct Recording<'a> {
     args: &'a RecordArgs,
-    writer: Writer<BufWriter<File>>,
-    started_ns: u64,
+    carries: &'a ChannelType,
+    /// Until the first message: the recording begins with it.
+    file: Option<File>,
+    writer: Option<Writer<BufWriter<File>>>,
+    started: Instant,
+    first_ns: u64,
+    /// Missed, and marked in the file.
+    marked: u64,
     payload: Vec<u8>,
     bar: &'a ProgressBar,
 }
@@ -200,9 +203,7 @@ impl Recording<'_> {
             let sample = match subscriber.try_take()? {
                 Some(sample) => Some(sample),
                 None => {
-                    self.writer
-                        .flush()
-                        .map_err(failed("write", &self.args.output))?;
+                    self.flush()?;
                     subscriber.take(left.min(LOOK))?
                 }
             };
@@ -230,23 +231,72 @@ impl Recording<'_> {
     }
 
     fn append(&mut self, sample: &Sample) -> Result<(), CliError> {
-        let time_ns = monotonic_ns() - self.started_ns;
+        let now_ns = monotonic_ns();
+        if self.writer.is_none() {
+            self.first_ns = now_ns;
+        }
+        let (time_ns, missed) = (now_ns - self.first_ns, sample.missed_before());
         // Copied once and then checked: the publisher may still write the buffer.
         self.payload.resize(sample.len(), 0);
         sample.read(0, &mut self.payload);
-        let appended = self.writer.append(time_ns, &self.payload);
-        appended.map_err(failed("write", &self.args.output))?;
+        self.begin()?;
+        self.mark(missed.into())?;
+        if let Some(writer) = &mut self.writer {
+            let appended = writer.append(time_ns, &self.payload);
+            appended.map_err(failed("write", &self.args.output))?;
+        }
         self.bar.inc(1);
         Ok(())
     }
 
+    /// Writes the header, if that has not been done: the recording begins now.
+    fn begin(&mut self) -> Result<(), CliError> {
+        let Some(file) = self.file.take() else {
+            return Ok(());
+        };
+        let into = BufWriter::with_capacity(BUFFER_BYTES, file);
+        let begun = Writer::new(into, &header(self.args, self.carries));
+        self.writer = Some(begun.map_err(failed("write", &self.args.output))?);
+        Ok(())
+    }
+
+    /// Marks so many messages as missing here.
+    fn mark(&mut self, missed: u64) -> Result<(), CliError> {
+        let Some(writer) = self.writer.as_mut().filter(|_| missed > 0) else {
+            return Ok(());
+        };
+        self.marked += missed;
+        let marked = writer.append_missed(missed);
+        marked.map_err(failed("write", &self.args.output))
+    }
+
+    fn flush(&mut self) -> Result<(), CliError> {
+        match &mut self.writer {
+            Some(writer) => writer.flush().map_err(failed("write", &self.args.output)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the end; `missed` in all, of which the last may not be marked yet.
+    fn finish(mut self, missed: u64) -> Result<Totals, CliError> {
+        self.begin()?;
+        self.mark(missed.saturating_sub(self.marked))?;
+        match self.writer {
+            Some(writer) => writer
+                .finish(missed)
+                .map_err(failed("write", &self.args.output)),
+            None => Ok(Totals::default()),
+        }
+    }
+
     fn has_all(&self) -> bool {
-        let Totals { records, .. } = self.writer.totals();
+        let totals = self.writer.as_ref().map(Writer::totals);
+        let records = totals.unwrap_or_default().records;
         self.args.count.is_some_and(|count| records >= count)
     }
 
     fn left(&self) -> Duration {
-        let passed = Duration::from_nanos(monotonic_ns() - self.started_ns);
+        let passed = self.started.elapsed();
         self.args
             .duration
             .map_or(Duration::MAX, |whole| whole.saturating_sub(passed))
@@ -255,7 +305,7 @@ impl Recording<'_> {
 
 fn text(done: &Document<'_>) -> String {
     format!(
-        "recorded {} of {} in all from {} in {:.3} s: {} dropped; {} has {}",
+        "recorded {} of {} in all from {} in {:.3} s: {} missed; {} has {}",
         units::counted(done.records, "message"),
         units::bytes(done.payload_bytes),
         escaped(done.channel),
