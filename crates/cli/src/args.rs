@@ -55,6 +55,23 @@ pub(crate) enum PoolCommand {
     /// Remove a pool that nobody uses
     #[command(after_help = "Example:\n  hythe pool remove camera")]
     Remove(PoolRemoveArgs),
+    /// Remove semaphores and message queues by name: each goes when nobody has it open
+    #[command(after_help = "Example:\n  hythe pool unlink /orders")]
+    Unlink(PoolUnlinkArgs),
+}
+
+/// Which semaphores and message queues.
+#[derive(Args, Debug)]
+pub(crate) struct PoolUnlinkArgs {
+    /// Their names, with or without the slash (`hythe list` shows them)
+    #[arg(required = true)]
+    pub(crate) names: Vec<String>,
+    /// Only semaphores
+    #[arg(long, conflicts_with = "queue")]
+    pub(crate) semaphore: bool,
+    /// Only message queues
+    #[arg(long)]
+    pub(crate) queue: bool,
 }
 
 /// Which pool, by position.
@@ -77,6 +94,9 @@ pub(crate) struct PoolCreateArgs {
     /// repeated. Without --size the pool is as much larger
     #[arg(long, value_name = "SIZExCOUNT", value_parser = units::parse_class)]
     pub(crate) class: Vec<ClassPlan>,
+    /// No other classes than those of --class: the pool is as large as they need
+    #[arg(long, requires = "class", conflicts_with = "size")]
+    pub(crate) exact: bool,
     /// Tables for a small device: 8 participants, 64 channels, 192 ports, 128 connections. 2M are
     /// enough then
     #[arg(long)]
@@ -94,9 +114,6 @@ pub(crate) struct PoolCreateArgs {
     pub(crate) group: Option<u32>,
     /// What the group may do: only subscribe, or take part in everything [default: read]
     #[arg(
-    /// No other classes than those of --class: the pool is as large as they need
-    #[arg(long, requires = "class", conflicts_with = "size")]
-    pub(crate) exact: bool,
         long,
         value_name = "ACCESS",
         requires = "group",

@@ -26,6 +26,7 @@ mod logs;
 mod man;
 mod media;
 mod mpirun;
+mod objects;
 mod open;
 mod output;
 mod play;

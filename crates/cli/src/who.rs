@@ -1,4 +1,5 @@
-//! `hythe who`: who holds which buffers, for how long. Fails if the ledger does not add up.
+//! `hythe who`: who holds which buffers, for how long, and which semaphores and queues hold
+//! something. Fails if the ledger does not add up.
 
 use hythe::inspect::{HeldBuffer, HolderKind, MemberIndex, Snapshot};
 use hythe::{Liveness, Pool};
@@ -7,6 +8,7 @@ use serde::Serialize;
 
 use crate::args::Globals;
 use crate::error::CliError;
+use crate::objects::{self, ObjectDocument};
 use crate::{output, units};
 
 #[derive(Serialize)]
@@ -14,6 +16,7 @@ struct Document {
     pool: String,
     holders: Vec<HolderDocument>,
     buffers: Vec<BufferDocument>,
+    objects: Vec<ObjectDocument>,
     mismatches: Vec<MismatchDocument>,
 }
 
@@ -69,6 +72,7 @@ pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
         pool: pool.options().name().to_owned(),
         holders: holders(&pool, &snapshot),
         buffers: buffers(&snapshot),
+        objects: objects::holding(objects::list(&pool)?),
         mismatches: mismatches(&snapshot),
     };
     output::print(globals.json, &document, text)?;
@@ -182,7 +186,11 @@ fn buffers(snapshot: &Snapshot) -> Vec<BufferDocument> {
 
 fn text(document: &Document) -> String {
     if document.buffers.is_empty() && document.mismatches.is_empty() {
-        return format!("nobody holds a buffer of pool {}", escaped(&document.pool));
+        return format!(
+            "nobody holds a buffer of pool {}\n{}",
+            escaped(&document.pool),
+            objects::section(&document.objects)
+        );
     }
     let holders = document.holders.iter().map(|holder| {
         let remark = match &holder.who {
@@ -219,7 +227,7 @@ fn text(document: &Document) -> String {
         )
     });
     format!(
-        "{}\n{}{}",
+        "{}\n{}{}{}",
         output::table(
             &["HOLDER", ">BUFFERS", ">SLOTS' SIZE", ">LONGEST", ""],
             &holders.collect::<Vec<_>>()
@@ -228,6 +236,7 @@ fn text(document: &Document) -> String {
             &["BUFFER", ">SLOT", ">REFERENCES", ">HELD FOR", "HOLDER"],
             &buffers.collect::<Vec<_>>()
         ),
+        objects::section(&document.objects),
         wrong.collect::<String>(),
     )
 }

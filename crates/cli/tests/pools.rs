@@ -509,3 +509,53 @@ fn doctor_reports_every_probe() {
     );
     assert!(root.traces().is_empty());
 }
+
+#[test]
+fn semaphores_and_queues_are_shown_and_removed() {
+    use hythe::sync::{Deadline, MessageQueue, MessageQueueOptions, Semaphore, SemaphoreOptions};
+    let root = Root::new();
+    let options = hythe::PoolOptions::new("default").root(&root.pools());
+    let pool = hythe::Pool::open_or_create(&options).expect("free capacity");
+    let node = hythe::Node::join(&pool, "worker").expect("a place");
+    let semaphore = SemaphoreOptions::default().create(2);
+    let semaphore = Semaphore::open(&node, "/permits", &semaphore).expect("made");
+    semaphore
+        .wait(Deadline::after(std::time::Duration::ZERO))
+        .expect("free");
+    let queue = MessageQueueOptions::default().create(4, 64);
+    let queue = MessageQueue::open(&node, "/orders", &queue).expect("made");
+    queue
+        .send_copy(b"order", 1, Deadline::after(std::time::Duration::ZERO))
+        .expect("room");
+    for words in [
+        &["list"][..],
+        &["who"],
+        &["pool", "show"],
+        &["top", "--once"],
+    ] {
+        let shown = root.ok(words);
+        assert!(
+            shown.contains("/permits") && shown.contains("/orders"),
+            "{shown}"
+        );
+        let document = root.json(words);
+        let objects = document["objects"].as_array().expect("a list");
+        let of = |name: &str| {
+            let found = objects.iter().find(|object| object["name"] == name);
+            found
+                .unwrap_or_else(|| panic!("no {name} in {document}"))
+                .clone()
+        };
+        let permits = of("/permits");
+        assert_eq!(
+            (&permits["value"], &permits["held"]),
+            (&1.into(), &1.into())
+        );
+        assert_eq!(of("/orders")["messages"], 1);
+    }
+    root.run(&["pool", "unlink", "/nothing"])
+        .failed(1, &["/nothing", "hythe list"]);
+    drop((semaphore, queue, node));
+    root.ok(&["pool", "unlink", "permits", "/orders"]);
+    assert_eq!(root.json(&["list"])["objects"], Value::Array(Vec::new()));
+}

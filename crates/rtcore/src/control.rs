@@ -1,6 +1,7 @@
 //! Looking at, and stopping, an agent that runs in another process. All of it is read from the
 //! pool: there is no protocol.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -219,7 +220,11 @@ fn endpoint(
             .copied()
             .map(name)
             .collect(),
-        held: held.map(|holder| holder.count).sum(),
+        // Buffers, each by the first of its rows: a slot has several references.
+        held: held
+            .map(|holder| holder.slot)
+            .collect::<BTreeSet<_>>()
+            .len() as u32,
         counters: counters.collect(),
     })
 }

@@ -1,4 +1,5 @@
-//! `hythe list`: participants, and channels with their ports, and with their ends on other hosts.
+//! `hythe list`: participants, channels with their ports, and with their ends on other hosts,
+//! semaphores and message queues.
 
 mod hosts;
 
@@ -13,6 +14,7 @@ use serde::Serialize;
 use self::hosts::RemoteEndDocument;
 use crate::args::Globals;
 use crate::error::CliError;
+use crate::objects::{self, ObjectDocument};
 use crate::{output, units, who};
 
 #[derive(Serialize)]
@@ -20,6 +22,7 @@ struct Document {
     pool: String,
     participants: Vec<ParticipantDocument>,
     channels: Vec<ChannelDocument>,
+    objects: Vec<ObjectDocument>,
     /// Why ends on other hosts are not shown, though there are other hosts.
     hosts_unknown: Option<String>,
 }
@@ -73,11 +76,11 @@ struct PortDocument {
     messages: u64,
     payload_bytes: u64,
     dropped: u64,
+    /// Of a subscriber: what it did not get, which is `dropped`.
+    missed: Option<u64>,
     violations: u64,
     /// Messages that it copied, to a buffer that the receivers can see.
     copies: u64,
-    /// Of a subscriber: what it did not get, which is `dropped`.
-    missed: Option<u64>,
     copied_bytes: u64,
 }
 
@@ -91,6 +94,7 @@ pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
         pool: pool.options().name().to_owned(),
         participants: participants(&pool, &snapshot),
         channels,
+        objects: objects::list(&pool)?,
         hosts_unknown: hosts_unknown.map(|error| error.to_string()),
     };
     output::print(globals.json, &document, text)
@@ -196,11 +200,11 @@ fn port(snapshot: &Snapshot, found: &PortInfo) -> PortDocument {
         messages: found.statistics.messages,
         payload_bytes: found.statistics.payload_bytes,
         dropped: found.statistics.dropped,
+        missed: subscribes.then_some(found.statistics.dropped),
         violations: found.statistics.violations,
         copies: found.statistics.copies,
         copied_bytes: found.statistics.copied_bytes,
     }
-        missed: subscribes.then_some(found.statistics.dropped),
 }
 
 /// References in the queues that lead to a port.
@@ -249,6 +253,7 @@ fn text(document: &Document) -> String {
         text += &channel_text(channel);
         text += &hosts::text(channel);
     }
+    text += &objects::section(&document.objects);
     if let Some(reason) = &document.hosts_unknown {
         text += &format!("\nends on other hosts are not known: {}\n", escaped(reason));
     }
@@ -305,12 +310,12 @@ fn channel_text(channel: &ChannelDocument) -> String {
         ">MESSAGES",
         ">PAYLOAD",
         ">DROPPED",
+        ">MISSED",
         ">VIOLATIONS",
         ">COPIES",
         ">WAITING",
         ">DEPTH",
         "WHEN FULL",
-        ">MISSED",
     ];
     text + &output::table(&headings, &rows)
 }

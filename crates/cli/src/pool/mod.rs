@@ -5,6 +5,7 @@ pub(crate) mod geometry;
 mod list;
 mod remove;
 mod show;
+mod unlink;
 
 use crate::args::{Globals, PoolCommand};
 use crate::error::CliError;
@@ -15,5 +16,6 @@ pub(crate) fn run(command: PoolCommand, globals: &Globals) -> Result<(), CliErro
         PoolCommand::Create(args) => create::run(&args, globals),
         PoolCommand::Show(args) => show::run(&args, globals),
         PoolCommand::Remove(args) => remove::run(&args, globals),
+        PoolCommand::Unlink(args) => unlink::run(&args, globals),
     }
 }

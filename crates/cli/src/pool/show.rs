@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::geometry::{self, RegionDocument, TermDocument};
 use crate::args::{Globals, PoolNameArgs};
 use crate::error::CliError;
+use crate::objects::{self, ObjectDocument};
 use crate::who::{MismatchDocument, mismatches};
 use crate::{output, units};
 
@@ -28,6 +29,7 @@ struct Document {
     slots: SlotsDocument,
     mismatches: Vec<MismatchDocument>,
     tables: Vec<TableDocument>,
+    objects: Vec<ObjectDocument>,
 }
 
 #[derive(Serialize)]
@@ -73,6 +75,7 @@ pub(crate) fn run(args: &PoolNameArgs, globals: &Globals) -> Result<(), CliError
         },
         mismatches: mismatches(&snapshot),
         tables: tables(&snapshot),
+        objects: objects::list(&pool)?,
     };
     output::print(globals.json, &document, text)
 }
@@ -152,7 +155,7 @@ fn text(shown: &Document) -> String {
         })
         .collect();
     format!(
-        "pool {}, {}, in {} (mode {}, owner {}, group {}, id {})\n\n{}\n{}\n{}\n{free} free + {held} held + {queued} queued = {total} slots; {ledger}\n",
+        "pool {}, {}, in {} (mode {}, owner {}, group {}, id {})\n\n{}\n{}\n{}\n{free} free + {held} held + {queued} queued = {total} slots; {ledger}\n{}",
         escaped(&shown.pool),
         units::bytes(shown.bytes),
         escaped(&shown.path),
@@ -163,5 +166,6 @@ fn text(shown: &Document) -> String {
         geometry::terms_text(&shown.terms),
         geometry::regions_text(&shown.regions),
         output::table(&["TABLE", ">USED", ">HIGHEST", ">LIMIT"], &rows),
+        objects::section(&shown.objects),
     )
 }

@@ -20,7 +20,7 @@ use crate::args::Globals;
 use crate::error::CliError;
 use crate::rates::Counts;
 use crate::stop::{LOOK, Stop};
-use crate::{list, output, units};
+use crate::{list, objects, output, units};
 
 /// What the first rates are over, unless the interval is shorter.
 const FIRST_LOOK: Duration = Duration::from_millis(200);
@@ -105,7 +105,9 @@ impl<'a> Watch<'a> {
         let now = Instant::now();
         let name = self.pool.options().name();
         let state = |member: &_| list::state(self.pool, member);
-        let model = Model::new(name, &self.before, now, &snapshot, state);
+        let mut model = Model::new(name, &self.before, now, &snapshot, state);
+        // What cannot be read is not shown: `hythe list` says why.
+        model.objects = objects::list(self.pool).unwrap_or_default();
         self.before = Counts::of(now, &snapshot.ports);
         model
     }

@@ -9,6 +9,7 @@ use hythe::inspect::{
 use serde::Serialize;
 
 use crate::list::waiting;
+use crate::objects::ObjectDocument;
 use crate::pool::geometry;
 use crate::rates::Counts;
 
@@ -22,6 +23,7 @@ pub(crate) struct Model {
     pub(super) channels: Vec<ChannelRow>,
     pub(super) participants: Vec<ParticipantRow>,
     pub(super) classes: Vec<ClassRow>,
+    pub(super) objects: Vec<ObjectDocument>,
 }
 
 /// The slots of a pool, or of a class.
@@ -57,10 +59,10 @@ pub(super) struct ParticipantRow {
     pub(super) buffers: usize,
     pub(super) slot_bytes: u64,
     pub(super) longest_ms: Option<u64>,
-}
-
     /// Messages that did not reach its subscribers.
     pub(super) missed_per_second: f64,
+}
+
 /// A class of slots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ClassRow {
@@ -117,6 +119,7 @@ impl Model {
                 .collect(),
             participants,
             classes: classes(snapshot),
+            objects: Vec::new(),
         }
     }
 
@@ -188,19 +191,19 @@ fn participant(member: &MemberInfo, state: &'static str, held: &[HeldBuffer]) ->
         buffers: own.len(),
         slot_bytes: own.iter().map(|held| u64::from(held.slot_bytes)).sum(),
         longest_ms: own.iter().map(|held| held.held_ms).max(),
+        missed_per_second: 0.0,
     }
 }
 
-        missed_per_second: 0.0,
-fn classes(snapshot: &Snapshot) -> Vec<ClassRow> {
-    let regions = geometry::regions(snapshot);
-    let rows = regions.iter().flat_map(|region| {
 fn missed(member: &MemberInfo, before: &Counts, now: Instant, snapshot: &Snapshot) -> f64 {
     let ports = snapshot.ports.iter();
     let own = ports.filter(|port| port.member == member.index && port.kind == PortKind::Subscriber);
     before.until(now, own).dropped_per_second
 }
 
+fn classes(snapshot: &Snapshot) -> Vec<ClassRow> {
+    let regions = geometry::regions(snapshot);
+    let rows = regions.iter().flat_map(|region| {
         region.classes.iter().map(|class| ClassRow {
             region: region.region,
             region_name: region.name.clone(),
@@ -299,10 +302,10 @@ pub(super) mod tests {
             (worker.name.as_str(), worker.buffers, worker.state),
             ("worker", 2, "alive")
         );
+        assert_eq!(worker.missed_per_second, 1.0);
         assert!(worker.longest_ms.is_some() && worker.slot_bytes >= 200);
         assert_eq!((model.slots.held, model.slots.queued), (2, 3));
         let sum = |part: fn(&Slots) -> u32| -> u32 {
-        assert_eq!(worker.missed_per_second, 1.0);
             model.classes.iter().map(|class| part(&class.slots)).sum()
         };
         assert_eq!(sum(|slots| slots.total), model.slots.total);

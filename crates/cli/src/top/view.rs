@@ -8,11 +8,11 @@ use ratatui::text::Line;
 use ratatui::widgets::{Cell, Row, Table};
 
 use super::model::{ChannelRow, ClassRow, Model, ParticipantRow, Slots, SortBy};
-use crate::{output, units};
+use crate::{objects, output, units};
 
-/// Widest column of names, in characters.
-const NAME_WIDTH: u16 = 32;
-const FIGURE_WIDTH: u16 = 11;
+/// Narrowest columns, in characters: what is narrower would move with each figure.
+const NAME_WIDTH_MIN: usize = 8;
+const FIGURE_WIDTH_MIN: usize = 5;
 const CHANNELS: [&str; 7] = [
     "CHANNEL", ">PUB", ">SUB", ">MSG/S", ">BYTES/S", ">DROPS/S", ">WAITING",
 ];
@@ -73,7 +73,7 @@ pub(super) fn text(model: &Model) -> String {
     model.sort(SortBy::Name);
     let table = |headings: &[&str], rows: Vec<Vec<String>>| output::table(headings, &rows);
     format!(
-        "{}\n\n{}\n{}\n{}",
+        "{}\n\n{}\n{}\n{}{}",
         head(&model),
         table(&CHANNELS, model.channels.iter().map(channel).collect()),
         table(
@@ -81,6 +81,7 @@ pub(super) fn text(model: &Model) -> String {
             model.participants.iter().map(participant).collect()
         ),
         table(&CLASSES, model.classes.iter().map(class).collect()),
+        objects::section(&model.objects),
     )
 }
 
@@ -88,11 +89,16 @@ pub(super) fn text(model: &Model) -> String {
 pub(super) fn draw(frame: &mut Frame<'_>, shown: &mut Shown) {
     let model = &shown.model;
     let height = |rows: usize| Constraint::Max(u16::try_from(rows + 2).unwrap_or(u16::MAX));
-    let [top, channels, participants, classes, keys] = Layout::vertical([
+    let objects_height = match model.objects.len() {
+        0 => Constraint::Length(0),
+        rows => height(rows),
+    };
+    let [top, channels, participants, classes, objects, keys] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Min(4),
         height(model.participants.len()),
         height(model.classes.len()),
+        objects_height,
         Constraint::Length(1),
     ])
     .areas(frame.area());
@@ -119,6 +125,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, shown: &mut Shown) {
         model.classes.iter().map(class),
         None,
     );
+    let rows = model.objects.iter().map(objects::row);
+    draw_table(frame, objects, &objects::COLUMNS, rows, None);
     frame.render_widget(keys_line(shown), keys);
 }
 
@@ -149,22 +157,38 @@ fn draw_table(
         }
         cell(heading.trim_start_matches('>').to_owned(), heading).style(style)
     });
-    let rows = rows.map(|row| {
+    let rows: Vec<Vec<String>> = rows.collect();
+    let widths = widths(headings, &rows, area.width.into());
+    let rows = rows.into_iter().map(|row| {
         Row::new(
             row.into_iter()
                 .zip(headings)
                 .map(|(text, heading)| cell(text, heading)),
         )
     });
-    let widths = headings.iter().map(|heading| {
-        if heading.starts_with('>') {
-            Constraint::Length(FIGURE_WIDTH)
-        } else {
-            Constraint::Max(NAME_WIDTH)
-        }
-    });
     let heading = Row::new(heading).style(Style::new().fg(Color::Cyan));
     frame.render_widget(Table::new(rows, widths).header(heading), area);
+}
+
+/// Figures get what they need, and the names in front of them what is left of so many characters.
+fn widths(headings: &[&str], rows: &[Vec<String>], available: usize) -> Vec<Constraint> {
+    let widest = |column: usize, least: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        let cells = cells.map(|text| escaped(text).to_string().chars().count());
+        let heading = headings[column].trim_start_matches('>').chars().count();
+        cells.max().unwrap_or(0).max(heading).max(least)
+    };
+    let figures: Vec<usize> = (1..headings.len())
+        .map(|column| widest(column, FIGURE_WIDTH_MIN))
+        .collect();
+    // Each has a blank in front.
+    let taken: usize = figures.iter().map(|width| width + 1).sum();
+    let left = available.saturating_sub(taken).max(NAME_WIDTH_MIN);
+    let all = [widest(0, NAME_WIDTH_MIN).min(left)]
+        .into_iter()
+        .chain(figures);
+    all.map(|width| Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX)))
+        .collect()
 }
 
 /// Figures stand right.
@@ -227,6 +251,7 @@ fn participant(row: &ParticipantRow) -> Vec<String> {
         row.buffers.to_string(),
         units::bytes(row.slot_bytes),
         row.longest_ms.map_or_else(String::new, units::milliseconds),
+        format!("{:.1}", row.missed_per_second),
     ]
 }
 
@@ -251,7 +276,6 @@ fn class(row: &ClassRow) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-        format!("{:.1}", row.missed_per_second),
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -317,6 +341,20 @@ mod tests {
         assert!(shows(&mut shown, "channel-00"));
         for (width, height) in [(1, 1), (10, 3), (200, 4), (3, 60)] {
             drawn(&mut shown, width, height);
+        }
+    }
+
+    #[test]
+    fn names_get_what_figures_leave() {
+        let name = "front/camera/left/stereo/raw";
+        let mut model = two_seconds();
+        model.channels[0].name = name.to_owned();
+        model.participants[0].name = name.to_owned();
+        let lines = drawn(&mut Shown::new(model), 80, 24);
+        let whole = lines.iter().filter(|line| line.starts_with(name));
+        assert_eq!(whole.count(), 2, "{lines:#?}");
+        for heading in ["WAITING", "OLDEST", "MISSED/S", "QUEUED"] {
+            assert!(lines.iter().any(|line| line.contains(heading)), "{heading}");
         }
     }
 

@@ -14,7 +14,6 @@ use hythe::{NodeError, Pool};
 use hythe_terminal::escaped;
 use serde::Serialize;
 
-use super::objects::{self, ObjectDocument};
 use super::peek::{self, Peeked};
 use super::rpc::{self, Called};
 use super::state::{self, Command, Possible, State};
@@ -25,6 +24,7 @@ use crate::core::segments::{self, BoardDocument};
 use crate::core::status::{self, CoreDocument};
 use crate::core::tasks::{self, Action, ActionDocument, TaskDocument};
 use crate::error::CliError;
+use crate::objects::{self, ObjectDocument};
 use crate::stop::{LOOK, Stop};
 use crate::{open, output, units};
 

@@ -7,7 +7,6 @@
 
 mod commands;
 mod line;
-mod objects;
 mod peek;
 mod rpc;
 mod state;
