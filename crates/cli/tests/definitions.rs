@@ -84,6 +84,34 @@ fn completions_know_every_command() {
 }
 
 #[test]
+fn bash_completes_channels() {
+    let root = Root::new();
+    let script = root.path().join("hythe.bash");
+    fs::write(&script, root.ok(&["completions", "bash"])).expect("own");
+    let subscriber = root.start(&["sub", "camera/front"]);
+    support::eventually("it subscribes", || root.subscribers("camera/front") == 1);
+    let complete = "source \"$1\"; COMP_WORDS=(hythe sub cam); COMP_CWORD=2; \
+                    _hythe_with_channels hythe cam sub; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let bash = std::process::Command::new("bash");
+    let script = script.to_str().expect("plain");
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_hythe"));
+    let directory = program.parent().expect("a directory").display();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let done = root
+        .command_by(bash, &["-c", complete, "bash", script])
+        .env("PATH", format!("{directory}:{path}"))
+        .output()
+        .expect("bash");
+    let words = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(words.lines().any(|word| word == "camera/front"), "{words}");
+    for (shell, named) in [("zsh", ":_hythe_channels'"), ("fish", "hz pub record sub")] {
+        assert!(root.ok(&["completions", shell]).contains(named), "{shell}");
+    }
+    subscriber.interrupt();
+    subscriber.end();
+}
+
+#[test]
 fn each_command_has_a_man_page() {
     let root = Root::new();
     let directory = root.path().join("new/man1");
