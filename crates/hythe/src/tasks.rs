@@ -20,5 +20,5 @@
 
 pub use hythe_cluster::tasks::{
     BadTaskId, Group, Message, MessageLease, ReducedValue, SpawnOptions, SpawnPlace, Task,
-    TaskError, TaskId, TaskInfo, TaskOptions, Wanted, kill, list,
+    TaskError, TaskId, TaskInfo, TaskOptions, Wanted, kill, linger_at_exit, list,
 };

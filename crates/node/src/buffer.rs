@@ -11,6 +11,14 @@ use hythe_pool::{LedgerSlot, RegionGeometry, Taken};
 use crate::NodeError;
 use crate::participant::{Joined, Participant};
 
+/// The slots of one size in a region of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeClass {
+    pub(crate) first: LedgerSlot,
+    /// How many there are.
+    pub slots: u32,
+}
+
 /// One reference to a slot, given back when dropped.
 ///
 /// Whole words only: padding is moved byte by byte, which stalls a processor that has just written
@@ -204,6 +212,17 @@ impl Reference {
 
     const fn payload(&self) -> usize {
         self.slot_offset + self.descriptor().offset as usize
+    }
+
+    /// `None`: the geometry of its region is not known, as for no slot that can be held.
+    fn size_class(&self) -> Option<SizeClass> {
+        let place = self.descriptor().place;
+        let region = self.joined().pool().regions().region(place.region)?;
+        let class = region.class_of(place.slot)?;
+        Some(SizeClass {
+            first: LedgerSlot(region.ledger_base + class.first),
+            slots: class.count,
+        })
     }
 
     /// Where the payload is in the file of a wire region.
@@ -475,6 +494,10 @@ impl Lease {
         &mut self.reference
     }
 
+    pub(crate) fn size_class(&self) -> Option<SizeClass> {
+        self.reference.size_class()
+    }
+
     pub(crate) fn into_reference(mut self, length: u32) -> Reference {
         self.reference.set_length(length);
         self.reference
@@ -538,6 +561,10 @@ impl Sample {
     #[must_use]
     pub const fn descriptor(&self) -> Descriptor {
         self.reference.descriptor()
+    }
+
+    pub(crate) fn size_class(&self) -> Option<SizeClass> {
+        self.reference.size_class()
     }
 
     /// From the region's first byte to the payload's.

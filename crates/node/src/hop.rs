@@ -28,6 +28,7 @@ use crate::{
     joining, prefault,
 };
 
+pub use crate::buffer::SizeClass;
 pub use crate::card::CardRegion;
 pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
 pub use crate::ends::{ChannelEnds, End, ends, epoch};
@@ -112,6 +113,25 @@ pub fn card_region(participant: &Arc<Participant>) -> Result<CardRegion, NodeErr
 pub fn place_of(sample: &Sample) -> (RegionIndex, u64) {
     let descriptor = sample.descriptor();
     (descriptor.place.region, sample.offset_in_region())
+}
+
+/// The slots among which the one of a sample is.
+#[must_use]
+pub fn class_of(sample: &Sample) -> Option<SizeClass> {
+    sample.size_class()
+}
+
+/// The slots among which the one of a lease is.
+#[must_use]
+pub fn class_of_lease(lease: &Lease) -> Option<SizeClass> {
+    lease.size_class()
+}
+
+/// Are at least `count` of these slots free? A snapshot: others lease and release meanwhile.
+#[must_use]
+pub fn has_free_slots(pool: &Pool, class: SizeClass, count: u32) -> bool {
+    let ledger = pool.control().ledger();
+    ledger.free_slots(class.first, class.slots, count) >= count
 }
 
 /// Takes a record for a core, or for a port of an endpoint of one, which runs as this process. The

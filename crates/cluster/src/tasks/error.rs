@@ -129,6 +129,16 @@ pub enum TaskError {
         /// The limit.
         most: usize,
     },
+    /// Too many messages were passed by that no call has received.
+    #[error(
+        "messages that no call has received yet take {kept} bytes, at most {most} are kept, and what is wanted is not among them; receive some of them, or raise the limit"
+    )]
+    InboxFull {
+        /// What those that are kept take.
+        kept: usize,
+        /// The limit.
+        most: usize,
+    },
     /// Tasks are to begin where a host has no directory.
     #[error(
         "host {host}: there is no directory `{}` in which tasks are to begin",

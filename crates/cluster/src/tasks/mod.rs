@@ -13,6 +13,7 @@
 
 mod agent_link;
 pub(crate) mod agent_message;
+pub mod arrivals;
 mod client;
 mod error;
 mod id;
@@ -38,5 +39,5 @@ pub use runner::{
 pub use service::{Here, connect_to_service, find_host, here, service_socket, watch_host};
 pub use task::{
     Ends, Group, Message, MessageLease, ReducedValue, SpawnOptions, SpawnPlace, Task, TaskOptions,
-    Wanted,
+    Wanted, linger_at_exit,
 };

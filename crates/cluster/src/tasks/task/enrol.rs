@@ -60,16 +60,14 @@ impl Task {
         Err(refused.unwrap_or(TaskError::NoJob))
     }
 
-    /// Leaves the job while the process goes on: waits until others have received what was sent,
-    /// for at most the [linger time](TaskOptions::linger), and is a task that has ended to all of
-    /// them from then on.
+    /// Leaves the job while the process goes on: waits until others have received what was sent, or
+    /// have ended, for at most the [linger time](TaskOptions::linger), and is a task that has ended
+    /// to all of them from then on.
     ///
     /// # Errors
     /// The runner does not answer; then it has left all the same when the process ends.
-    pub fn leave(mut self) -> Result<(), TaskError> {
-        // What is left then is counted when this value goes, which is at once.
-        let linger = std::mem::take(&mut self.linger);
-        let _ = self.send_last(linger);
+    pub fn leave(self) -> Result<(), TaskError> {
+        self.mail.linger();
         let (id, job) = (self.id(), self.id().job_id());
         let request = Request::Depart { task: id };
         let reply = self.ends().ask(job, &request)?;

@@ -1,17 +1,24 @@
 //! Receives messages, and finds the one that is wanted.
 //!
-//! What is wanted now and came in one piece stays in its slot. What is passed by is copied into
-//! this process's memory, so that it does not occupy the pool until it is wanted.
+//! What is wanted now and came in one piece stays in its slot, while few of its size are
+//! [occupied](super::in_place). What is passed by is copied into this process's memory at once:
+//! what is kept for later never occupies what is needed now. That memory has a limit. At it
+//! nothing is taken that is not wanted, so that senders keep what they send, and a call that looks
+//! behind it fails.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_node::hop::{self, SenderHost};
-use hythe_node::{Node, PortPolicy, Sample, Subscriber, SubscriberOptions, TrustPeers, WaitSet};
+use hythe_node::{
+    Node, Pool, PortPolicy, Sample, Subscriber, SubscriberOptions, TrustPeers, WaitSet,
+};
 
 use super::header::{HEADER_BYTES, Header};
+use super::in_place::{InPlace, Occupied};
 use super::senders::Senders;
+use crate::tasks::arrivals::{Arrivals, Label, Pattern};
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
 use crate::tasks::spare;
@@ -23,6 +30,12 @@ const DEPTH: u32 = 32;
 const HELD_MS: u32 = 24 * 3600 * 1000;
 /// The longest message: longer ones are a lie.
 const MESSAGE_BYTES_MAX: u64 = 1 << 40;
+/// What a message that is kept costs beside its bytes: its place among the others and in an index,
+/// and the allocator's share.
+const KEPT_COST: usize = 256;
+/// Pieces that are taken at a time while something else is waited for: those who go on sending do
+/// not hold that up.
+const TAKEN_MAX: u32 = 4096;
 
 /// The channel of a task.
 pub(super) fn channel(task: TaskId) -> String {
@@ -62,10 +75,24 @@ impl Wanted {
         self
     }
 
+    fn pattern(self) -> Pattern {
+        Pattern {
+            context: self.context,
+            source: self.source.map(TaskId::number),
+            tag: self.tag,
+        }
+    }
+
     fn is(self, header: &Header) -> bool {
-        self.context == header.context
-            && self.source.is_none_or(|source| source == header.source)
-            && self.tag.is_none_or(|tag| tag == header.tag)
+        self.pattern().matches(label(header))
+    }
+}
+
+const fn label(header: &Header) -> Label {
+    Label {
+        context: header.context,
+        source: header.source.number(),
+        tag: header.tag,
     }
 }
 
@@ -79,9 +106,15 @@ pub struct Message {
 
 #[derive(Debug)]
 enum Payload {
-    /// Behind the header.
-    Slot(Sample),
+    Slot(InSlot),
     Memory(Vec<u8>),
+}
+
+#[derive(Debug)]
+struct InSlot {
+    /// The message, behind its header.
+    sample: Sample,
+    _occupied: Occupied,
 }
 
 impl Message {
@@ -107,7 +140,7 @@ impl Message {
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.payload {
-            Payload::Slot(sample) => sample.len() - HEADER_BYTES,
+            Payload::Slot(slot) => slot.sample.len() - HEADER_BYTES,
             Payload::Memory(bytes) => bytes.len(),
         }
     }
@@ -124,7 +157,7 @@ impl Message {
     /// If it has not so many.
     pub fn read(&self, at: usize, into: &mut [u8]) {
         match &self.payload {
-            Payload::Slot(sample) => sample.read(HEADER_BYTES + at, into),
+            Payload::Slot(slot) => slot.sample.read(HEADER_BYTES + at, into),
             Payload::Memory(bytes) => into.copy_from_slice(&bytes[at..at + into.len()]),
         }
     }
@@ -133,11 +166,7 @@ impl Message {
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         match &self.payload {
-            Payload::Slot(sample) => {
-                let mut bytes = spare::bytes(self.len());
-                sample.read(HEADER_BYTES, &mut bytes);
-                bytes
-            }
+            Payload::Slot(slot) => payload_of(&slot.sample),
             Payload::Memory(bytes) => bytes.clone(),
         }
     }
@@ -155,19 +184,20 @@ impl Message {
     #[must_use]
     pub fn as_slice(&self, decision: TrustPeers) -> &[u8] {
         match &self.payload {
-            Payload::Slot(sample) => sample.as_slice(decision).get(HEADER_BYTES..).unwrap_or(&[]),
+            Payload::Slot(slot) => {
+                let bytes = slot.sample.as_slice(decision);
+                bytes.get(HEADER_BYTES..).unwrap_or(&[])
+            }
             Payload::Memory(bytes) => bytes,
         }
     }
+}
 
-    fn into_memory(self) -> Self {
-        let (header, host) = (self.header, self.host.clone());
-        Self {
-            header,
-            host,
-            payload: Payload::Memory(self.into_vec()),
-        }
-    }
+/// A copy of the payload behind the header.
+fn payload_of(sample: &Sample) -> Vec<u8> {
+    let mut bytes = spare::bytes(sample.len() - HEADER_BYTES);
+    sample.read(HEADER_BYTES, &mut bytes);
+    bytes
 }
 
 impl Drop for Payload {
@@ -233,30 +263,48 @@ type Sender = (Option<Arc<str>>, TaskId);
 #[derive(Debug)]
 pub(super) struct Inbox {
     subscriber: Subscriber,
+    pool: Pool,
     senders: Senders,
-    /// What could not be asked about yet. It comes before all that waits in queues.
-    unjudged: Option<(Sample, SenderHost)>,
+    /// What was taken from a queue and could not be asked about, or not be kept yet. It comes
+    /// before all that waits in queues.
+    pending: Option<(Sample, SenderHost)>,
     /// Whole messages that were not wanted yet.
-    passed_by: VecDeque<Message>,
+    passed_by: Arrivals<Message>,
     /// Of each sender the message that is not whole. By hosts, so that none goes on with what came
     /// from another; not by connections, since a message may begin on one and go on by the next.
     parts: BTreeMap<Sender, Partial>,
+    /// What `passed_by` and `parts` have.
+    kept_bytes: usize,
+    kept_bytes_max: usize,
+    in_place: InPlace,
+    /// Messages were kept for which no call has looked yet.
+    has_unseen: bool,
     /// Pieces that fit nowhere, or are not from the task that they name.
     pub(super) violations: u64,
 }
 
 impl Inbox {
-    pub(super) fn open(node: &Node, own: TaskId, senders: Senders) -> Result<Self, TaskError> {
+    pub(super) fn open(
+        node: &Node,
+        own: TaskId,
+        senders: Senders,
+        kept_bytes_max: usize,
+    ) -> Result<Self, TaskError> {
         let policy = PortPolicy::Block {
             timeout_ms: HELD_MS,
         };
         let options = SubscriberOptions::default().depth(DEPTH).policy(policy);
         Ok(Self {
             subscriber: node.subscriber(&channel(own), &options)?,
+            pool: node.pool().clone(),
             senders,
-            unjudged: None,
-            passed_by: VecDeque::new(),
+            pending: None,
+            passed_by: Arrivals::default(),
             parts: BTreeMap::new(),
+            kept_bytes: 0,
+            kept_bytes_max,
+            in_place: InPlace::default(),
+            has_unseen: false,
             violations: 0,
         })
     }
@@ -267,50 +315,129 @@ impl Inbox {
         Ok(())
     }
 
+    /// How many bytes may be kept from now on.
+    pub(super) const fn set_kept_bytes_max(&mut self, kept_bytes: usize) {
+        self.kept_bytes_max = kept_bytes;
+    }
+
+    /// Are there messages that were kept, and for which no call has looked yet?
+    pub(super) const fn has_unseen(&self) -> bool {
+        self.has_unseen
+    }
+
     /// The first that is wanted of those that have come.
     pub(super) fn find(&mut self, wanted: Wanted) -> Result<Option<Message>, TaskError> {
-        let mut passed_by = self.passed_by.iter();
-        if let Some(index) = passed_by.position(|message| wanted.is(&message.header)) {
-            return Ok(self.passed_by.remove(index));
+        if let Some(number) = self.passed_by.find(wanted.pattern()) {
+            return Ok(self.take_kept(number));
         }
-        while let Some((sample, from)) = self.next()? {
-            match self.take_in(sample, from)? {
-                Some(message) if wanted.is(&message.header) => return Ok(Some(message)),
-                Some(message) => self.passed_by.push_back(message.into_memory()),
-                None => {}
+        self.find_new(wanted)
+    }
+
+    /// The same, which stays.
+    pub(super) fn peek(&mut self, wanted: Wanted) -> Result<Option<&Message>, TaskError> {
+        let found = match self.passed_by.find(wanted.pattern()) {
+            Some(number) => Some(number),
+            None => self.find_new(wanted)?.map(|found| self.keep(found)),
+        };
+        Ok(found.and_then(|number| self.passed_by.get(number)))
+    }
+
+    /// Waits until something comes, at most so long: what is wanted is returned, all else kept.
+    /// Called when [`Self::find`] has found nothing.
+    pub(super) fn wait(
+        &mut self,
+        wanted: Wanted,
+        timeout: Duration,
+    ) -> Result<Option<Message>, TaskError> {
+        match self.subscriber.take(timeout)? {
+            Some(sample) => {
+                let from = hop::last_host(&self.subscriber);
+                self.take_in(sample, from, Some(wanted))
             }
+            None => Ok(None),
         }
-        Ok(None)
     }
 
-    /// Puts back what was found, before all others.
-    pub(super) fn put_back(&mut self, message: Message) {
-        self.passed_by.push_front(message.into_memory());
-    }
-
-    /// Waits until something comes, at most so long, and keeps it.
-    pub(super) fn wait(&mut self, timeout: Duration) -> Result<(), TaskError> {
-        if let Some(sample) = self.subscriber.take(timeout)? {
-            let from = hop::last_host(&self.subscriber);
-            if let Some(message) = self.take_in(sample, from)? {
-                self.passed_by.push_back(message);
+    /// Keeps what has come, up to the limit, while something else is waited for.
+    pub(super) fn keep_arrived(&mut self) -> Result<(), TaskError> {
+        for _ in 0..TAKEN_MAX {
+            let Some((sample, from)) = self.next()? else {
+                break;
+            };
+            match self.take_in(sample, from, None) {
+                Ok(_) => self.has_unseen |= !self.passed_by.is_empty(),
+                // Senders keep the rest.
+                Err(TaskError::InboxFull { .. }) => return Ok(()),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
+    /// Drops what has come: nothing is received any more.
+    pub(super) fn discard_arrived(&mut self) -> Result<(), TaskError> {
+        self.passed_by = Arrivals::default();
+        self.parts.clear();
+        self.kept_bytes = 0;
+        self.has_unseen = false;
+        for _ in 0..TAKEN_MAX {
+            if self.next()?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first that is wanted of those that wait in queues; those before it are kept.
+    fn find_new(&mut self, wanted: Wanted) -> Result<Option<Message>, TaskError> {
+        while let Some((sample, from)) = self.next()? {
+            if let Some(message) = self.take_in(sample, from, Some(wanted))? {
+                return Ok(Some(message));
+            }
+        }
+        self.has_unseen = false;
+        Ok(None)
+    }
+
+    fn keep(&mut self, message: Message) -> u64 {
+        let message = match message.payload {
+            Payload::Slot(_) => Message {
+                header: message.header,
+                host: message.host.clone(),
+                payload: Payload::Memory(message.into_vec()),
+            },
+            Payload::Memory(_) => message,
+        };
+        self.kept_bytes += message.len() + KEPT_COST;
+        self.passed_by.push(label(&message.header), message)
+    }
+
+    fn take_kept(&mut self, number: u64) -> Option<Message> {
+        let message = self.passed_by.take(number)?;
+        self.kept_bytes -= message.len() + KEPT_COST;
+        self.has_unseen &= !self.passed_by.is_empty();
+        Some(message)
+    }
+
     /// The next piece, and from where it is.
     fn next(&mut self) -> Result<Option<(Sample, SenderHost)>, TaskError> {
-        if let Some(before) = self.unjudged.take() {
+        if let Some(before) = self.pending.take() {
             return Ok(Some(before));
         }
         let taken = self.subscriber.try_take()?;
         Ok(taken.map(|sample| (sample, hop::last_host(&self.subscriber))))
     }
 
-    /// The message that a piece makes whole, if it is from whom it says. An error: that cannot be
-    /// found out now; the piece is kept.
-    fn take_in(&mut self, sample: Sample, from: SenderHost) -> Result<Option<Message>, TaskError> {
+    /// The message that a piece makes whole, if that is wanted; one that is not is kept. `None` is
+    /// also the result for a piece that is not from the task that it names.
+    ///
+    /// An error: the piece cannot be judged, or not be kept, now; it stays, and comes first.
+    fn take_in(
+        &mut self,
+        sample: Sample,
+        from: SenderHost,
+        wanted: Option<Wanted>,
+    ) -> Result<Option<Message>, TaskError> {
         let Some(header) = header_of(&sample) else {
             self.violations += 1;
             return Ok(None);
@@ -324,7 +451,7 @@ impl Inbox {
                     return Ok(None);
                 }
                 Err(error) => {
-                    self.unjudged = Some((sample, from));
+                    self.pending = Some((sample, from));
                     return Err(error);
                 }
             },
@@ -333,48 +460,97 @@ impl Inbox {
                 return Ok(None);
             }
         };
-        Ok(self.assemble(sample, header, host))
+        let is_wanted = wanted.is_some_and(|wanted| wanted.is(&header));
+        let more = sample.len() - HEADER_BYTES + KEPT_COST;
+        if !is_wanted && !self.has_capacity(more, wanted) {
+            self.pending = Some((sample, from));
+            return Err(TaskError::InboxFull {
+                kept: self.kept_bytes,
+                most: self.kept_bytes_max,
+            });
+        }
+        let whole = self.assemble(sample, header, host, is_wanted);
+        match whole {
+            Some(message) if !is_wanted => {
+                self.keep(message);
+                Ok(None)
+            }
+            whole => Ok(whole),
+        }
     }
 
-    /// The message that a piece makes whole.
+    /// May so much more be kept? What has come of a message that is wanted does not count.
+    fn has_capacity(&self, more: usize, wanted: Option<Wanted>) -> bool {
+        let fits = |kept: usize| kept.saturating_add(more) <= self.kept_bytes_max;
+        fits(self.kept_bytes)
+            || wanted.is_some_and(|wanted| {
+                let parts = self.parts.values();
+                let wanted = parts.filter(|part| wanted.is(&part.header));
+                fits(self.kept_bytes - wanted.map(|part| part.came).sum::<usize>())
+            })
+    }
+
+    /// The message that a piece makes whole: in its slot only if it is wanted.
     fn assemble(
         &mut self,
         sample: Sample,
         header: Header,
         host: Option<Arc<str>>,
+        is_wanted: bool,
     ) -> Option<Message> {
         let piece = sample.len() - HEADER_BYTES;
         if header.offset == 0 && header.total == piece as u64 {
+            let payload = match is_wanted {
+                true => self.payload_in_place(sample),
+                false => Payload::Memory(payload_of(&sample)),
+            };
             return Some(Message {
                 header,
                 host,
-                payload: Payload::Slot(sample),
+                payload,
             });
         }
         let key = (host, header.source);
         if header.offset == 0 {
             // A sender that began another one has given up the one before.
-            let before = self.parts.insert(key.clone(), Partial::begin(header));
-            self.violations += u64::from(before.is_some());
+            self.give_up(&key);
+            self.parts.insert(key.clone(), Partial::begin(header));
         }
         let Some(part) = self.parts.get_mut(&key) else {
             self.violations += 1;
             return None;
         };
         if !part.goes_on_with(&header, piece) {
-            self.parts.remove(&key);
-            self.violations += 1;
+            self.give_up(&key);
             return None;
         }
+        self.kept_bytes += piece;
         if !part.add(&sample, piece) {
             return None;
         }
         let Partial { header, bytes, .. } = self.parts.remove(&key)?;
+        self.kept_bytes -= bytes.len();
         Some(Message {
             header,
             host: key.0,
             payload: Payload::Memory(bytes),
         })
+    }
+
+    /// A message that is never whole, if there is one of this sender.
+    fn give_up(&mut self, sender: &Sender) {
+        if let Some(before) = self.parts.remove(sender) {
+            self.kept_bytes -= before.came;
+            self.violations += 1;
+        }
+    }
+
+    fn payload_in_place(&mut self, sample: Sample) -> Payload {
+        let class = hop::class_of(&sample);
+        match class.and_then(|class| self.in_place.occupy(&self.pool, class)) {
+            Some(_occupied) => Payload::Slot(InSlot { sample, _occupied }),
+            None => Payload::Memory(payload_of(&sample)),
+        }
     }
 }
 

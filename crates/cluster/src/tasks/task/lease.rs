@@ -4,16 +4,19 @@ use hythe_node::{Lease, TrustPeers};
 
 use super::Task;
 use super::header::HEADER_BYTES;
+use super::in_place::Occupied;
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
 
 /// A message to a task that is being written: in a slot, where there is a free one that is large
-/// enough, else in this process's memory. Dropped, it is not sent.
+/// enough, and this task does not occupy too many of that size, else in this process's memory.
+/// Dropped, it is not sent.
 #[derive(Debug)]
 pub struct MessageLease {
     pub(super) to: TaskId,
     pub(super) bytes: usize,
     pub(super) place: Written,
+    _occupied: Option<Occupied>,
 }
 
 #[derive(Debug)]
@@ -81,9 +84,16 @@ impl Task {
     /// # Errors
     /// As [`Task::send`].
     pub fn lease(&self, to: TaskId, bytes: usize) -> Result<MessageLease, TaskError> {
-        let lease = self.outbox.lease(to, bytes)?;
-        let place = lease.map_or_else(|| Written::Memory(vec![0; bytes]), Written::Slot);
-        Ok(MessageLease { to, bytes, place })
+        let (place, _occupied) = match self.mail.outbox.lease(to, bytes)? {
+            Some((lease, occupied)) => (Written::Slot(lease), Some(occupied)),
+            None => (Written::Memory(vec![0; bytes]), None),
+        };
+        Ok(MessageLease {
+            to,
+            bytes,
+            place,
+            _occupied,
+        })
     }
 
     /// Sends it, as [`Task::send`]: without a copy if it is in a slot, and the receiver's queue has
@@ -94,8 +104,8 @@ impl Task {
     pub fn send_leased(&self, lease: MessageLease, tag: u32) -> Result<(), TaskError> {
         let header = self.header(0, tag, lease.bytes);
         match lease.place {
-            Written::Slot(slot) => self.outbox.send_slot(lease.to, header, slot),
-            Written::Memory(bytes) => self.outbox.send(lease.to, header, &bytes),
+            Written::Slot(slot) => self.mail.outbox.send_slot(lease.to, header, slot),
+            Written::Memory(bytes) => self.mail.outbox.send(lease.to, header, &bytes),
         }
     }
 }

@@ -32,6 +32,8 @@ impl Task {
             if left.is_zero() {
                 return self.stop_waiting(group, timeout);
             }
+            // Others may have to send to each other before they come.
+            self.keep_arrived()?;
             // The thread that sends may have read what woke this one: it looks again soon.
             let mut polled = [PollFd::new(&handle, PollFlags::IN)];
             let _ = hythe_sys::wait::poll_or_sleep(&mut polled, left.min(LOOK));

@@ -4,8 +4,10 @@ mod ends;
 mod enrol;
 mod group;
 mod header;
+mod in_place;
 mod inbox;
 mod lease;
+mod mail;
 mod meeting;
 mod outbox;
 mod reach;
@@ -13,13 +15,13 @@ mod senders;
 mod spawn;
 
 use std::collections::BTreeSet;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hythe_flows::Flows;
 use hythe_node::hop::{self, Transport};
-use hythe_node::{Node, Pool, PoolOptions, WaitSet};
+use hythe_node::{Node, Pool, PoolOptions};
 
 use super::error::TaskError;
 use super::id::TaskId;
@@ -29,6 +31,8 @@ use header::Header;
 use inbox::Inbox;
 pub use inbox::{Message, Wanted};
 pub use lease::MessageLease;
+pub use mail::linger_at_exit;
+use mail::{Mail, Ready};
 use outbox::Outbox;
 use senders::Senders;
 pub use spawn::{SpawnOptions, SpawnPlace};
@@ -37,15 +41,14 @@ pub use spawn::{SpawnOptions, SpawnPlace};
 const LOOK: Duration = Duration::from_millis(10);
 /// How long messages of a task that has ended on another host may be on their way.
 const LAST_WORDS: Duration = Duration::from_millis(300);
-/// Unless [`TaskOptions::kept_bytes`] says otherwise.
+/// Unless [`TaskOptions::kept_bytes`] or [`TaskOptions::passed_by_bytes`] says otherwise.
 const KEPT_BYTES_MAX: usize = 1 << 30;
-/// How long a task that goes waits until others have received what it sent.
-const LINGER: Duration = Duration::from_secs(60);
 
 /// Options of a task.
 #[derive(Clone, Debug)]
 pub struct TaskOptions {
     kept_bytes: usize,
+    passed_by_bytes: usize,
     linger: Duration,
 }
 
@@ -53,7 +56,8 @@ impl Default for TaskOptions {
     fn default() -> Self {
         Self {
             kept_bytes: KEPT_BYTES_MAX,
-            linger: LINGER,
+            passed_by_bytes: KEPT_BYTES_MAX,
+            linger: Duration::MAX,
         }
     }
 }
@@ -67,7 +71,16 @@ impl TaskOptions {
         self
     }
 
-    /// How long dropping the task waits for those that have not received yet; default 60 s.
+    /// How many bytes of messages that have come and were not wanted yet are kept in this process's
+    /// memory, and 256 for each of them; default 1 GiB.
+    #[must_use]
+    pub const fn passed_by_bytes(mut self, passed_by_bytes: usize) -> Self {
+        self.passed_by_bytes = passed_by_bytes;
+        self
+    }
+
+    /// How long dropping the task waits for those that have not received yet; default: until they
+    /// have, or have ended.
     #[must_use]
     pub const fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger;
@@ -80,21 +93,21 @@ impl TaskOptions {
 /// Sending never waits for the receiver. What it has no place for stays in this process's memory,
 /// up to [a limit](TaskOptions::kept_bytes), and is sent by a thread. Messages of one task to
 /// another arrive in order.
+///
+/// Dropping it waits until all receivers have what was sent, or have ended, for at most the
+/// [linger time](TaskOptions::linger).
 #[derive(Debug)]
 pub struct Task {
     id: TaskId,
     rank: u32,
     size: u32,
     parent: Option<TaskId>,
-    inbox: Inbox,
+    mail: Arc<Mail>,
     /// For event loops, once one is used.
-    ready: Option<WaitSet>,
-    outbox: Outbox,
+    ready: Option<Ready>,
     ends: Arc<Mutex<Ends>>,
     /// Whose ends are to be told.
     notices: BTreeSet<TaskId>,
-    linger: Duration,
-    flows: Arc<Flows>,
     node: Node,
 }
 
@@ -146,18 +159,18 @@ impl Task {
         let transports: [Arc<dyn Transport>; 1] = [Arc::<Flows>::clone(&flows)];
         let node = hop::join(pool, &format!("task {}", role.id), &transports)?;
         let ends = Arc::new(Mutex::new(ends));
+        let senders = Senders::new(role.id, Arc::clone(&ends));
+        let inbox = Inbox::open(&node, role.id, senders, options.passed_by_bytes)?;
+        let outbox = Outbox::start(role.id, &node, &ends, options.kept_bytes)?;
         Ok(Self {
             id: role.id,
             rank: role.rank,
             size: role.size,
             parent: role.parent,
-            inbox: Inbox::open(&node, role.id, Senders::new(role.id, Arc::clone(&ends)))?,
+            mail: Mail::new(inbox, outbox, flows, options.linger)?,
             ready: None,
-            outbox: Outbox::start(role.id, &node, &ends, options.kept_bytes)?,
             ends,
             notices: BTreeSet::new(),
-            linger: options.linger,
-            flows,
             node,
         })
     }
@@ -212,8 +225,8 @@ impl Task {
     }
 
     fn send_in(&self, context: u32, to: TaskId, tag: u32, bytes: &[u8]) -> Result<(), TaskError> {
-        self.outbox
-            .send(to, self.header(context, tag, bytes.len()), bytes)
+        let header = self.header(context, tag, bytes.len());
+        self.mail.outbox.send(to, header, bytes)
     }
 
     const fn header(&self, context: u32, tag: u32, bytes: usize) -> Header {
@@ -229,8 +242,9 @@ impl Task {
     /// Receives the first message that is wanted, waiting for at most `timeout`. `None`: none came.
     ///
     /// # Errors
-    /// [`TaskError::Ended`]: it is wanted from a task that has ended, and has sent none; the
-    /// pool's.
+    /// [`TaskError::Ended`]: it is wanted from a task that has ended, and has sent none;
+    /// [`TaskError::InboxFull`]: none is among those that were passed by, and no more are kept;
+    /// the pool's.
     pub fn receive(
         &mut self,
         wanted: Wanted,
@@ -248,27 +262,41 @@ impl Task {
     /// # Errors
     /// The system has no descriptor or thread for it.
     pub fn descriptor(&mut self) -> Result<BorrowedFd<'_>, TaskError> {
+        let mut inbox = self.mail.inbox();
         let ready = match self.ready.take() {
             Some(ready) => ready,
-            None => {
-                let mut ready = self.node.wait_set()?;
-                self.inbox.attach(&mut ready)?;
-                ready
-            }
+            None => Ready::new(&self.node, &mut inbox)?,
         };
         let ready = self.ready.insert(ready);
-        // From now on it is waited for from outside.
-        let _ = WaitSet::as_fd(ready);
-        ready.wait(Duration::ZERO)?;
-        Ok(WaitSet::as_fd(ready))
+        ready.note(&inbox)?;
+        drop(inbox);
+        ready.descriptor()
+    }
+
+    /// Keeps what has come in this process's memory, as much as its limit allows, so that it does
+    /// not occupy the pool while this task waits for something else. [`Task::barrier`],
+    /// [`Task::take_end`], [`Task::has_ended`] and [`Task::flush`] do so by themselves.
+    ///
+    /// # Errors
+    /// The pool's.
+    pub fn keep_arrived(&self) -> Result<(), TaskError> {
+        let mut inbox = self.mail.inbox();
+        inbox.keep_arrived()?;
+        match &self.ready {
+            Some(ready) => ready.note(&inbox),
+            None => Ok(()),
+        }
     }
 
     /// The descriptor is readable if there is more, and asks for the next if not.
     fn look_again(&mut self) -> Result<(), TaskError> {
-        if let Some(ready) = &mut self.ready {
-            ready.wait(Duration::ZERO)?;
+        match &mut self.ready {
+            Some(ready) => {
+                ready.note(&self.mail.inbox())?;
+                ready.look_again()
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn find_or_wait(
@@ -277,12 +305,12 @@ impl Task {
         timeout: Duration,
     ) -> Result<Option<Message>, TaskError> {
         let start = Instant::now();
+        if let Some(message) = self.mail.inbox().find(wanted)? {
+            return Ok(Some(message));
+        }
         loop {
-            if let Some(message) = self.inbox.find(wanted)? {
-                return Ok(Some(message));
-            }
             if let Some(source) = wanted.source
-                && self.has_ended(source)?
+                && self.ends().has_ended(source)?
             {
                 let found = self.find_last_words(wanted)?;
                 return found.map(Some).ok_or(TaskError::Ended { task: source });
@@ -291,7 +319,9 @@ impl Task {
             if left.is_zero() {
                 return Ok(None);
             }
-            self.inbox.wait(left.min(LOOK))?;
+            if let Some(message) = self.mail.inbox().wait(wanted, left.min(LOOK))? {
+                return Ok(Some(message));
+            }
         }
     }
 
@@ -300,33 +330,34 @@ impl Task {
     fn find_last_words(&mut self, wanted: Wanted) -> Result<Option<Message>, TaskError> {
         let start = Instant::now();
         loop {
-            let found = self.inbox.find(wanted)?;
+            let found = self.mail.inbox().find(wanted)?;
             let is_over = self.id.host() == 0 || start.elapsed() >= LAST_WORDS;
             if found.is_some() || is_over {
                 return Ok(found);
             }
-            self.inbox.wait(LOOK)?;
+            if let Some(found) = self.mail.inbox().wait(wanted, LOOK)? {
+                return Ok(Some(found));
+            }
         }
     }
 
-    /// Is there a message that is wanted? It stays, and is the first of its kind to be received.
+    /// Is there a message that is wanted? It stays where it is in the order of all that came.
     ///
     /// # Errors
-    /// The pool's.
+    /// [`TaskError::InboxFull`] as for [`Task::receive`]; the pool's.
     pub fn probe(&mut self, wanted: Wanted) -> Result<Option<(TaskId, u32, usize)>, TaskError> {
-        let found = self.inbox.find(wanted)?;
-        Ok(found.map(|message| {
-            let about = (message.source(), message.tag(), message.len());
-            self.inbox.put_back(message);
-            about
-        }))
+        let mut inbox = self.mail.inbox();
+        let found = inbox.peek(wanted)?;
+        Ok(found.map(|message| (message.source(), message.tag(), message.len())))
     }
 
     /// Has a task ended? One that never was has.
     ///
     /// # Errors
-    /// Its runner does not answer.
+    /// Its runner does not answer; the pool's.
     pub fn has_ended(&self, task: TaskId) -> Result<bool, TaskError> {
+        // Programs ask again and again until it has, and receive nothing meanwhile.
+        self.keep_arrived()?;
         self.ends().has_ended(task)
     }
 
@@ -358,47 +389,59 @@ impl Task {
             if left.is_zero() || self.notices.is_empty() {
                 return Ok(None);
             }
+            // That task may wait until what it sent is taken.
+            self.keep_arrived()?;
             hythe_sys::wait::sleep(left.min(LOOK));
         }
     }
 
-    /// How many bytes are kept for tasks that do not receive.
+    /// How many bytes are kept for tasks that do not receive, and 128 for each message.
     #[must_use]
     pub fn kept_bytes(&self) -> usize {
-        self.outbox.kept_bytes()
+        self.mail.outbox.kept_bytes()
     }
 
     /// From now on so many bytes are kept at most, instead of [those](TaskOptions::kept_bytes) it
     /// began with. What is kept already is sent all the same.
     pub fn set_kept_bytes_max(&self, kept_bytes: usize) {
-        self.outbox.set_kept_bytes_max(kept_bytes);
+        self.mail.outbox.set_kept_bytes_max(kept_bytes);
+    }
+
+    /// From now on so many bytes of messages that were not wanted yet are kept at most, instead of
+    /// [those](TaskOptions::passed_by_bytes) it began with. What is kept already stays.
+    pub fn set_passed_by_bytes_max(&self, passed_by_bytes: usize) {
+        self.mail.inbox().set_kept_bytes_max(passed_by_bytes);
     }
 
     /// How many messages were lost, because their receivers ended before they received them, or
     /// could not be reached.
     #[must_use]
     pub fn lost_messages(&self) -> u64 {
-        self.outbox.lost()
+        self.mail.outbox.lost()
     }
 
     /// How many pieces of messages made no sense, or were not from the task that they named.
     #[must_use]
-    pub const fn violations(&self) -> u64 {
-        self.inbox.violations
+    pub fn violations(&self) -> u64 {
+        self.mail.inbox().violations
     }
 
     /// Waits until nothing is kept any more. False: the time was over first.
     #[must_use]
     pub fn flush(&self, timeout: Duration) -> bool {
-        self.outbox.flush(timeout)
-    }
-
-    /// Waits until all that was sent is beyond this process: in the pool, or on the other host.
-    fn send_last(&self, timeout: Duration) -> bool {
         let start = Instant::now();
-        let is_sent = self.outbox.flush(timeout);
-        let left = timeout.saturating_sub(start.elapsed());
-        self.flows.flush(left) && is_sent
+        loop {
+            let left = timeout.saturating_sub(start.elapsed());
+            if self.mail.outbox.flush(left.min(LOOK)) {
+                return true;
+            }
+            if left.is_zero() {
+                return false;
+            }
+            // Those that receive may wait until theirs is taken. What fails here fails again, and
+            // is an error then, when something is received.
+            let _ = self.keep_arrived();
+        }
     }
 
     fn ends(&self) -> MutexGuard<'_, Ends> {
@@ -408,12 +451,7 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        if !self.send_last(self.linger) {
-            tracing::warn!(
-                bytes = self.outbox.kept_bytes(),
-                "a task goes with messages that were not sent, or have not arrived"
-            );
-        }
+        self.mail.linger();
     }
 }
 

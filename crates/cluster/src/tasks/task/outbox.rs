@@ -4,16 +4,19 @@
 //! of the message is kept in this process's memory, and all later ones for the same task behind it;
 //! a thread sends them as soon as there is. What is kept has a limit, and ends with its receiver.
 
+use std::cell::Cell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use hythe_node::hop;
 use hythe_node::{Lease, Node, NodeError, Published, Publisher, PublisherOptions, RegionIndex};
 
 use super::ends::Ends;
 use super::header::{HEADER_BYTES, Header};
+use super::in_place::{InPlace, Occupied};
 use super::{inbox, reach};
 use crate::tasks::error::TaskError;
 use crate::tasks::id::TaskId;
@@ -21,6 +24,9 @@ use crate::tasks::id::TaskId;
 /// The most payload of one piece: a receiver may occupy half of a class of slots, and smaller ones
 /// are more.
 const PIECE_BYTES_MAX: usize = 256 << 10;
+/// What a message that is kept costs beside its bytes: its header, its place among the others, and
+/// the allocator's share.
+const KEPT_COST: usize = 128;
 /// How often the thread tries again.
 const AGAIN: Duration = Duration::from_millis(1);
 /// How often it asks whether a receiver that takes nothing has ended.
@@ -35,6 +41,12 @@ struct Kept {
     sent: usize,
 }
 
+impl Kept {
+    fn cost(&self) -> usize {
+        KEPT_COST + self.bytes.len() - self.sent
+    }
+}
+
 #[derive(Debug)]
 struct Receiver {
     publisher: Publisher,
@@ -45,6 +57,7 @@ struct Receiver {
 #[derive(Debug, Default)]
 struct State {
     receivers: BTreeMap<TaskId, Receiver>,
+    leased: InPlace,
     kept_bytes: usize,
     kept_bytes_max: usize,
     lost: u64,
@@ -72,6 +85,32 @@ enum Piece {
     Sent,
     /// There is no place for it now.
     Full,
+}
+
+thread_local! {
+    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// This thread is in a call that may have the lock: a signal handler that interrupts it, and exits,
+/// does not wait for its own thread.
+struct Inside;
+
+impl Inside {
+    fn enter() -> Self {
+        IS_INSIDE.set(true);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        IS_INSIDE.set(false);
+    }
+}
+
+/// Is this called by a signal handler that has interrupted a call of its thread?
+pub(super) fn is_interrupted() -> bool {
+    IS_INSIDE.get()
 }
 
 impl Outbox {
@@ -114,24 +153,33 @@ impl Outbox {
 
     /// Sends or keeps a message.
     pub(super) fn send(&self, to: TaskId, header: Header, bytes: &[u8]) -> Result<(), TaskError> {
-        let shared = &*self.shared;
+        let (shared, _inside) = (&*self.shared, Inside::enter());
         let mut state = shared.lock_to_send(to)?;
         shared.send_or_keep(&mut state, to, header, bytes)
     }
 
-    /// A slot for a message and its header. `None`: there is none that is free and large enough.
-    pub(super) fn lease(&self, to: TaskId, bytes: usize) -> Result<Option<Lease>, TaskError> {
-        let shared = &*self.shared;
+    /// A slot for a message and its header. `None`: there is none that is free and large enough, or
+    /// this task has leased too many of that size.
+    pub(super) fn lease(
+        &self,
+        to: TaskId,
+        bytes: usize,
+    ) -> Result<Option<(Lease, Occupied)>, TaskError> {
+        let (shared, _inside) = (&*self.shared, Inside::enter());
         let mut state = shared.lock_for(to)?;
         let receiver = state.receiver(to)?;
         if bytes > shared.piece_bytes {
             return Ok(None);
         }
-        match receiver.publisher.lease(HEADER_BYTES + bytes) {
-            Ok(lease) => Ok(Some(lease)),
-            Err(error) if error.is_pool_full() => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let lease = match receiver.publisher.lease(HEADER_BYTES + bytes) {
+            Ok(lease) => lease,
+            Err(error) if error.is_pool_full() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let class = hop::class_of_lease(&lease);
+        let pool = shared.node.pool();
+        let occupied = class.and_then(|class| state.leased.occupy(pool, class));
+        Ok(occupied.map(|occupied| (lease, occupied)))
     }
 
     /// Sends what was written into a slot, or keeps a copy of it.
@@ -141,7 +189,7 @@ impl Outbox {
         header: Header,
         mut lease: Lease,
     ) -> Result<(), TaskError> {
-        let shared = &*self.shared;
+        let (shared, _inside) = (&*self.shared, Inside::enter());
         let mut state = shared.lock_to_send(to)?;
         lease.write(0, &header.to_bytes());
         // Fits: it was leased for so many.
@@ -163,25 +211,28 @@ impl Outbox {
 
     /// How many bytes may be kept from now on.
     pub(super) fn set_kept_bytes_max(&self, kept_bytes: usize) {
+        let _inside = Inside::enter();
         self.shared.lock().kept_bytes_max = kept_bytes;
     }
 
     /// Bytes that are kept.
     pub(super) fn kept_bytes(&self) -> usize {
+        let _inside = Inside::enter();
         self.shared.lock().kept_bytes
     }
 
     /// Messages whose receivers ended before they were sent, or could not be reached.
     pub(super) fn lost(&self) -> u64 {
+        let _inside = Inside::enter();
         self.shared.lock().lost
     }
 
     /// Waits until nothing is kept any more. False: the time was over first.
     pub(super) fn flush(&self, timeout: Duration) -> bool {
-        let end = Instant::now() + timeout;
+        let (start, _inside) = (Instant::now(), Inside::enter());
         let mut state = self.shared.lock();
         while state.receivers.values().any(|one| !one.kept.is_empty()) {
-            let left = end.saturating_duration_since(Instant::now());
+            let left = timeout.saturating_sub(start.elapsed());
             if left.is_zero() {
                 return false;
             }
@@ -213,10 +264,7 @@ impl State {
         let Some(receiver) = self.receivers.remove(&task) else {
             return;
         };
-        let left = receiver
-            .kept
-            .iter()
-            .map(|kept| kept.bytes.len() - kept.sent);
+        let left = receiver.kept.iter().map(Kept::cost);
         self.kept_bytes = self.kept_bytes.saturating_sub(left.sum());
         self.lost += receiver.kept.len() as u64;
     }
@@ -295,9 +343,9 @@ impl Shared {
                 Piece::Full => {}
             }
         }
-        let left = bytes.len() - sent;
+        header.offset = sent as u64;
         // What was begun has to be ended.
-        if sent == 0 && kept.saturating_add(left) > most {
+        if sent == 0 && kept.saturating_add(bytes.len() + KEPT_COST) > most {
             return Err(TaskError::KeptTooMuch {
                 task: to,
                 bytes: bytes.len(),
@@ -305,13 +353,14 @@ impl Shared {
                 most,
             });
         }
-        header.offset = sent as u64;
-        receiver.kept.push_back(Kept {
+        let left = Kept {
             header,
             bytes: bytes[sent..].to_vec(),
             sent: 0,
-        });
-        state.kept_bytes += left;
+        };
+        let cost = left.cost();
+        receiver.kept.push_back(left);
+        state.kept_bytes += cost;
         self.changed.notify_all();
         Ok(())
     }
@@ -389,6 +438,7 @@ impl Shared {
                 match sent {
                     Ok(Piece::Sent) => {
                         has_sent = true;
+                        freed += KEPT_COST;
                         receiver.kept.pop_front();
                     }
                     Ok(Piece::Full) => break,
