@@ -36,7 +36,8 @@ extern "C" fn pvm_siblings(tasks: *mut *mut c_int) -> c_int {
     })
 }
 
-/// Leaves the machine, once all that others print was printed, and all that was sent is on its way.
+/// Leaves the machine, once all that others print was printed, and all that was sent is with its
+/// receivers, or those have ended.
 #[unsafe(no_mangle)]
 extern "C" fn pvm_exit() -> c_int {
     guarded("pvm_exit", || {
@@ -57,16 +58,19 @@ extern "C" fn pvm_exit() -> c_int {
                 true => SLICE,
                 false => Duration::ZERO,
             };
-            match session.pull(wait)? {
-                Some(event) => {
+            match session.pull(wait) {
+                Ok(Some(event)) => {
                     drop(held);
                     react(event, &Waiting::default())?;
                 }
-                None if is_open => {}
-                None => {
+                Ok(None) if is_open => {}
+                Ok(None) => {
                     held.end();
                     return Ok(0);
                 }
+                // Nobody receives them any more, and behind them is output to print.
+                Err(Code::OUT_OF_RESOURCES) => session.drop_messages(),
+                Err(code) => return Err(code),
             }
         }
     })

@@ -101,7 +101,14 @@ pub(crate) fn wait_on<T>(
             return Ok(Some(found));
         }
         let left = timeout.map_or(SLICE, |timeout| timeout.saturating_sub(start.elapsed()));
-        let event = waiting.pull(session, left)?;
+        let event = match waiting.pull(session, left) {
+            // Among those that are kept it may be; what is behind them never comes.
+            Err(Code::OUT_OF_RESOURCES) => {
+                let found = look(session);
+                return found.map(Some).ok_or(Code::OUT_OF_RESOURCES);
+            }
+            event => event?,
+        };
         if event.is_none() {
             // What a look without waiting takes in comes before it.
             if let Some(found) = look(session) {

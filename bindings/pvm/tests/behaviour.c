@@ -68,6 +68,24 @@ static void limit(int is_child)
     pvm_sendsig(child, SIGKILL);
 }
 
+static void unwanted(int is_child)
+{
+    static char data[1000];
+    int child, result, count;
+    if (is_child) {
+        for (count = 0; count < 2000; count++)
+            pvm_psend(pvm_parent(), 7, data, sizeof data, PVM_BYTE);
+        send_int(pvm_parent(), 8, 5);
+        return;
+    }
+    child = spawn("unwanted");
+    result = pvm_recv(child, 8);
+    printf("behind a full inbox: %d\n", result);
+    for (count = 0; count < 2000 && pvm_recv(child, 7) > 0;)
+        count++;
+    printf("unwanted %d, wanted %d\n", count, received_int(child, 8));
+}
+
 static void notice(int is_child)
 {
     struct timeval soon = {0, 200000};
@@ -433,6 +451,8 @@ int main(int argc, char **argv)
         both(is_child);
     else if (strcmp(name, "limit") == 0)
         limit(is_child);
+    else if (strcmp(name, "unwanted") == 0)
+        unwanted(is_child);
     else if (strcmp(name, "notice") == 0)
         notice(is_child);
     else if (strcmp(name, "barrier") == 0 || strcmp(name, "reduce") == 0)

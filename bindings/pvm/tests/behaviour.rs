@@ -58,6 +58,13 @@ fn what_is_kept_for_one_that_does_not_receive_has_a_limit() {
 }
 
 #[test]
+fn a_full_inbox_refuses_what_is_behind_it_and_loses_nothing() {
+    let limit = [("HYTHE_PVM_PASSED_BY_BYTES", "100000")];
+    let wanted = "behind a full inbox: -27\nunwanted 2000, wanted 5\n";
+    check("unwanted", &limit, wanted);
+}
+
+#[test]
 fn the_end_of_a_killed_task_is_noticed_once() {
     check("notice", &[], "notice of the child: 1\nno more: 0\n");
 }

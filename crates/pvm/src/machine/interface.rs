@@ -100,6 +100,10 @@ pub trait Machine: Send + std::fmt::Debug {
     /// [`Code::SYSTEM`]: the machine is gone.
     fn receive(&mut self, timeout: Duration) -> Result<Option<Vec<u8>>, Code>;
 
+    /// How many bytes of messages are kept that the program has not received yet: then no more are
+    /// taken, and senders keep theirs.
+    fn kept_bytes_max(&self) -> usize;
+
     /// Asks for something, and waits for its reply: as long as it takes others to come, or until
     /// the machine is gone.
     ///

@@ -34,6 +34,10 @@ const AT_ONCE: u32 = 32;
 /// Bytes that wait in this process for tasks that do not receive, unless this variable says
 /// otherwise.
 const KEPT_BYTES: &str = "HYTHE_PVM_KEPT_BYTES";
+/// Bytes of messages that this process has not received yet, unless this variable says otherwise.
+const PASSED_BY_BYTES: &str = "HYTHE_PVM_PASSED_BY_BYTES";
+/// If it does not.
+const PASSED_BY_BYTES_MAX: usize = 1 << 30;
 
 /// This process as a task of its pool's machine.
 #[derive(Debug)]
@@ -46,6 +50,7 @@ pub struct Native {
     /// That of the machine's host in its realm; 0: it has none.
     realm_number: u32,
     refusal: Option<String>,
+    passed_by_bytes_max: usize,
     /// Messages of tasks since it was last looked for those of the machine.
     taken_at_once: u32,
 }
@@ -58,8 +63,7 @@ impl Native {
     /// [`Code::SYSTEM`]: there is no job to be in, or nobody serves a machine.
     pub fn join() -> Result<Self, Code> {
         let mut options = TaskOptions::default();
-        let kept = std::env::var(KEPT_BYTES).ok();
-        if let Some(kept) = kept.and_then(|text| text.parse().ok()) {
+        if let Some(kept) = bytes_of(KEPT_BYTES) {
             options = options.kept_bytes(kept);
         }
         let pool = PoolOptions::new(&environment::text("HYTHE_POOL").ok_or(Code::SYSTEM)?);
@@ -112,9 +116,15 @@ impl Native {
             link,
             realm_number,
             refusal: None,
+            passed_by_bytes_max: bytes_of(PASSED_BY_BYTES).unwrap_or(PASSED_BY_BYTES_MAX),
             taken_at_once: 0,
         })
     }
+}
+
+/// How many bytes a variable of the environment says.
+fn bytes_of(variable: &str) -> Option<usize> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 /// Only the machine sends as the machine, and no task as another. On which host it runs it says
@@ -196,6 +206,10 @@ impl Machine for Native {
         }
     }
 
+    fn kept_bytes_max(&self) -> usize {
+        self.passed_by_bytes_max
+    }
+
     fn ask(&mut self, request: Request) -> Result<Reply, Code> {
         self.link.ask(&request)
     }
@@ -205,7 +219,12 @@ impl Machine for Native {
     }
 
     fn reply(&mut self, timeout: Duration) -> Result<Option<Reply>, Code> {
-        self.link.reply(timeout)
+        let reply = self.link.reply(timeout)?;
+        if reply.is_none() {
+            // Others may have to send to each other before they do what it waits for.
+            self.task.keep_arrived().map_err(|error| failed(&error))?;
+        }
+        Ok(reply)
     }
 
     fn spawn(&mut self, spawn: &Spawn) -> Vec<Result<Tid, Code>> {

@@ -76,6 +76,7 @@ pub struct Session<F> {
     inbox: Inbox,
     /// Messages that were sent to itself.
     own: VecDeque<Vec<u8>>,
+    own_bytes: usize,
     /// Messages of the inbox that were looked at, and their numbers as buffers.
     probed: BTreeMap<u64, i32>,
     context: i32,
@@ -118,6 +119,7 @@ impl<F: Clone> Session<F> {
             machine,
             inbox: Inbox::default(),
             own: VecDeque::new(),
+            own_bytes: 0,
             probed: BTreeMap::new(),
             context: context.filter(|context| *context >= 0).unwrap_or(0),
             last_place: None,

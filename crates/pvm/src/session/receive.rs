@@ -6,7 +6,7 @@ use super::round::is_word;
 use super::{Event, Session};
 use crate::buffer::Buffer;
 use crate::code::Code;
-use crate::inbox::Wanted;
+use crate::inbox::{Inbox, Wanted};
 
 /// What was active when a handler began.
 #[derive(Clone, Copy, Debug)]
@@ -19,13 +19,20 @@ impl<F: Clone> Session<F> {
     /// Takes in the next message, waiting for at most so long. `None`: none came.
     ///
     /// # Errors
+    /// [`Code::OUT_OF_RESOURCES`]: no more are kept until the program receives some of them;
     /// [`Code::SYSTEM`]: the machine is gone.
     pub fn pull(&mut self, timeout: Duration) -> Result<Option<Event<F>>, Code> {
         if let Some(text) = self.caught.take_text() {
             return Ok(Some(Event::Print(text)));
         }
+        if self.inbox.kept_bytes() >= self.machine.kept_bytes_max() {
+            return Err(Code::OUT_OF_RESOURCES);
+        }
         let came = match self.own.pop_front() {
-            Some(own) => Some(own),
+            Some(own) => {
+                self.own_bytes -= own.len();
+                Some(own)
+            }
             None => self.machine.receive(timeout)?,
         };
         let Some(frame) = came else { return Ok(None) };
@@ -50,6 +57,12 @@ impl<F: Clone> Session<F> {
                 Ok(Some(Event::Message))
             }
         }
+    }
+
+    /// Drops the messages that were not received, by a task that is about to leave.
+    pub fn drop_messages(&mut self) {
+        self.inbox = Inbox::default();
+        self.probed.clear();
     }
 
     /// A handler begins: its message is active, and it may send others.
@@ -137,11 +150,9 @@ impl<F: Clone> Session<F> {
         {
             return Some(number);
         }
-        let message = self.inbox.take(place)?;
-        let mut copy = message.clone();
+        let mut copy = self.inbox.get(place)?.clone();
         copy.place = place;
         let number = self.buffers.insert(copy);
-        self.inbox.put_back(place, message);
         self.probed.insert(place, number);
         Some(number)
     }

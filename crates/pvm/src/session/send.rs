@@ -45,7 +45,10 @@ impl<F: Clone> Session<F> {
             buffer.info.source = own.number();
             buffer.info.destination = to.number();
             match to == own {
-                true => self.own.push_back(buffer.frame().to_vec()),
+                true => {
+                    let frame = buffer.frame().to_vec();
+                    self.send_to_self(frame)?;
+                }
                 false => self.machine.send(to, buffer.frame())?,
             }
         }
@@ -84,11 +87,22 @@ impl<F: Clone> Session<F> {
         buffer.info.destination = to.number();
         match to == self.task() {
             true => {
-                self.own.push_back(buffer.frame().to_vec());
-                Ok(())
+                let frame = buffer.frame().to_vec();
+                self.send_to_self(frame)
             }
             false => self.machine.send(to, buffer.frame()),
         }
+    }
+
+    /// Messages to itself lie in no queue, so they have the limit of those that have come.
+    fn send_to_self(&mut self, frame: Vec<u8>) -> Result<(), Code> {
+        let bytes = self.own_bytes + frame.len();
+        if bytes > self.machine.kept_bytes_max() {
+            return Err(Code::OUT_OF_RESOURCES);
+        }
+        self.own_bytes = bytes;
+        self.own.push_back(frame);
+        Ok(())
     }
 
     fn check_tag(&self, tag: i32) -> Result<(), Code> {

@@ -11,6 +11,9 @@ use crate::tid::{FIRST_HOST, Tid};
 /// How long a test waits for what has to come.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// What a session keeps in a test.
+pub(super) const KEPT_BYTES_MAX: usize = 1 << 20;
+
 #[derive(Debug, Default)]
 struct Inside {
     state: State,
@@ -121,6 +124,10 @@ impl Machine for Fake {
         let own = self.identity.task;
         let take = |inside: &mut Inside| inside.messages.get_mut(&own)?.pop_front();
         Ok(self.network.wait(timeout, take))
+    }
+
+    fn kept_bytes_max(&self) -> usize {
+        KEPT_BYTES_MAX
     }
 
     fn ask(&mut self, request: Request) -> Result<Reply, Code> {

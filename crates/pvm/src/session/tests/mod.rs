@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::handlers::Pattern;
 use crate::inbox::Wanted;
 use crate::machine::{Reply, Request, Spawn};
-use fake::{Network, TIMEOUT};
+use fake::{KEPT_BYTES_MAX, Network, TIMEOUT};
 
 const AT_ONCE: Duration = Duration::ZERO;
 const ANYWHERE: SpawnPlace<'_> = SpawnPlace { flags: 0, name: "" };
@@ -369,4 +369,54 @@ fn an_end_is_noticed_as_a_message() {
     assert_eq!(receive(&mut one, -1, 99), Some(number));
     assert_eq!(one.notify(1, 99, &[0]), Err(Code::BAD_PARAMETER));
     assert_eq!(one.notify(77, 99, &[number]), Err(Code::BAD_PARAMETER));
+}
+
+/// A message of some bytes, without waiting for it.
+fn send_bytes(from: &mut Task, to: i32, tag: i32) -> Result<(), Code> {
+    from.send_bytes(to, tag, &[0; 1000])
+}
+
+#[test]
+fn a_full_inbox_takes_no_more_until_some_are_received() {
+    let network = Network::default();
+    let (mut one, mut two) = (task(&network, 1), task(&network, 2));
+    let own = two.task().number();
+    for _ in 0..2 * KEPT_BYTES_MAX / 1000 {
+        send_bytes(&mut one, own, 7).expect("sent");
+    }
+    send_bytes(&mut one, own, 8).expect("sent");
+    let full = |task: &mut Task| loop {
+        match task.pull(AT_ONCE) {
+            Ok(Some(_)) => {}
+            Ok(None) => return false,
+            Err(code) => {
+                assert_eq!(code, Code::OUT_OF_RESOURCES);
+                return true;
+            }
+        }
+    };
+    assert!(full(&mut two));
+    assert_eq!(two.receive(&two.wanted(-1, 8)), None);
+    // Each that is received makes place for another.
+    while full(&mut two) {
+        assert!(two.receive(&two.wanted(-1, 7)).is_some());
+    }
+    assert!(two.receive(&two.wanted(-1, 8)).is_some());
+    send_bytes(&mut one, own, 9).expect("sent");
+    two.drop_messages();
+    assert!(!full(&mut two));
+    assert_eq!(two.receive(&two.wanted(-1, 7)), None);
+    assert!(two.receive(&two.wanted(-1, 9)).is_some());
+}
+
+#[test]
+fn messages_to_itself_have_a_limit() {
+    let network = Network::default();
+    let mut one = task(&network, 1);
+    let own = one.task().number();
+    let most = KEPT_BYTES_MAX / 1000;
+    let refused = (0..=most).find_map(|_| send_bytes(&mut one, own, 7).err());
+    assert_eq!(refused, Some(Code::OUT_OF_RESOURCES));
+    assert!(matches!(one.pull(AT_ONCE), Ok(Some(Event::Message))));
+    send_bytes(&mut one, own, 7).expect("there is place again");
 }
