@@ -206,7 +206,10 @@
 /** A task has ended: nothing more comes from it, or reaches it. */
 #define HYTHE_EENDED (-45)
 
-/** Too much is kept in this process's memory for tasks that do not receive. */
+/**
+ * Too much is kept in this process's memory: for tasks that do not receive, or of messages that
+ * this one has not received yet.
+ */
 #define HYTHE_EKEPT (-46)
 
 /** The task is not in the group, or what members give does not fit together. */
@@ -662,12 +665,20 @@ struct hythe_task_options {
     size_t size;
     /** How many bytes are kept in this process's memory for tasks that do not receive. 0: 1 GiB. */
     uint64_t kept_bytes;
-    /** How long closing the task waits until others have received what it sent. 0: 60 s. */
+    /**
+     * How long closing the task waits until others have received what it sent. 0: until they have,
+     * or have ended.
+     */
     uint64_t linger_ns;
     /** Not 0: this program trusts every program of the pool, and reads messages in place. */
     uint32_t trust_peers;
     /** Zero. */
     uint32_t reserved;
+    /**
+     * How many bytes are kept in this process's memory of messages that have come and were not
+     * received yet, and 256 for each of them. 0: 1 GiB.
+     */
+    uint64_t passed_by_bytes;
 };
 
 /** What hythe_task_group_reduce() reduces. */
@@ -1748,8 +1759,9 @@ int hythe_task_enrol(const char *pool,
 int hythe_task_leave(struct hythe_task *task);
 
 /**
- * Closes a task, or does nothing for NULL. Waits until others have received what it sent, for at
- * most `linger_ns` of its options. Consumes `task`.
+ * Closes a task, or does nothing for NULL. Waits until others have received what it sent, or have
+ * ended, for at most `linger_ns` of its options; what comes meanwhile is dropped. A program that
+ * exits without it waits as long. Consumes `task`.
  */
 void hythe_task_close(struct hythe_task *task);
 
@@ -1788,7 +1800,8 @@ int hythe_task_send(const struct hythe_task *task,
  * Receives the first message from task `from`, or from any if that is 0, with this tag, or with
  * any if that is HYTHE_ANY_TAG. Returns 1 and the message, which is the caller's until
  * hythe_task_message_release(), or 0 if none came. HYTHE_EENDED: `from` has ended, and has sent no
- * more. Blocks for at most `timeout_ns`.
+ * more. HYTHE_EKEPT: it is not among those that came and were not received yet, of which no more
+ * are kept. Blocks for at most `timeout_ns`.
  */
 int hythe_task_receive(struct hythe_task *task,
                        uint32_t from,
@@ -1798,7 +1811,8 @@ int hythe_task_receive(struct hythe_task *task,
 
 /**
  * Looks whether there is such a message, as hythe_task_receive() would take it. Returns 1, with
- * its sender, tag and length where these places are not NULL, or 0. Does not block.
+ * its sender, tag and length where these places are not NULL, or 0. HYTHE_EKEPT as there. Does not
+ * block.
  */
 int hythe_task_probe(struct hythe_task *task,
                      uint32_t from,
@@ -1839,6 +1853,12 @@ int hythe_task_flush(const struct hythe_task *task, uint64_t timeout_ns);
  * Does not block.
  */
 int hythe_task_set_kept_bytes_max(const struct hythe_task *task, uint64_t kept_bytes);
+
+/**
+ * Changes how many bytes are kept of messages that have come and were not received yet. What is
+ * kept already stays. Does not block.
+ */
+int hythe_task_set_passed_by_bytes_max(const struct hythe_task *task, uint64_t passed_by_bytes);
 
 /**
  * Waits until `count` members of a group of the job have come to this call; all of them ask for

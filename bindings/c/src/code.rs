@@ -98,7 +98,8 @@ pub const HYTHE_ENOTASK: c_int = -43;
 pub const HYTHE_ENOJOB: c_int = -44;
 /// A task has ended: nothing more comes from it, or reaches it.
 pub const HYTHE_EENDED: c_int = -45;
-/// Too much is kept in this process's memory for tasks that do not receive.
+/// Too much is kept in this process's memory: for tasks that do not receive, or of messages that
+/// this one has not received yet.
 pub const HYTHE_EKEPT: c_int = -46;
 /// The task is not in the group, or what members give does not fit together.
 pub const HYTHE_EGROUP: c_int = -47;
@@ -225,7 +226,7 @@ pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
         HYTHE_ENOTASK => c"no such task, or no such place for one",
         HYTHE_ENOJOB => c"this process is no task",
         HYTHE_EENDED => c"the task has ended",
-        HYTHE_EKEPT => c"too much is kept for tasks that do not receive",
+        HYTHE_EKEPT => c"too much is kept of messages that were not received yet",
         HYTHE_EGROUP => c"the group does not fit",
         HYTHE_ELATE => c"the members of the group did not come in time",
         HYTHE_ERUNNER => c"the runner of the job refuses, or is gone",

@@ -3,6 +3,7 @@
 
 use core::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
+use std::sync::Once;
 use std::time::Duration;
 
 use hythe::PoolOptions;
@@ -28,15 +29,19 @@ pub struct hythe_task_options {
     pub size: usize,
     /// How many bytes are kept in this process's memory for tasks that do not receive. 0: 1 GiB.
     pub kept_bytes: u64,
-    /// How long closing the task waits until others have received what it sent. 0: 60 s.
+    /// How long closing the task waits until others have received what it sent. 0: until they have,
+    /// or have ended.
     pub linger_ns: u64,
     /// Not 0: this program trusts every program of the pool, and reads messages in place.
     pub trust_peers: u32,
     /// Zero.
     pub reserved: u32,
+    /// How many bytes are kept in this process's memory of messages that have come and were not
+    /// received yet, and 256 for each of them. 0: 1 GiB.
+    pub passed_by_bytes: u64,
 }
 
-// SAFETY: as the trait says; an even number of `u32` ends it.
+// SAFETY: as the trait says; an even number of `u32` stands before a `u64`, which ends it.
 unsafe impl Extensible for hythe_task_options {
     const NOUN: &'static str = "task options";
 }
@@ -65,7 +70,7 @@ impl From<TaskError> for Refusal {
             TaskError::NoSuchTask { .. } | TaskError::NoSuchPlace { .. } => code::HYTHE_ENOTASK,
             TaskError::NotATask { .. } | TaskError::NoJob => code::HYTHE_ENOJOB,
             TaskError::Ended { .. } => code::HYTHE_EENDED,
-            TaskError::KeptTooMuch { .. } => code::HYTHE_EKEPT,
+            TaskError::KeptTooMuch { .. } | TaskError::InboxFull { .. } => code::HYTHE_EKEPT,
             TaskError::NotInGroup { .. } | TaskError::Group { .. } => code::HYTHE_EGROUP,
             TaskError::Late { .. } => code::HYTHE_ELATE,
             TaskError::Runner { .. } => code::HYTHE_ERUNNER,
@@ -143,8 +148,9 @@ pub extern "C" fn hythe_task_leave(task: Option<Box<hythe_task>>) -> c_int {
     })
 }
 
-/// Closes a task, or does nothing for NULL. Waits until others have received what it sent, for at
-/// most `linger_ns` of its options. Consumes `task`.
+/// Closes a task, or does nothing for NULL. Waits until others have received what it sent, or have
+/// ended, for at most `linger_ns` of its options; what comes meanwhile is dropped. A program that
+/// exits without it waits as long. Consumes `task`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_task_close(task: Option<Box<hythe_task>>) {
     end(task);
@@ -206,7 +212,8 @@ pub unsafe extern "C" fn hythe_task_send(
 /// Receives the first message from task `from`, or from any if that is 0, with this tag, or with
 /// any if that is HYTHE_ANY_TAG. Returns 1 and the message, which is the caller's until
 /// hythe_task_message_release(), or 0 if none came. HYTHE_EENDED: `from` has ended, and has sent no
-/// more. Blocks for at most `timeout_ns`.
+/// more. HYTHE_EKEPT: it is not among those that came and were not received yet, of which no more
+/// are kept. Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_task_receive(
     task: Option<&mut hythe_task>,
@@ -231,7 +238,8 @@ pub extern "C" fn hythe_task_receive(
 }
 
 /// Looks whether there is such a message, as hythe_task_receive() would take it. Returns 1, with
-/// its sender, tag and length where these places are not NULL, or 0. Does not block.
+/// its sender, tag and length where these places are not NULL, or 0. HYTHE_EKEPT as there. Does not
+/// block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_task_probe(
     task: Option<&mut hythe_task>,
@@ -322,6 +330,20 @@ pub extern "C" fn hythe_task_set_kept_bytes_max(
     })
 }
 
+/// Changes how many bytes are kept of messages that have come and were not received yet. What is
+/// kept already stays. Does not block.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_task_set_passed_by_bytes_max(
+    task: Option<&hythe_task>,
+    passed_by_bytes: u64,
+) -> c_int {
+    cross(|| {
+        let most = usize::try_from(passed_by_bytes).unwrap_or(usize::MAX);
+        open(task)?.task.set_passed_by_bytes_max(most);
+        Ok(0)
+    })
+}
+
 /// Waits until `count` members of a group of the job have come to this call; all of them ask for
 /// the same number. HYTHE_EENDED: fewer than that are left, and hythe_last_error() names the one
 /// that has ended; HYTHE_ELATE; HYTHE_EGROUP: this task is no member. Blocks for at most
@@ -393,10 +415,29 @@ unsafe fn begin(
         // SAFETY: the caller's word.
         let (options, trusts) = unsafe { read(options) }?;
         let task = start(&options)?;
+        linger_at_exit();
         let origin = Origin::new(trusts);
         place.write(Box::into_raw(Box::new(hythe_task { origin, task })));
         Ok(0)
     })
+}
+
+/// A program that exits without hythe_task_close() still delivers what it has sent.
+fn linger_at_exit() {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // SAFETY: the function has the signature that is asked for, and stays.
+        let refused = unsafe { libc::atexit(linger) };
+        // No memory for the entry: what is not taken then is lost.
+        let _ = refused;
+    });
+}
+
+extern "C" fn linger() {
+    cross(|| {
+        hythe::tasks::linger_at_exit();
+        Ok(0)
+    });
 }
 
 /// The caller's options, and whether it trusts its peers; NULL is all defaults.
@@ -412,6 +453,10 @@ unsafe fn read(options: *const hythe_task_options) -> Result<(TaskOptions, bool)
     let wanted = match given.kept_bytes {
         0 => wanted,
         bytes => wanted.kept_bytes(usize::try_from(bytes).unwrap_or(usize::MAX)),
+    };
+    let wanted = match given.passed_by_bytes {
+        0 => wanted,
+        bytes => wanted.passed_by_bytes(usize::try_from(bytes).unwrap_or(usize::MAX)),
     };
     let wanted = match given.linger_ns {
         0 => wanted,

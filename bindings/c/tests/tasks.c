@@ -13,6 +13,7 @@
 
 enum {
     RANKS = 3,
+    MANY = 2000,
     LARGE = 3000000
 };
 
@@ -185,6 +186,34 @@ static void spawned(struct hythe_task *task, int count, char **words)
     hythe_task_message_release(receive(task, hythe_task_parent(task), 2));
 }
 
+/* What a task keeps that it has not received has a limit, and stays. */
+static void full_inbox(struct hythe_task *task)
+{
+    uint32_t own = hythe_task_id(task);
+    struct hythe_task_message *message;
+
+    check(hythe_task_set_passed_by_bytes_max(task, 1000), "limit");
+    for (int i = 0; i < 10; i++)
+        check(hythe_task_send(task, own, 7, "unwanted", 8), "send");
+    check(hythe_task_send(task, own, 8, "wanted", 6), "send");
+    demand(hythe_task_receive(task, own, 8, TIMEOUT_NS, &message) == HYTHE_EKEPT, "it is full");
+    demand(message == NULL, "no message");
+    for (int i = 0; i < 10; i++)
+        hythe_task_message_release(receive(task, own, 7));
+    hythe_task_message_release(receive(task, own, 8));
+}
+
+/* The first receives what the others have sent, which exit without closing their tasks. */
+static void exits(struct hythe_task *task)
+{
+    uint32_t rank = (uint32_t)hythe_task_rank(task);
+
+    for (int i = 0; i < MANY && rank != 0; i++)
+        check(hythe_task_send(task, hythe_task_sibling(task, 0), 9, "end", rank), "send");
+    for (int i = 0; i < (RANKS - 1) * MANY && rank == 0; i++)
+        hythe_task_message_release(receive(task, 0, 9));
+}
+
 int main(int count, char **words)
 {
     struct hythe_task_options options;
@@ -210,8 +239,12 @@ int main(int count, char **words)
     groups(task);
     if (hythe_task_rank(task) == 0)
         spawning(task, words[0]);
+    else
+        full_inbox(task);
+    exits(task);
     check(hythe_task_set_kept_bytes_max(task, 1), "limit");
     printf("task %d is done\n", hythe_task_rank(task));
-    hythe_task_close(task);
+    if (hythe_task_rank(task) == 0)
+        hythe_task_close(task);
     return 0;
 }
