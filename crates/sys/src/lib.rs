@@ -5,7 +5,7 @@
 //!
 //! - the node: [`fork`], [`identity`], [`peer`], [`control_group`] (files of the kernel),
 //!   [`biased_lock`] (a lock by `membarrier`);
-//! - threads that wait: [`wait`];
+//! - threads that wait: [`wait`]; programs that listen: [`accept`];
 //! - the media hop: [`packet`], [`socket_option`], [`error_queue`], [`udp_receive`];
 //! - flows between hosts: [`udp_receive`], [`udp_send`], [`socket_option`], [`peer`], [`wait`],
 //!   [`bpf`], [`interface`];
@@ -20,9 +20,11 @@
 //!
 //! Between calls nothing is held but the descriptors and mappings that the returned values own.
 //! This crate may use `unsafe`. It never interprets results, never retries (except [`wait`], which
-//! has a second method, and [`biased_lock`], which waits for a thread), never logs, and never
+//! has a second method, [`accept`], which has a spare descriptor, and [`biased_lock`], which waits
+//! for a thread), never logs, and never
 //! handles payload.
 
+pub mod accept;
 pub mod biased_lock;
 pub mod bpf;
 pub mod control_group;

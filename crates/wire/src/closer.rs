@@ -12,10 +12,14 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use rustix::net::{Shutdown, shutdown};
 
-/// So many wait to be closed at most.
-const WAITING_MAX: usize = 64;
-/// With more than so many nobody new is taken in.
-const ENOUGH: usize = WAITING_MAX / 2;
+use crate::layout::CLIENTS_MAX;
+use crate::message::FILES_MAX;
+
+/// With more than so many that wait nothing is taken in that would have to be closed: no
+/// connection, and no descriptors that come over one.
+const ENOUGH: usize = 32;
+/// Above that: the descriptors of one message, all connections, and one that is refused.
+const WAITING_MAX: usize = ENOUGH + FILES_MAX + CLIENTS_MAX + 1;
 
 /// Ends with its last value, when all is closed.
 #[derive(Debug)]
@@ -45,9 +49,10 @@ impl Closer {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = self.queue.try_send(file) {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
-            tracing::warn!("a process has passed more than can be closed: it stays open");
-            // Whoever does that takes descriptors from this program, and no time.
-            std::mem::forget(error);
+            // It is closed here, and may wait. It never stays open: whoever passes descriptors
+            // must not be able to use up those of this program.
+            debug_assert!(false, "{WAITING_MAX} are the most");
+            drop(error);
         }
     }
 
@@ -58,7 +63,7 @@ impl Closer {
         self.close(connection);
     }
 
-    /// Does so much wait that nothing is to be added without need?
+    /// Does so much wait that nothing is to be taken in?
     pub(crate) fn is_busy(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > ENOUGH
     }
@@ -95,7 +100,7 @@ pub(crate) mod tests {
         let (to, from) = std::sync::mpsc::channel();
         let giving = std::thread::spawn(move || {
             closer.close(socket);
-            for _ in 0..2 * WAITING_MAX {
+            for _ in 0..WAITING_MAX - 1 {
                 closer.close(rustix::io::dup(std::io::stderr()).expect("copied"));
             }
             let _ = to.send(closer.is_busy());

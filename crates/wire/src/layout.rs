@@ -16,6 +16,8 @@ pub fn path_of(interface: &str) -> PathBuf {
 
 /// Flows of an interface, each of one process.
 pub(crate) const FLOWS_MAX: u32 = 16;
+/// Processes that are connected: as many as have a flow may be on their way to ask.
+pub(crate) const CLIENTS_MAX: usize = 2 * FLOWS_MAX as usize;
 /// Queues of an interface that are served; what comes by others goes the usual way.
 pub(crate) const QUEUES_MAX: u32 = 8;
 /// Chunks of each queue that the kernel receives into. Frames that find none are lost, and sent

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::fcntl_get_seals;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg, sockopt,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg, sockopt,
 };
 
 use crate::layout::{FLOWS_MAX, FlowPlace, GENERATIONS, QUEUES_MAX};
@@ -25,7 +25,7 @@ const PACKET_BYTES_MAX: usize = 512;
 /// Of a reason.
 const REASON_CHARS_MAX: usize = 200;
 /// Control file and bell, and two for each queue.
-const FILES_MAX: usize = 2 + 2 * QUEUES_MAX as usize;
+pub(crate) const FILES_MAX: usize = 2 + 2 * QUEUES_MAX as usize;
 
 /// What a process gets.
 #[derive(Debug)]
@@ -99,6 +99,17 @@ pub(crate) fn asked(
         lacks_card: card.is_none() && bytes > 0,
         card: card.map(|file| (file, bytes)),
     }))
+}
+
+/// Has a process that has all it asked for sent something more, or left? What it has sent is not
+/// received, nor are descriptors with it: they go with the connection.
+pub(crate) fn has_spoken(connection: impl AsFd) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    let peeked = recv(connection, &mut [0], flags);
+    !matches!(
+        peeked,
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR)
+    )
 }
 
 /// A socket of UDP, or memory: to look at it, and to close it, takes no time.

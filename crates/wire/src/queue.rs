@@ -6,13 +6,20 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use hythe_xdp::{
     Address, CHUNK_BYTES, Frame, ImpossibleWord, Observer, Queue, QueueSocket, Region,
 };
 
+use rustix::io::Errno;
+
 use crate::card::Card;
-use crate::layout::{FIRST_REGION_CHUNKS, FlowPlace, OWN_RING, RECEIVE_CHUNKS, RINGS};
+use crate::layout::{FIRST_REGION_CHUNKS, FlowPlace, OWN_RING, QUEUES_MAX, RECEIVE_CHUNKS, RINGS};
+
+/// On a busy machine the kernel needs some time until it lets go of queues that were given up.
+/// Processes wait a second for an answer.
+const LETTING_GO: Duration = Duration::from_millis(600);
 
 #[derive(Debug)]
 pub(crate) struct ServedQueue {
@@ -122,6 +129,39 @@ fn address_of(chunk: u32) -> Address {
 fn chunk_of(frame: Frame) -> Option<u32> {
     let chunk = u32::try_from(frame.address / CHUNK_BYTES as u64).ok()?;
     (chunk < RECEIVE_CHUNKS).then_some(chunk)
+}
+
+/// How many queues there are, of those that can be served, if the driver says so.
+pub(crate) fn queue_count_of(probe: &OwnedFd, interface: &str) -> Option<u32> {
+    let count = hythe_sys::interface::queue_count(probe, interface).ok()?;
+    Some(count.min(QUEUES_MAX))
+}
+
+/// As [`take_queues`], when they were just given up.
+pub(crate) fn take_queues_again(interface: u32, card: &Card) -> io::Result<Vec<ServedQueue>> {
+    let start = Instant::now();
+    loop {
+        let taken = take_queues(interface, Some(card));
+        let is_busy = |error: &io::Error| Errno::from_io_error(error) == Some(Errno::BUSY);
+        // Each try waits for a while.
+        if !taken.as_ref().is_err_and(is_busy) || start.elapsed() >= LETTING_GO {
+            return taken;
+        }
+    }
+}
+
+/// All queues of an interface, up to a limit.
+pub(crate) fn take_queues(interface: u32, card: Option<&Card>) -> io::Result<Vec<ServedQueue>> {
+    let mut queues = Vec::new();
+    for number in 0..QUEUES_MAX {
+        match ServedQueue::open(Queue { interface, number }, card) {
+            Ok(queue) => queues.push(queue),
+            // There are no more.
+            Err(error) if number > 0 && Errno::from_io_error(&error) == Some(Errno::INVAL) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(queues)
 }
 
 #[cfg(test)]

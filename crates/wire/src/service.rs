@@ -14,23 +14,24 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use hythe_memory::{Access, Mapped, Memory as _, Ordering};
+use hythe_sys::accept::{Accepted, Acceptor};
 use hythe_sys::namespaces::network_of;
 use hythe_xdp::frame::Ends;
-use hythe_xdp::{Attachment, FlowIndex, Observer, Program, Queue, interface_index};
+use hythe_xdp::{Attachment, FlowIndex, Observer, Program, interface_index};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::net::{
-    AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    getpeername, getsockname, listen, socket_with, sockopt,
+    AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, bind, getpeername,
+    getsockname, listen, socket_with, sockopt,
 };
 
 use crate::card::{Card, CardIdentity, not_in_memory};
 use crate::closer::Closer;
 use crate::layout::{
-    CONTROL_BYTES, FLOWS_MAX, FlowPlace, FlowPlaces, QUEUES_MAX, RECEIVE_CHUNKS, path_of,
+    CLIENTS_MAX, CONTROL_BYTES, FLOWS_MAX, FlowPlace, FlowPlaces, RECEIVE_CHUNKS, path_of,
 };
-use crate::message::{Asked, asked, grant, refuse};
-use crate::queue::ServedQueue;
+use crate::message::{Asked, asked, grant, has_spoken, refuse};
+use crate::queue::{ServedQueue, queue_count_of, take_queues, take_queues_again};
 
 /// Looks so often while there are flows.
 const LOOK: Duration = Duration::from_millis(5);
@@ -44,12 +45,9 @@ const LEAVING: Duration = Duration::from_millis(500);
 const SETTLING: Duration = Duration::from_millis(100);
 /// A process that has read nothing for so long reads nothing for long, perhaps.
 const STANDING: Duration = Duration::from_millis(250);
-/// On a busy machine the kernel needs some time until it lets go of queues that were given up.
-/// Processes wait a second for an answer.
-const LETTING_GO: Duration = Duration::from_millis(600);
 const BACKLOG: i32 = 16;
-/// Processes that are connected: as many as have a flow may be on their way to ask.
-const CLIENTS_MAX: usize = 2 * FLOWS_MAX as usize;
+/// Looks so often whether what others have passed is closed, so that more can be taken in.
+const CLOSING: Duration = Duration::from_millis(100);
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
 /// What is served, and for whom.
@@ -85,8 +83,7 @@ pub struct Service {
     places: FlowPlaces,
     bell: OwnedFd,
     listener: OwnedFd,
-    /// Nobody could be taken from it, who waits still: it is tried again at the next turn.
-    lacks_files: bool,
+    acceptor: Acceptor,
     closer: Closer,
     network: u64,
     options: Options,
@@ -169,7 +166,7 @@ impl Service {
             places: FlowPlaces::default(),
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             listener,
-            lacks_files: false,
+            acceptor: Acceptor::default(),
             closer: Closer::start()?,
             network: network_of(&probe).map_err(|error| named("its network", &error))?,
             options,
@@ -229,14 +226,22 @@ impl Service {
             PollFd::new(&stop, PollFlags::IN),
             PollFd::new(&self.bell, PollFlags::IN),
         ];
-        // Those who cannot be taken would have each turn begin at once.
-        if self.takes_more() && !self.lacks_files {
+        // What cannot be taken in now would have each turn begin at once.
+        let (pause, is_busy) = (self.acceptor.pause(), self.closer.is_busy());
+        if self.takes_more() && pause.is_none() {
             files.push(PollFd::new(&self.listener, PollFlags::IN));
         }
-        let connections = self.clients.iter().map(|client| &client.connection);
-        files.extend(connections.map(|connection| PollFd::new(connection, PollFlags::IN)));
-        hythe_sys::wait::poll_or_sleep(&mut files, timeout)?;
-        let is_to_stop = !files[0].revents().is_empty();
+        let clients = self.clients.iter();
+        let heard = clients.filter(|client| !is_busy || client.flow.is_some());
+        files.extend(heard.map(|client| PollFd::new(&client.connection, PollFlags::IN)));
+        let timeout = pause.map_or(timeout, |pause| timeout.min(pause));
+        let timeout = if is_busy {
+            timeout.min(CLOSING)
+        } else {
+            timeout
+        };
+        // Refused, it is asked in another way.
+        let is_to_stop = hythe_sys::wait::ready(&mut files, timeout)[0];
         drop(files);
         silence(&self.bell);
         self.recycle();
@@ -261,8 +266,11 @@ impl Service {
     /// interface is gone.
     fn program_stays(&mut self) -> bool {
         if !self.is_on {
-            let now = interface_index(&self.options.interface);
-            return now.is_ok_and(|index| index == self.program.interface());
+            return match interface_index(&self.options.interface) {
+                Ok(index) => index == self.program.interface(),
+                // Whether it is there shows when files can be opened again.
+                Err(error) => is_shortage(&error),
+            };
         }
         if !self.program.is_attached() {
             return false;
@@ -320,14 +328,21 @@ impl Service {
     }
 
     fn accept(&mut self) {
-        self.lacks_files = false;
         while self.takes_more() {
-            let connection = match accept_with(&self.listener, FLAGS) {
-                Ok(connection) => connection,
-                Err(error) => {
-                    self.lacks_files = error != Errno::AGAIN;
-                    return;
+            let accepted = self.acceptor.accept(&self.listener, |error| {
+                tracing::warn!(%error, "processes that connect are refused (`ulimit -n`)");
+            });
+            let connection = match accepted {
+                Accepted::Connection(connection) => connection,
+                Accepted::Surplus(connection) => {
+                    refuse(
+                        &connection,
+                        "its program may open no more files (`ulimit -n`)",
+                    );
+                    self.closer.hang_up(connection);
+                    continue;
                 }
+                Accepted::Nothing => return,
             };
             let user = hythe_sys::peer::peer_uid(&connection);
             if user.is_ok_and(|user| user == self.options.user || user == 0) {
@@ -358,19 +373,9 @@ impl Service {
     fn hear(&mut self) {
         let now = Instant::now();
         for mut client in std::mem::take(&mut self.clients) {
-            let heard = asked(&client.connection, |strange| self.closer.close(strange));
-            let stays = match (heard, client.flow) {
-                (Ok(None), Some(_)) => true,
-                (Ok(None), None) => now - client.since < ASKING,
-                (Ok(Some(asked)), None) => {
-                    let begun = self.begin(&client.connection, asked);
-                    if let Err(error) = &begun {
-                        refuse(&client.connection, &error.to_string());
-                    }
-                    client.flow = begun.ok();
-                    client.flow.is_some()
-                }
-                (Ok(Some(_)), Some(_)) | (Err(_), _) => false,
+            let stays = match client.flow {
+                Some(_) => !has_spoken(&client.connection),
+                None => self.hear_asking(&mut client, now),
             };
             if stays {
                 self.clients.push(client);
@@ -384,6 +389,25 @@ impl Service {
             }
             self.closer.hang_up(client.connection);
         }
+    }
+
+    /// Takes what one asks that has no flow yet. False: it is refused.
+    fn hear_asking(&mut self, client: &mut Client, now: Instant) -> bool {
+        // Descriptors are taken only where what nobody is to pass can be closed.
+        let heard = match self.closer.is_busy() {
+            true => Ok(None),
+            false => asked(&client.connection, |strange| self.closer.close(strange)),
+        };
+        let begun = match heard {
+            Ok(None) => return now - client.since < ASKING,
+            Ok(Some(asked)) => self.begin(&client.connection, asked),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &begun {
+            refuse(&client.connection, &error.to_string());
+        }
+        client.flow = begun.ok();
+        client.flow.is_some()
     }
 
     fn begin(&mut self, connection: &OwnedFd, asked: Asked) -> io::Result<u32> {
@@ -494,7 +518,8 @@ impl Service {
             Err(error) => {
                 tracing::warn!(%error, "a pool's region is not sent from");
                 let is_busy = Errno::from_io_error(&error) == Some(Errno::BUSY);
-                self.refused_card = (!is_busy).then(|| (card.identity(), error.to_string()));
+                let is_passing = is_busy || is_shortage(&error);
+                self.refused_card = (!is_passing).then(|| (card.identity(), error.to_string()));
                 self.card = None;
                 self.retake();
                 Err(error)
@@ -507,7 +532,9 @@ impl Service {
     fn retake(&mut self) {
         let count = queue_count_of(&self.probe, &self.options.interface);
         let taken = match (take_queues(self.interface, self.card.as_ref()), &self.card) {
-            (Err(error), Some(_)) if error.kind() != io::ErrorKind::ResourceBusy => {
+            (Err(error), Some(_))
+                if error.kind() != io::ErrorKind::ResourceBusy && !is_shortage(&error) =>
+            {
                 tracing::warn!(%error, "slots are sent from no more: their file is refused");
                 self.card = None;
                 take_queues(self.interface, None)
@@ -657,39 +684,6 @@ fn standing(
     flows.get_mut(&number).map(|flow| (number, flow))
 }
 
-/// How many queues there are, of those that can be served, if the driver says so.
-fn queue_count_of(probe: &OwnedFd, interface: &str) -> Option<u32> {
-    let count = hythe_sys::interface::queue_count(probe, interface).ok()?;
-    Some(count.min(QUEUES_MAX))
-}
-
-/// As [`take_queues`], when they were just given up.
-fn take_queues_again(interface: u32, card: &Card) -> io::Result<Vec<ServedQueue>> {
-    let start = Instant::now();
-    loop {
-        let taken = take_queues(interface, Some(card));
-        let is_busy = |error: &io::Error| Errno::from_io_error(error) == Some(Errno::BUSY);
-        // Each try waits for a while.
-        if !taken.as_ref().is_err_and(is_busy) || start.elapsed() >= LETTING_GO {
-            return taken;
-        }
-    }
-}
-
-/// All queues of an interface, up to a limit.
-fn take_queues(interface: u32, card: Option<&Card>) -> io::Result<Vec<ServedQueue>> {
-    let mut queues = Vec::new();
-    for number in 0..QUEUES_MAX {
-        match ServedQueue::open(Queue { interface, number }, card) {
-            Ok(queue) => queues.push(queue),
-            // There are no more.
-            Err(error) if number > 0 && Errno::from_io_error(&error) == Some(Errno::INVAL) => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(queues)
-}
-
 /// The user is looked at when somebody connects.
 fn open_listener(path: &PathBuf) -> io::Result<OwnedFd> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -710,6 +704,14 @@ fn silence(bell: &OwnedFd) {
     let mut count = [0; 8];
     let mut pieces = [IoSliceMut::new(&mut count)];
     let _ = preadv2(bell, &mut pieces, u64::MAX, ReadWriteFlags::NOWAIT);
+}
+
+/// This program may open no more files at present: says nothing about what it tried to open.
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE)
+    )
 }
 
 fn of_v4(address: SocketAddrAny) -> io::Result<SocketAddrV4> {
