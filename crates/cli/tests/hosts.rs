@@ -17,6 +17,7 @@ use hythe_cluster::{
     DirectoryStatus, FlowCopies, HostState, HostStatus, LinkStatus, Losses, OpenChannelStatus,
     OpenStatus, SessionStatus, Status,
 };
+use hythe_sys::accept::Acceptor;
 use serde_json::{Value, json};
 use support::{Ended, Root, Running};
 
@@ -84,8 +85,9 @@ impl Host {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
+                let mut acceptor = Acceptor::default();
                 while !is_over.load(Ordering::Relaxed) {
-                    if !answer(&listener, &answering).expect("sound") {
+                    if !answer(&mut acceptor, &listener, &answering) {
                         std::thread::sleep(Duration::from_millis(2));
                     }
                 }

@@ -10,6 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use hythe_sys::accept::{Accepted, Acceptor};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -118,20 +119,23 @@ fn connect(socket: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// Answers one request, if somebody has connected; `listener` does not block then.
-///
-/// # Errors
-/// What is wrong with the listener. A bad request is answered, and no error.
+/// Answers one request, if somebody has connected; `listener` does not block then. False: there is
+/// none. Also an agent that may open no more files is asked and stopped so.
 pub fn answer(
+    acceptor: &mut Acceptor,
     listener: &UnixListener,
     answering: impl FnOnce(Request) -> Reply,
-) -> io::Result<bool> {
-    let stream = match listener.accept() {
-        Ok((stream, _)) => stream,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-        Err(error) => return Err(error),
+) -> bool {
+    let accepted = acceptor.accept(listener, |error| {
+        tracing::warn!(%error, "requests to the agent are answered late, or not at all");
+    });
+    let stream = match accepted {
+        Accepted::Connection(stream) | Accepted::Surplus(stream) => UnixStream::from(stream),
+        Accepted::Nothing => return false,
     };
-    stream.set_nonblocking(false)?;
+    if stream.set_nonblocking(false).is_err() {
+        return true;
+    }
     let reply = match read_line(&stream, REQUEST_BYTES_MAX) {
         Ok(request) => answering(request),
         Err(error) => Reply::Failed {
@@ -140,7 +144,7 @@ pub fn answer(
     };
     // Who asks and goes does not need the reply.
     let _ = write_line(&stream, &reply);
-    Ok(true)
+    true
 }
 
 fn write_line(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
@@ -199,11 +203,11 @@ mod tests {
         let listener = UnixListener::bind(&socket).expect("bound");
         let serving = std::thread::spawn(move || {
             for _ in 0..2 {
-                let answered = answer(&listener, |request| {
+                let answered = answer(&mut Acceptor::default(), &listener, |request| {
                     assert_eq!(request, Request::Reload);
                     Reply::Done
                 });
-                assert!(answered.expect("sound"));
+                assert!(answered);
             }
         });
         assert_eq!(ask(&socket, &Request::Reload).expect("asked"), Reply::Done);
@@ -256,10 +260,12 @@ mod tests {
                     std::thread::sleep(LINE_TIMEOUT / 50);
                 }
             });
-            let answered = answer(&listener, |request| panic!("{request:?} was not asked"));
+            let answered = answer(&mut Acceptor::default(), &listener, |request| {
+                panic!("{request:?} was not asked")
+            });
             is_answered.store(true, Ordering::Relaxed);
             answered
         });
-        assert!(answered.expect("sound"));
+        assert!(answered);
     }
 }

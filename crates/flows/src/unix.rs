@@ -10,11 +10,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
+use hythe_sys::accept::{Accepted, Acceptor};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
-    accept_with, bind, connect, listen, recv, send, shutdown, socket_with,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind,
+    connect, listen, recv, send, shutdown, socket_with,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -67,10 +68,19 @@ impl Listener {
         })
     }
 
-    /// The next process that has connected.
-    pub fn accept(&self) -> Option<Connection> {
+    /// The next process that has connected. One for which there is no descriptor finds its
+    /// connection closed. `report` receives why, now and then.
+    pub fn accept(
+        &self,
+        acceptor: &mut Acceptor,
+        report: impl Fn(&io::Error),
+    ) -> Option<Connection> {
         loop {
-            let socket = accept_with(&self.socket, FLAGS).ok()?;
+            let socket = match acceptor.accept(&self.socket, &report) {
+                Accepted::Connection(socket) => socket,
+                Accepted::Surplus(_) => continue,
+                Accepted::Nothing => return None,
+            };
             let may = hythe_sys::peer::peer_uid(&socket)
                 .is_ok_and(|user| user == self.owner || user == 0);
             if may {

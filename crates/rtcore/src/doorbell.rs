@@ -67,7 +67,10 @@ impl Entrance {
         let socket = match self.listener.accept() {
             Ok((socket, _)) => socket,
             Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted
+                ) =>
             {
                 return Ok(None);
             }

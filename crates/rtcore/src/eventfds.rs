@@ -12,15 +12,17 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
+use hythe_sys::accept::{Accepted, Acceptor};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    connect, listen, recvmsg, sendmsg, socket_with,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect,
+    listen, recvmsg, sendmsg, socket_with,
 };
 
 use crate::CoreError;
@@ -31,8 +33,9 @@ const VERSION: u32 = 1;
 const PACKET_BYTES: usize = 8;
 /// Connections that may wait for the agent. Who finds no place rings through the agent.
 const BACKLOG: i32 = 64;
-/// Served at one look: a flood of connections costs no more than this.
-const SERVED_AT_ONCE: usize = 64;
+/// Served at one look: a flood of connections costs no more than this. More than may wait, as the
+/// agent learns of a connection once.
+const SERVED_AT_ONCE: usize = 2 * BACKLOG as usize;
 /// How long a process waits for its packet, at most. An agent that runs sends it at once.
 pub(crate) const BOUND: Duration = Duration::from_secs(1);
 
@@ -46,6 +49,8 @@ fn path_of(pool: &Path, region: RegionIndex) -> PathBuf {
 #[derive(Debug)]
 pub(crate) struct Offer {
     listener: OwnedFd,
+    /// Of the thread that serves; no other uses it.
+    acceptor: Mutex<Acceptor>,
     path: PathBuf,
     owner: u32,
 }
@@ -73,6 +78,7 @@ impl Offer {
         let (listener, owner) = open().map_err(system("listen on", &path))?;
         Ok(Self {
             listener,
+            acceptor: Mutex::default(),
             path,
             owner,
         })
@@ -85,8 +91,14 @@ impl Offer {
 
     /// Hands both files to whoever asks at the moment, with the Linux session of this moment.
     pub(crate) fn serve(&self, session: u32, (ring, rung): (&OwnedFd, &OwnedFd)) {
+        let mut acceptor = self.acceptor.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..SERVED_AT_ONCE {
-            let Ok(connection) = accept_with(&self.listener, FLAGS) else {
+            let accepted = acceptor.accept(&self.listener, |error| {
+                tracing::warn!(%error, "processes that attach ring their core through its agent");
+            });
+            // It is hung up on in the next step, as one that was served is.
+            let (Accepted::Connection(connection) | Accepted::Surplus(connection)) = accepted
+            else {
                 return;
             };
             let may_have = hythe_sys::peer::peer_uid(&connection)

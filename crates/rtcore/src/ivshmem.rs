@@ -83,7 +83,9 @@ impl Events {
     /// Hands both events to processes of this link that ask, from now on.
     pub(crate) fn offer(&mut self, offer: Offer, link: &LinkMap) -> Result<(), Error> {
         let name = EventData::new_u64(OFFER);
-        epoll::add(&self.told, offer.as_fd(), name, EventFlags::IN)?;
+        // Edge-triggered: one that waits where the agent may open no more files is not told again
+        // and again.
+        epoll::add(&self.told, offer.as_fd(), name, RINGS)?;
         self.offer = Some((offer, link.clone()));
         Ok(())
     }

@@ -9,7 +9,6 @@ mod rights;
 mod start;
 mod tcp_again;
 
-use std::io;
 use std::io::ErrorKind::{ConnectionRefused, NotFound};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixListener;
@@ -21,7 +20,8 @@ use std::time::{Duration, Instant};
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer, ask};
 use hythe_cluster::{Agent, AgentOptions, Calls, FlowCarrier, HostName, Status};
 use hythe_node::{Pool, PoolOptions};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use hythe_sys::accept::Acceptor;
+use rustix::event::{PollFd, PollFlags};
 
 pub use self::rights::{RIGHTS_FILE, allow};
 pub use self::start::start;
@@ -125,13 +125,12 @@ pub fn run(
         listener: &listener,
         stop: &stop,
     };
-    let told = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         scope.spawn(|| listed::follow(&served));
         scope.spawn(|| news::spread(&served));
         scope.spawn(|| tcp_again::watch(&served));
-        let told = serve(&served);
+        serve(&served);
         stop.store(true, Ordering::Relaxed);
-        told
     });
     // In the end: where there is no socket, there is no agent any more.
     drop(open);
@@ -141,7 +140,7 @@ pub fn run(
     drop(hosts);
     realm.directory().remove(SOCKET_NAME)?;
     tracing::info!("the agent has stopped");
-    told
+    Ok(())
 }
 
 /// Tells the agent of a hosts directory, if it runs, that something there has changed.
@@ -171,13 +170,14 @@ struct Served<'a> {
 }
 
 /// Answers requests, and goes by what changes in the hosts directory, until it is to stop.
-fn serve(served: &Served<'_>) -> Result<(), HostdError> {
-    let failed = |error: io::Error| HostdError::Agent(format!("its socket failed: {error}"));
-    let mut reloaded = Instant::now();
+fn serve(served: &Served<'_>) {
+    let (mut acceptor, mut reloaded) = (Acceptor::default(), Instant::now());
     let mut trouble = None;
     while !served.stop.load(Ordering::Relaxed) {
-        wait_for_request(served.listener).map_err(failed)?;
-        answer(served.listener, |request| served.obey(&request)).map_err(failed)?;
+        wait_for_request(served.listener, &acceptor);
+        answer(&mut acceptor, served.listener, |request| {
+            served.obey(&request)
+        });
         if reloaded.elapsed() >= RELOAD {
             // What counted before goes on; a list that is being written is read the next time.
             let error = served.reload().err().map(|error| error.to_string());
@@ -191,16 +191,17 @@ fn serve(served: &Served<'_>) -> Result<(), HostdError> {
             reloaded = Instant::now();
         }
     }
-    Ok(())
 }
 
 /// Waits until somebody connects, for [`LOOK`] at most.
-fn wait_for_request(listener: &UnixListener) -> io::Result<()> {
-    let mut sockets = [PollFd::new(listener, PollFlags::IN)];
-    let timeout = Timespec::try_from(LOOK).map_err(io::Error::other)?;
-    match poll(&mut sockets, Some(&timeout)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
+fn wait_for_request(listener: &UnixListener, acceptor: &Acceptor) {
+    match acceptor.pause() {
+        Some(pause) => hythe_sys::wait::sleep(pause.min(LOOK)),
+        None => {
+            let mut sockets = [PollFd::new(listener, PollFlags::IN)];
+            // Refused, it has slept.
+            let _ = hythe_sys::wait::poll_or_sleep(&mut sockets, LOOK);
+        }
     }
 }
 
@@ -226,10 +227,14 @@ impl Served<'_> {
             std::thread::scope(|scope| {
                 let acting: Vec<_> = some
                     .iter()
-                    .map(|(host, addresses)| scope.spawn(move || act(host, addresses)))
+                    .map(|(host, addresses)| {
+                        let thread = std::thread::Builder::new();
+                        // One thread too many for the system is no reason to end.
+                        thread.spawn_scoped(scope, move || act(host, addresses))
+                    })
                     .collect();
                 for thread in acting {
-                    is_done &= thread.join().unwrap_or(false);
+                    is_done &= thread.is_ok_and(|thread| thread.join().unwrap_or(false));
                 }
             });
         }

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hythe_cluster::Connection;
+use hythe_sys::accept::{self, Accepted};
 
 use super::counts::count;
 use super::greeting::{GreetingError, Halves, welcome};
@@ -39,9 +40,6 @@ const WAITING_MAX: usize = 64;
 
 /// For how long a call may take until both sides have said who they are.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long to wait where the system has no descriptor left.
-const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
 /// Listens and answers.
 #[derive(Debug)]
@@ -163,15 +161,29 @@ impl Drop for Acceptor {
 }
 
 fn accept_all(listener: &TcpListener, shared: &Arc<Shared>) {
-    while !shared.is_over.load(Ordering::Acquire) {
-        match listener.accept() {
-            Ok((stream, _)) => match Socket::new(stream) {
-                Ok(socket) => shared.begin(Arc::new(socket)),
-                Err(_) => count(&shared.inner.counts.too_slow),
+    let is_over = || shared.is_over.load(Ordering::Acquire);
+    let mut acceptor = accept::Acceptor::default();
+    while !is_over() {
+        let accepted = acceptor.accept(listener, |error| {
+            // Where it is over, the listener says so by an error.
+            if !is_over() {
+                tracing::warn!(%error, "hosts that call are refused; those connected stay so");
+            }
+        });
+        match accepted {
+            Accepted::Connection(stream) => {
+                let stream = TcpStream::from(stream);
+                let socket = stream.set_nonblocking(false);
+                match socket.and_then(|()| Socket::new(stream)) {
+                    Ok(socket) => shared.begin(Arc::new(socket)),
+                    Err(_) => count(&shared.inner.counts.too_slow),
+                }
+            }
+            Accepted::Surplus(_) => count(&shared.inner.counts.crowded_out),
+            Accepted::Nothing => match acceptor.pause() {
+                Some(pause) if !is_over() => std::thread::sleep(pause),
+                _ => {}
             },
-            Err(_) if shared.is_over.load(Ordering::Acquire) => return,
-            // One caller gave up, or the system has no descriptors left.
-            Err(_) => std::thread::sleep(EXHAUSTED_PAUSE),
         }
     }
 }
@@ -360,8 +372,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpStream;
-
     use super::*;
 
     fn call(number: u64, from: [u8; 4]) -> (Call, TcpStream) {

@@ -4,8 +4,9 @@
 //! handshake has proved a certificate of the realm, a connection is a stranger's: where there are
 //! [`HANDSHAKES_MAX`], the oldest of the address that has most of them makes way for a new one, so
 //! strangers crowd each other out. One that fails or takes too long is closed and counted, and
-//! nothing waits for that. Never logs what a stranger did, and keeps nothing about one that is
-//! gone.
+//! nothing waits for that. Where the system has no descriptor left, nothing is accepted for
+//! [`PAUSE`], and Zenoh, which logs it, learns of it once in [`BETWEEN_REPORTS`]. Never logs what a
+//! stranger did, and keeps nothing about one that is gone.
 
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -13,10 +14,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Timeout, timeout};
+use tokio::time::{Sleep, Timeout, sleep, timeout};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
@@ -25,6 +26,12 @@ pub const HANDSHAKES_MAX: usize = 32;
 
 /// For how long a handshake may take unless Zenoh says otherwise.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// For how long nothing is accepted where the system has no descriptor left.
+pub const PAUSE: Duration = Duration::from_millis(100);
+
+/// Between two errors that a caller of [`TlsListener::accept`] gets.
+pub const BETWEEN_REPORTS: Duration = Duration::from_secs(60);
 
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
@@ -65,6 +72,8 @@ impl Builder {
             acceptor: self.acceptor.clone(),
             handshake_timeout: self.handshake_timeout,
             handshakes: Vec::with_capacity(HANDSHAKES_MAX),
+            pause: None,
+            reported: None,
         }
     }
 }
@@ -76,6 +85,10 @@ pub struct TlsListener {
     handshake_timeout: Duration,
     /// Oldest first.
     handshakes: Vec<Handshake>,
+    /// Nothing is accepted before its end.
+    pause: Option<Pin<Box<Sleep>>>,
+    /// When an error was returned last.
+    reported: Option<Instant>,
 }
 
 struct Handshake {
@@ -88,7 +101,7 @@ impl TlsListener {
     /// cancelled and called again.
     ///
     /// # Errors
-    /// The system gives no connection: there are no descriptors left.
+    /// The system gives no connection: there are no descriptors left. To be called again.
     pub async fn accept(&mut self) -> io::Result<(TlsStream<TcpStream>, SocketAddr)> {
         poll_fn(|context| self.poll_accept(context)).await
     }
@@ -99,7 +112,7 @@ impl TlsListener {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<(TlsStream<TcpStream>, SocketAddr)>> {
         loop {
-            let (is_more, error) = match self.listener.poll_accept(context) {
+            let (is_more, error) = match self.poll_listener(context) {
                 Poll::Ready(Ok((stream, from))) => {
                     self.begin(stream, from);
                     (true, None)
@@ -114,6 +127,31 @@ impl TlsListener {
                 Some(error) => return Poll::Ready(Err(error)),
                 None if is_more => {}
                 None => return Poll::Pending,
+            }
+        }
+    }
+
+    /// The next connection; none during a pause. Errors are returned now and then.
+    fn poll_listener(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        loop {
+            if let Some(pause) = &mut self.pause {
+                if pause.as_mut().poll(context).is_pending() {
+                    return Poll::Pending;
+                }
+                self.pause = None;
+            }
+            let error = match self.listener.poll_accept(context) {
+                Poll::Ready(Err(error)) => error,
+                taken => return taken,
+            };
+            self.pause = Some(Box::pin(sleep(PAUSE)));
+            let is_new = |reported: Instant| reported.elapsed() >= BETWEEN_REPORTS;
+            if self.reported.is_none_or(is_new) {
+                self.reported = Some(Instant::now());
+                return Poll::Ready(Err(error));
             }
         }
     }

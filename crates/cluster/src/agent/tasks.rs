@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hythe_flows::message::FromProcess;
 use hythe_flows::{Connection, Listener};
+use hythe_sys::accept::Acceptor;
 use rustix::event::{PollFd, PollFlags};
 
 use super::context::Context;
@@ -16,18 +17,24 @@ const MESSAGES_AT_ONCE: usize = 64;
 
 /// Takes what processes say, until the agent stops.
 pub(super) fn run(context: &Context, listener: &Listener) {
-    let flows = &context.flows;
+    let (flows, mut acceptor) = (&context.flows, Acceptor::default());
+    let report = |error: &std::io::Error| {
+        tracing::warn!(%error, "processes that connect get no flows, and send over the agent");
+    };
     while !context.stops() {
         let connections = flows.processes();
         let files = connections.iter().map(|(_, connection)| connection.as_fd());
+        let pause = acceptor.pause();
+        let listening = pause.is_none().then(|| listener.as_fd());
         let mut files: Vec<PollFd<'_>> = files
-            .chain([listener.as_fd()])
+            .chain(listening)
             .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
             .collect();
-        let _ = hythe_sys::wait::poll_or_sleep(&mut files, NAP);
+        let timeout = pause.map_or(NAP, |pause| pause.min(NAP));
+        let _ = hythe_sys::wait::poll_or_sleep(&mut files, timeout);
         let is_ready = files.iter().map(|file| !file.revents().is_empty());
         let is_ready: Vec<bool> = is_ready.collect();
-        while let Some(connection) = listener.accept() {
+        while let Some(connection) = listener.accept(&mut acceptor, report) {
             flows.process_came(connection);
         }
         let ready = connections.iter().zip(is_ready).filter(|(_, ready)| *ready);

@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
+use hythe_sys::accept::{Accepted, Acceptor};
 use hythe_sys::socket_option::bind_to_interface;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -44,6 +45,7 @@ fn open(at: SocketAddr, interface: Option<&str>) -> io::Result<OwnedFd> {
 #[derive(Debug)]
 pub(super) struct Echo {
     listener: TcpListener,
+    acceptor: Acceptor,
     peer: IpAddr,
     word: u64,
     stream: Option<TcpStream>,
@@ -68,6 +70,7 @@ impl Echo {
         rustix::net::listen(&listener, 1)?;
         Ok(Self {
             listener: listener.into(),
+            acceptor: Acceptor::default(),
             peer,
             word,
             stream: None,
@@ -96,7 +99,9 @@ impl Echo {
             false => PollFlags::IN,
         };
         let stream = self.stream.as_ref().map(|it| (it.as_fd(), flags));
-        let all = [Some((self.listener.as_fd(), PollFlags::IN)), stream];
+        let is_listening = self.acceptor.pause().is_none();
+        let listener = is_listening.then(|| (self.listener.as_fd(), PollFlags::IN));
+        let all = [listener, stream];
         let all = all.into_iter().flatten();
         all.map(|(file, flags)| PollFd::from_borrowed_fd(file, flags))
     }
@@ -116,10 +121,17 @@ impl Echo {
 
     /// One that knows the word keeps its place, all others make way for the next.
     fn accept(&mut self) {
-        if let Ok((stream, from)) = self.listener.accept()
-            && from.ip() == self.peer
+        // Without descriptors the link is measured later, as where the other side is gone.
+        let accepted = self.acceptor.accept(&self.listener, |error| {
+            tracing::debug!(%error, "a link is not measured by TCP");
+        });
+        let Accepted::Connection(stream) = accepted else {
+            return;
+        };
+        let stream = TcpStream::from(stream);
+        let from = stream.peer_addr();
+        if from.is_ok_and(|from| from.ip() == self.peer)
             && !(self.is_known && self.stream.is_some())
-            && stream.set_nonblocking(true).is_ok()
         {
             let _ = stream.set_nodelay(true);
             (self.is_known, self.at, self.is_back) = (false, 0, false);

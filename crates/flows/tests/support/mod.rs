@@ -17,6 +17,7 @@ use hythe_node::hop::{self, HopNode as _, HopPool as _};
 use hythe_node::{
     Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
 };
+use hythe_sys::accept::Acceptor;
 use hythe_sys::namespaces::Network;
 use relay::{Faults, Relay};
 use tempfile::TempDir;
@@ -32,6 +33,7 @@ pub(crate) struct Side {
     pub(crate) flows: Arc<Flows>,
     pub(crate) host: Node,
     listener: Listener,
+    acceptor: Acceptor,
     pub(crate) process: Option<Connection>,
     /// Where flows find a wire, from now on.
     pub(crate) wire: Option<WireUse>,
@@ -53,6 +55,7 @@ impl Side {
         let transport = Arc::clone(&flows);
         Self {
             listener: Listener::open(&pool.path()).expect("listens"),
+            acceptor: Acceptor::default(),
             host: hop::join_host(&pool, other, &[]).expect("joins"),
             node: hop::join(&pool, "process", &[transport]).expect("joins"),
             flows,
@@ -83,7 +86,9 @@ impl Side {
         let start = Instant::now();
         loop {
             if self.process.is_none() {
-                self.process = self.listener.accept();
+                self.process = self
+                    .listener
+                    .accept(&mut self.acceptor, |error| panic!("{error}"));
             }
             let message = self.process.as_ref().map(|process| process.receive());
             match message {

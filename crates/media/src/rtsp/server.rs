@@ -22,6 +22,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use hythe_rtp::rtsp::{
     Action, Catalogue, ConnectionId, Counters, Limits, Outcome, Service, SessionId, Start, Started,
 };
+use hythe_sys::accept::{Accepted, Acceptor};
 
 use super::Answer;
 use super::starting::{Complete, Starting};
@@ -131,7 +132,7 @@ impl Server {
             wires: BTreeMap::new(),
             stall_ns: limits.stall_ns,
             began: Instant::now(),
-            is_accepting: true,
+            acceptor: Acceptor::default(),
             next_tick_ns: 0,
         };
         let ended = loop {
@@ -171,8 +172,7 @@ struct ServerLoop<'m> {
     wires: BTreeMap<ConnectionId, Wire>,
     stall_ns: u64,
     began: Instant,
-    /// False for a while after the kernel had no descriptor for a client.
-    is_accepting: bool,
+    acceptor: Acceptor,
     next_tick_ns: u64,
 }
 
@@ -188,18 +188,21 @@ impl ServerLoop<'_> {
             PollFd::from_borrowed_fd(stop, PollFlags::IN),
             PollFd::from_borrowed_fd(self.starting.wake(), PollFlags::IN),
         ];
-        let doors = if self.is_accepting { listeners } else { &[] };
+        let pause = self.acceptor.pause();
+        let doors = if pause.is_none() { listeners } else { &[] };
         descriptors.extend(doors.iter().map(|door| PollFd::new(door, PollFlags::IN)));
         descriptors.extend(self.wires.iter().map(|(id, wire)| {
             let interest = wire.interest(self.service.free_capacity(*id) > 0);
             PollFd::from_borrowed_fd(wire.stream.as_fd(), interest)
         }));
         // Without clients nothing can become overdue.
-        let is_waiting = self.is_accepting
+        let is_waiting = pause.is_none()
             && self.wires.is_empty()
             && self.service.is_idle()
             && self.starting.is_empty();
         let timeout_ns = self.next_tick_ns.saturating_sub(self.now_ns()).min(TICK_NS);
+        let pause_ns = pause.map_or(u64::MAX, |pause| pause.as_nanos() as u64); // 100 ms
+        let timeout_ns = timeout_ns.min(pause_ns);
         let timeout = Timespec {
             tv_sec: (timeout_ns / 1_000_000_000) as i64,
             tv_nsec: (timeout_ns % 1_000_000_000) as i64,
@@ -236,14 +239,19 @@ impl ServerLoop<'_> {
 
     fn accept(&mut self, listener: &TcpListener) {
         for _ in 0..ACCEPTS {
-            match listener.accept() {
-                Ok((stream, peer)) => self.welcome(stream, peer),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => {
-                    // No descriptor or memory: to try again at once would be to spin.
-                    self.service.counters_mut().accept_failures += 1;
-                    self.is_accepting = false;
+            // What fails is counted.
+            match self.acceptor.accept(listener, |_| ()) {
+                Accepted::Connection(stream) => {
+                    let stream = TcpStream::from(stream);
+                    // One that is gone already has no peer.
+                    if let Ok(peer) = stream.peer_addr() {
+                        self.welcome(stream, peer);
+                    }
+                }
+                Accepted::Surplus(_) => self.service.counters_mut().accept_failures += 1,
+                Accepted::Nothing => {
+                    let is_failed = self.acceptor.pause().is_some();
+                    self.service.counters_mut().accept_failures += u64::from(is_failed);
                     return;
                 }
             }
@@ -397,7 +405,6 @@ impl ServerLoop<'_> {
             return;
         }
         self.next_tick_ns = now_ns + TICK_NS;
-        self.is_accepting = true;
         for sign in self.media.look(self.service.counters()) {
             match sign {
                 Sign::Alive(session) => self.service.alive(session, now_ns),

@@ -17,10 +17,11 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{io, mem};
 
 use hythe_node::Pool;
+use hythe_sys::accept::{Accepted, Acceptor};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::machine::{Outgoing, State};
@@ -35,9 +36,6 @@ pub(crate) use place::socket_path;
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// At once; one more is closed again.
 const CLIENTS_MAX: usize = 1024;
-/// How long no connection is taken in after the system had no descriptor for one: it would say so
-/// again at once.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Output of tasks is read while less than this waits for who gets it: then they wait, as at a
 /// pipe.
 const OUTPUT_AHEAD: usize = 1 << 20;
@@ -83,7 +81,7 @@ impl Server {
             pipes: Vec::new(),
             accepted: 0,
             bytes: vec![0; client::READ_BYTES],
-            accepts_from: None,
+            acceptor: Acceptor::default(),
         };
         let thread = hythe_sys::wait::spawn("hythe-pvm", move || serving.run(&stopped))?;
         Ok(Some(Self {
@@ -124,8 +122,7 @@ struct Serving {
     accepted: u64,
     /// What comes is read into them.
     bytes: Vec<u8>,
-    /// No connection is taken in before; none: they are.
-    accepts_from: Option<Instant>,
+    acceptor: Acceptor,
 }
 
 impl Serving {
@@ -144,7 +141,7 @@ impl Serving {
     /// True: it is to end.
     fn wait(&self, stopped: &UnixStream) -> bool {
         let mut waited_for = vec![PollFd::new(stopped, PollFlags::IN), self.ends.poll_fd()];
-        let pause = self.accept_pause();
+        let pause = self.acceptor.pause();
         if pause.is_none() {
             let listener = self.place.listener.as_fd();
             waited_for.push(PollFd::from_borrowed_fd(listener, PollFlags::IN));
@@ -165,40 +162,28 @@ impl Serving {
         ready.first().copied().unwrap_or(false)
     }
 
-    /// What is left of the time in which no connection is taken in.
-    fn accept_pause(&self) -> Option<Duration> {
-        let from = self.accepts_from?;
-        let left = from.saturating_duration_since(Instant::now());
-        (!left.is_zero()).then_some(left)
-    }
-
     fn accept(&mut self) {
         for is_far in [false, true] {
-            while self.accept_pause().is_none() {
+            loop {
                 let listener = match is_far {
                     true => &self.place.far_listener,
                     false => &self.place.listener,
                 };
-                let stream = match listener.accept() {
-                    Ok((stream, _)) => {
-                        self.accepts_from = None;
-                        stream
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    Err(error) => {
-                        if self.accepts_from.is_none() {
-                            tracing::warn!(%error, "connections to the machine wait");
+                let accepted = self.acceptor.accept(listener, |error| {
+                    tracing::warn!(%error, "connections to the machine are refused");
+                });
+                match accepted {
+                    Accepted::Connection(stream) => {
+                        if self.clients.len() < CLIENTS_MAX
+                            && let Some(client) = Client::new(stream.into(), is_far)
+                        {
+                            self.accepted += 1;
+                            self.clients.insert(self.accepted, client);
                         }
-                        self.accepts_from = Some(Instant::now() + ACCEPT_PAUSE);
-                        return;
                     }
-                };
-                if self.clients.len() < CLIENTS_MAX
-                    && let Some(client) = Client::new(stream, is_far)
-                {
-                    self.accepted += 1;
-                    self.clients.insert(self.accepted, client);
+                    // Its task finds its connection closed.
+                    Accepted::Surplus(_) => {}
+                    Accepted::Nothing => break,
                 }
             }
         }

@@ -203,6 +203,7 @@ fn check(count: usize, what: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use hythe_flows::Listener;
+    use hythe_sys::accept::Acceptor;
     use tempfile::TempDir;
 
     use super::*;
@@ -213,7 +214,8 @@ mod tests {
         let listener = Listener::open(folder.path()).expect("listens");
         let process = Connection::open(folder.path()).expect("connected");
         let mut processes = Processes::default();
-        processes.add(listener.accept().expect("connected"));
+        let accepted = listener.accept(&mut Acceptor::default(), |error| panic!("{error}"));
+        processes.add(accepted.expect("connected"));
         let (id, connection) = processes.connections().remove(0);
         let reason = "r".repeat(900);
         let end = FromAgent::End { flow: 1, reason };

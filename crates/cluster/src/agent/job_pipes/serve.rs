@@ -7,6 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hythe_sys::accept::{Accepted, Acceptor};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
@@ -44,16 +45,40 @@ pub(in crate::agent) fn run(context: &Arc<Context>, hosts: &Arc<Hosts>) {
             return;
         }
     };
+    let mut acceptor = Acceptor::default();
     while !context.stops() {
-        let mut files = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
-        let _ = hythe_sys::wait::poll_or_sleep(&mut files, NAP);
-        while let Ok((stream, _)) = listener.accept() {
+        match acceptor.pause() {
+            Some(pause) => hythe_sys::wait::sleep(pause),
+            None => {
+                let mut files = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
+                let _ = hythe_sys::wait::poll_or_sleep(&mut files, NAP);
+            }
+        }
+        while let Some(stream) = accept(&mut acceptor, &listener) {
             if let Err(error) = start(context, hosts, stream) {
                 tracing::warn!(%error, "a process that asks about tasks is not answered");
             }
         }
     }
     let _ = std::fs::remove_file(&path);
+}
+
+/// The next process that has connected; one for which there is no descriptor is refused.
+fn accept(acceptor: &mut Acceptor, listener: &UnixListener) -> Option<UnixStream> {
+    loop {
+        let accepted = acceptor.accept(listener, |error| {
+            tracing::warn!(%error, "processes that ask about tasks are refused");
+        });
+        match accepted {
+            Accepted::Connection(stream) => return Some(stream.into()),
+            Accepted::Surplus(stream) => {
+                let reason = "the agent of this host may open no more files".to_owned();
+                // It fits the socket, whether that is read or not.
+                let _ = say(&stream.into(), &AgentReply::Refused { reason });
+            }
+            Accepted::Nothing => return None,
+        }
+    }
 }
 
 fn start(

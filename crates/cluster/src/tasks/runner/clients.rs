@@ -3,8 +3,9 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use hythe_sys::accept::{Accepted, Acceptor};
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
 
@@ -14,9 +15,6 @@ use crate::tasks::message::{LINE_BYTES_MAX, Reply, Request};
 
 /// At once; one more is closed again. Each task has a connection, and commands come and go.
 const CLIENTS_MAX: usize = TASKS_MAX as usize + 128;
-/// How long nobody is taken in when there was no descriptor for one: who waits would be reported
-/// at once again.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The most ends that one may wait for.
 const WATCHED_MAX: usize = 1024;
 /// The longest request.
@@ -48,8 +46,7 @@ pub(super) struct Client {
 pub(super) struct Clients {
     all: Vec<Client>,
     last_key: u64,
-    /// Nobody is taken in before.
-    accepts_from: Option<Instant>,
+    acceptor: Acceptor,
 }
 
 impl Clients {
@@ -75,34 +72,33 @@ impl Clients {
 
     /// What is left of the time in which nobody is taken in.
     pub(super) fn accept_pause(&self) -> Option<Duration> {
-        let left = self.accepts_from?.saturating_duration_since(Instant::now());
-        (!left.is_zero()).then_some(left)
+        self.acceptor.pause()
     }
 
-    /// Takes in who waits. Those for whom there is no descriptor wait on, and are not looked at
-    /// before a pause is over.
+    /// Takes in who waits. Those for whom there is no descriptor are refused.
     pub(super) fn accept(&mut self, listener: &UnixListener) {
-        while self.accept_pause().is_none() {
-            match listener.accept() {
-                Ok((stream, _)) => {
-                    self.accepts_from = None;
-                    if self.all.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
-                        self.last_key += 1;
-                        self.all.push(Client::new(stream, self.last_key));
-                    }
+        loop {
+            let accepted = self.acceptor.accept(listener, |error| {
+                tracing::warn!(
+                    %error,
+                    "tasks that ask the runner of this job are refused; raise the number of files \
+                     that it may open (`ulimit -n`)"
+                );
+            });
+            match accepted {
+                Accepted::Connection(stream) if self.all.len() < CLIENTS_MAX => {
+                    self.last_key += 1;
+                    self.all.push(Client::new(stream.into(), self.last_key));
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    if self.accepts_from.is_none() {
-                        tracing::warn!(
-                            %error,
-                            "tasks that ask the runner of this job wait; raise the number of files \
-                             that it may open (`ulimit -n`)"
-                        );
-                    }
-                    self.accepts_from = Some(Instant::now() + ACCEPT_PAUSE);
+                Accepted::Connection(_) => {}
+                Accepted::Surplus(stream) => {
+                    let mut refused = Client::new(stream.into(), 0);
+                    let reason = "the runner of this job may open no more files (`ulimit -n`)";
+                    let reason = reason.to_owned();
+                    // It fits the socket, whether that is read or not.
+                    let _ = refused.say(&Reply::Failed { reason }) && refused.flush();
                 }
+                Accepted::Nothing => break,
             }
         }
     }
@@ -303,12 +299,10 @@ mod tests {
         let listener = UnixListener::bind(&path).expect("bound");
         listener.set_nonblocking(true).expect("set");
         let _waits = UnixStream::connect(&path).expect("it listens");
-        // It refuses as the kernel does where a process may open no more files.
+        // It does not listen.
         let refusing = UnixListener::from(OwnedFd::from(UnixStream::pair().expect("a pair").0));
         let mut clients = Clients::default();
         clients.accept(&refusing);
-        let pause = clients.accept_pause().expect("a pause");
-        assert!(pause <= ACCEPT_PAUSE, "{pause:?}");
         while clients.accept_pause().is_some() {
             assert!(clients.all.is_empty());
             std::thread::sleep(Duration::from_millis(1));
@@ -323,7 +317,7 @@ mod tests {
         let mut clients = Clients {
             all: vec![client],
             last_key: 1,
-            accepts_from: None,
+            acceptor: Acceptor::default(),
         };
         let mut request = serde_json::to_vec(&Request::List).expect("plain");
         request.push(b'\n');
