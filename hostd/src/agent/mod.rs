@@ -30,7 +30,7 @@ use crate::directory::ZenohDirectory;
 use crate::hosts_directory::{DirectoryLock, HostsDirectory};
 use crate::open_channels::{self, OPEN_ADDRESS, OpenAddresses, OpenChannels};
 use crate::realm::{Identity, LiveRealm, RealmDocument, file};
-use crate::tls::TlsCarrier;
+use crate::tls::{self, TlsCarrier};
 use crate::zenoh_session::{self, Role, Settings, ZenohSession};
 
 /// Port of the discovery by Zenoh, unless it is told another: beside that of the carrier.
@@ -94,6 +94,7 @@ pub fn run(
     let session = session(&realm, options)?;
     carrier.tunnel_over(Arc::clone(&session))?;
     let name = realm.identity().name().clone();
+    tls::judge_by(Arc::clone(&realm))?;
     let hosts = ZenohDirectory::declare(session, name, address, lease);
     let hosts = Arc::new(hosts.map_err(discovery_error)?);
     let identity = realm.identity();

@@ -10,6 +10,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::time_provider::TimeProvider;
 use rustls::version::TLS13;
@@ -39,6 +40,8 @@ pub(super) struct Configs {
     client: ClientConfig,
     verifier: Arc<WebPkiServerVerifier>,
     pub(super) server: Arc<ServerConfig>,
+    /// What `server` judges callers by.
+    pub(super) callers: Arc<dyn ClientCertVerifier>,
 }
 
 impl Configs {
@@ -77,7 +80,7 @@ impl Configs {
             .build()?;
         let mut server = ServerConfig::builder_with_details(provider, Arc::new(Always))
             .with_protocol_versions(&[&TLS13])?
-            .with_client_cert_verifier(callers)
+            .with_client_cert_verifier(callers.clone())
             .with_single_cert(chain, identity.key().clone_key())?;
         server.session_storage = Arc::new(NoServerSessionStorage {});
         server.send_tls13_tickets = 0;
@@ -87,6 +90,7 @@ impl Configs {
             client,
             verifier,
             server: Arc::new(server),
+            callers,
         })
     }
 
@@ -169,8 +173,13 @@ struct Always;
 
 impl TimeProvider for Always {
     fn current_time(&self) -> Option<UnixTime> {
-        Some(UnixTime::since_unix_epoch(Duration::from_secs(1)))
+        Some(any_time())
     }
+}
+
+/// One at which every certificate of a realm holds, as all are.
+pub(super) fn any_time() -> UnixTime {
+    UnixTime::since_unix_epoch(Duration::from_secs(1))
 }
 
 /// Whether these sides have agreed on this version.

@@ -4,20 +4,26 @@
 //! handshake has proved a certificate of the realm, a connection is a stranger's: where there are
 //! [`HANDSHAKES_MAX`], the oldest of the address that has most of them makes way for a new one, so
 //! strangers crowd each other out. One that fails or takes too long is closed and counted, and
-//! nothing waits for that. Where the system has no descriptor left, nothing is accepted for
-//! [`PAUSE`], and Zenoh, which logs it, learns of it once in [`BETWEEN_REPORTS`]. Never logs what a
-//! stranger did, and keeps nothing about one that is gone.
+//! nothing waits for that. Zenoh reads no revocation list: callers are judged by the verifier of
+//! [`set_verifier`], if there is one. Where the system has no descriptor left, nothing is accepted
+//! for [`PAUSE`], and Zenoh, which logs it, learns of it once in [`BETWEEN_REPORTS`]. Never logs
+//! what a stranger did, and keeps nothing about one that is gone.
 
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Sleep, Timeout, sleep, timeout};
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::server::NoServerSessionStorage;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
@@ -34,6 +40,33 @@ pub const PAUSE: Duration = Duration::from_millis(100);
 pub const BETWEEN_REPORTS: Duration = Duration::from_secs(60);
 
 static REFUSED: AtomicU64 = AtomicU64::new(0);
+static VERIFIER: Mutex<Option<Arc<dyn ClientCertVerifier>>> = Mutex::new(None);
+
+/// From now on listeners of this process that are made ask this one about callers, in place of the
+/// verifier that their acceptor has. No session is resumed then: each caller is judged.
+pub fn set_verifier(verifier: Arc<dyn ClientCertVerifier>) {
+    *VERIFIER.lock().unwrap_or_else(PoisonError::into_inner) = Some(verifier);
+}
+
+/// An acceptor with the certificate of another one, and the verifier of this process.
+fn with_verifier(acceptor: TlsAcceptor) -> TlsAcceptor {
+    let verifier = VERIFIER.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(verifier) = verifier.clone() else {
+        return acceptor;
+    };
+    let before = acceptor.config();
+    let config = ServerConfig::builder_with_provider(before.crypto_provider().clone());
+    // A provider without TLS 1.3 could not have made the certificate's acceptor.
+    let Ok(config) = config.with_protocol_versions(&[&TLS13]) else {
+        return acceptor;
+    };
+    let config = config.with_client_cert_verifier(verifier);
+    let mut config = config.with_cert_resolver(before.cert_resolver.clone());
+    config.alpn_protocols.clone_from(&before.alpn_protocols);
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    TlsAcceptor::from(Arc::new(config))
+}
 
 /// Connections to the listeners of this process that proved nothing: they failed, were too slow, or
 /// gave way to newer ones.
@@ -46,7 +79,7 @@ pub fn refused() -> u64 {
 #[must_use]
 pub fn builder(acceptor: TlsAcceptor) -> Builder {
     Builder {
-        acceptor,
+        acceptor: with_verifier(acceptor),
         handshake_timeout: HANDSHAKE_TIMEOUT,
     }
 }
