@@ -21,9 +21,16 @@ pub struct HostName(String);
     "{} is no name of a host: use 1 to 59 lower-case letters, digits, - and ., with a letter or \
      digit at both ends of each part, and not only digits in the last (such as cam-1.lan, not an \
      address)",
-    hythe_terminal::escaped(.0)
+    shown(.0)
 )]
 pub struct BadHostName(String);
+
+fn shown(name: &str) -> String {
+    match name.is_empty() {
+        true => "an empty text".to_owned(),
+        false => hythe_terminal::escaped(name).to_string(),
+    }
+}
 
 impl HostName {
     /// The name.

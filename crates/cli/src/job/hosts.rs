@@ -20,7 +20,15 @@ pub(super) fn hosts(named: &[String], file: Option<&Path>) -> Result<Vec<JobHost
     let lines = text
         .lines()
         .map(|line| line.split('#').next().unwrap_or("").trim());
-    lines.filter(|line| !line.is_empty()).map(line_of).collect()
+    let hosts = lines.filter(|line| !line.is_empty()).map(line_of);
+    let hosts = hosts.collect::<Result<Vec<JobHost>, _>>()?;
+    match hosts.is_empty() {
+        true => Err(CliError::WrongUse(format!(
+            "the host file {} names no host: a line is HOST or HOST slots=N",
+            hythe_terminal::escaped(path)
+        ))),
+        false => Ok(hosts),
+    }
 }
 
 fn read(path: &Path) -> Result<String, CliError> {
@@ -57,21 +65,28 @@ pub(super) fn hosts_of_pvm(path: &Path) -> Result<Vec<JobHost>, CliError> {
         .collect()
 }
 
-/// `HOST`, `HOST slots=N` as of Open MPI, or `HOST:N` as of MPICH.
+/// `HOST`, `HOST slots=N` as of Open MPI, with blanks around `=` or without, or `HOST:N` as of
+/// MPICH.
 fn line_of(line: &str) -> Result<JobHost, CliError> {
-    let mut words = line.split_whitespace();
-    let mut found = host(words.next().unwrap_or_default())?;
-    for word in words {
-        match word.strip_prefix("slots=") {
-            Some(count) => found.slots = slots(count, line)?,
-            None => {
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let mut found = host(name)?;
+    let mut slots_max = SLOTS_MAX;
+    let spaced = rest.replace('=', " = ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    for option in words.chunks(3) {
+        match option {
+            ["slots", "=", count] => found.slots = slots(count, line)?,
+            ["max_slots" | "max-slots", "=", count] => slots_max = slots(count, line)?,
+            _ => {
                 return Err(CliError::WrongUse(format!(
-                    "the host file has `{}`: a line is HOST or HOST slots=N",
+                    "the host file has `{}`: a line is HOST or HOST slots=N, and max_slots=N \
+                     behind it is the most",
                     hythe_terminal::escaped(line)
                 )));
             }
         }
     }
+    found.slots = found.slots.min(slots_max);
     Ok(found)
 }
 
@@ -108,6 +123,10 @@ mod tests {
             ("a", "a", 1),
             ("b:2", "b", 2),
             ("c.lan slots=7", "c.lan", 7),
+            ("d\tslots = 2", "d", 2),
+            ("e slots= 3 max_slots =4", "e", 3),
+            ("f max-slots=2 slots=5", "f", 2),
+            ("g max_slots=4", "g", 1),
         ] {
             let found = line_of(line).expect("a host");
             assert_eq!((found.name.as_str(), found.slots), (name, count));
@@ -124,8 +143,26 @@ mod tests {
         for bad in ["a slots=2", "a:2", "-a"] {
             assert!(of_pvm(bad).is_err(), "{bad}");
         }
-        for bad in ["a:0", "a:513", "a:x", "a slots=", "a max=3", "-a", "a,b"] {
+        let bad = [
+            "a:0",
+            "a:513",
+            "a:x",
+            "a slots=",
+            "a max=3",
+            "-a",
+            "a,b",
+            "a max_slots=x",
+        ];
+        for bad in bad
+            .into_iter()
+            .chain(["a slots 2", "a = slots", "a max_slots=0"])
+        {
             assert!(line_of(bad).is_err(), "{bad}");
         }
+        std::fs::write(&path, "# nobody\n\n").expect("written");
+        let empty = hosts(&[], Some(&path)).expect_err("refused").to_string();
+        assert!(empty.contains("names no host"), "{empty}");
+        let nameless = host("").expect_err("refused").to_string();
+        assert!(nameless.contains("an empty text is no name"), "{nameless}");
     }
 }
