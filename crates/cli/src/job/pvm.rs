@@ -68,7 +68,11 @@ pub(super) fn serve(
     }
     let names: Vec<String> = job.hosts.iter().map(|host| host.name.to_string()).collect();
     let known = take_in_hosts(pool, names, file.as_ref()).map_err(|error| failed(&error))?;
-    let places = places(&job.hosts, &known, job.count)?;
+    let places = places(&job.hosts, &known, job.count, |host| {
+        // The agent knows why.
+        let reason = tasks::find_host(pool, host).err();
+        reason.map(|reason| reason.to_string())
+    })?;
     job.environment
         .push((variables::PLACES.into(), places.into()));
     Ok(server)
@@ -86,15 +90,22 @@ fn begin_here(hosts: &mut Vec<JobHost>, here: &HostName) {
 
 /// The number of the host of each task that the job begins with, by ranks: as the runner starts
 /// them, in turn.
-fn places(hosts: &[JobHost], known: &[Host], count: u32) -> Result<String, CliError> {
+fn places(
+    hosts: &[JobHost],
+    known: &[Host],
+    count: u32,
+    why_missing: impl Fn(&HostName) -> Option<String>,
+) -> Result<String, CliError> {
     let mut slots = Vec::new();
     for host in hosts {
         let found = known.iter().find(|known| known.name == host.name.as_str());
         let found = found.ok_or_else(|| {
-            CliError::Failed(format!(
-                "host {} is not connected; `hythe host status` says why",
-                host.name
-            ))
+            CliError::Failed(why_missing(&host.name).unwrap_or_else(|| {
+                format!(
+                    "host {} is not connected; `hythe host status` says why",
+                    host.name
+                )
+            }))
         })?;
         slots.extend(std::iter::repeat_n(found.host, host.slots as usize));
     }

@@ -30,6 +30,12 @@ impl Jobs {
         numbers.get(host).copied().unwrap_or(0)
     }
 
+    /// Is it in the realm? False also where the realm's list is not known.
+    pub(crate) fn has_host(&self, host: &HostName) -> bool {
+        let numbers = self.numbers.read().unwrap_or_else(PoisonError::into_inner);
+        numbers.contains_key(host)
+    }
+
     pub(crate) fn host_of(&self, number: u32) -> Option<HostName> {
         let numbers = self.numbers.read().unwrap_or_else(PoisonError::into_inner);
         let mut found = numbers.iter().filter(|(_, one)| **one == number);

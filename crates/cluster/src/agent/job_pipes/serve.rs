@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe_sys::accept::{Accepted, Acceptor};
 use rustix::event::{PollFd, PollFlags};
@@ -28,6 +28,10 @@ use crate::{HostName, Right};
 const NAP: Duration = Duration::from_millis(200);
 /// How long a process may take to ask, and to read the answer.
 const ASKING: Duration = Duration::from_secs(2);
+
+/// How long a session is waited for, less than who asks waits, and how often it is looked for.
+const CONNECTING: Duration = Duration::from_secs(3);
+const CONNECTING_LOOK: Duration = Duration::from_millis(20);
 
 /// Answers until the agent stops.
 pub(in crate::agent) fn run(context: &Arc<Context>, hosts: &Arc<Hosts>) {
@@ -142,7 +146,7 @@ fn serve(context: &Arc<Context>, hosts: &Hosts, stream: UnixStream) -> io::Resul
             let session = session_of(context, hosts, job);
             carry(&stream, session, wish, refused, |_| ())
         }
-        AgentRequest::Watch { host } => match session_with(hosts, &host) {
+        AgentRequest::Watch { host } => match session_with(context, hosts, &host) {
             Ok(session) => {
                 let _member = session.record.own_job_pipes.enter();
                 say(&stream, &AgentReply::Connected)?;
@@ -151,7 +155,8 @@ fn serve(context: &Arc<Context>, hosts: &Hosts, stream: UnixStream) -> io::Resul
             Err(error) => say(&stream, &refused(error)),
         },
         AgentRequest::Facts { host } => {
-            let found = session_with(hosts, &host).and_then(|session| facts::ask(&session));
+            let found = session_with(context, hosts, &host);
+            let found = found.and_then(|session| facts::ask(&session));
             say(&stream, &found.map_or_else(refused, AgentReply::Facts))
         }
         AgentRequest::Part {
@@ -165,7 +170,7 @@ fn serve(context: &Arc<Context>, hosts: &Hosts, stream: UnixStream) -> io::Resul
                 program,
                 hosts: all,
             };
-            let session = session_with(hosts, &host);
+            let session = session_with(context, hosts, &host);
             carry(&stream, session, wish, refused, |context| {
                 grants::Granted::new(context, job, vec![host.clone()])
             })
@@ -238,17 +243,35 @@ fn session_of(context: &Context, hosts: &Hosts, job: JobId) -> Result<Arc<Sessio
     let unknown =
         || ClusterError::Unexpected(format!("no host of the realm has number {}", job.host()));
     let host = context.jobs.host_of(job.host()).ok_or_else(unknown)?;
-    session_with(hosts, &host)
+    session_with(context, hosts, &host)
 }
 
-fn session_with(hosts: &Hosts, name: &HostName) -> Result<Arc<Session>, ClusterError> {
-    let known = hosts.all();
-    let found = known.iter().find(|host| host.record.name == *name);
-    found.and_then(|host| host.session()).ok_or_else(|| {
-        ClusterError::Unexpected(format!(
-            "host {name} is not connected; `hythe host status` says why"
-        ))
-    })
+/// The session with a host of the realm. Where agents have just started it may begin in a moment:
+/// that is waited for.
+fn session_with(
+    context: &Context,
+    hosts: &Hosts,
+    name: &HostName,
+) -> Result<Arc<Session>, ClusterError> {
+    let since = Instant::now();
+    loop {
+        let known = hosts.all();
+        let found = known.iter().find(|host| host.record.name == *name);
+        if let Some(session) = found.and_then(|host| host.session()) {
+            return Ok(session);
+        }
+        if found.is_none() && !context.jobs.has_host(name) {
+            return Err(ClusterError::Unexpected(format!(
+                "there is no host {name} in the realm; `hythe host list` shows those that are"
+            )));
+        }
+        if since.elapsed() >= CONNECTING || context.stops() {
+            return Err(ClusterError::Unexpected(format!(
+                "host {name} is not connected; `hythe host status` says why"
+            )));
+        }
+        hythe_sys::wait::sleep(CONNECTING_LOOK);
+    }
 }
 
 fn say(mut stream: &UnixStream, reply: &AgentReply) -> io::Result<()> {
