@@ -1379,7 +1379,9 @@ int hythe_rpc_wait(struct hythe_client *client,
  * 1: it is answered, also with HYTHE_ENOMETHOD or HYTHE_ERESULT for its caller. 0: none came.
  * HYTHE_ECALLERLOST: its caller is gone, nobody has got the result. What is no call is given up,
  * and counted as a violation. HYTHE_EARGUMENT, too, if a method returns less than 0: its caller
- * gets HYTHE_EUNANSWERED. Blocks for at most `timeout_ns` until one comes.
+ * gets HYTHE_EUNANSWERED. So it does if a method throws a C++ exception, which passes through this
+ * call, or leaves by longjmp(): then with the next call on the server. A method does not use the
+ * server itself. Blocks for at most `timeout_ns` until one comes.
  *
  * Requires:
  * `table` points to `count` methods.

@@ -44,6 +44,7 @@ pub mod sample;
 pub mod segment;
 pub mod semaphore;
 pub mod server;
+mod serving;
 pub mod sigbus;
 mod sized;
 pub mod statistics;

@@ -7,12 +7,15 @@
 //! pool anew.
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
+use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hythe::sync::{Deadline, MessageQueue, MessageQueueOptions, SyncError};
 use hythe_sys::fork::ForkSafe;
+use hythe_sys::signals::unblock_faults;
 
 use crate::ffi_guard::Process;
 use crate::process::{self, cross, system};
@@ -319,10 +322,7 @@ pub unsafe extern "C" fn hythe_mq_notify(
         match asked.notify {
             libc::SIGEV_NONE => open.queue.notify(Box::new(|| {}))?,
             libc::SIGEV_SIGNAL => open.queue.notify(Box::new(move || signal(&asked)))?,
-            libc::SIGEV_THREAD => open.queue.notify(Box::new(move || {
-                // As POSIX says: on a thread of its own.
-                let _ = std::thread::Builder::new().spawn(move || asked.call());
-            }))?,
+            libc::SIGEV_THREAD => open.queue.notify(Box::new(move || start_thread(asked)))?,
             _ => return Err(system("an unknown notification", libc::EINVAL)),
         }
         Ok(0)
@@ -336,20 +336,46 @@ struct Notification {
     value: usize,
     signo: c_int,
     notify: c_int,
-    function: Option<unsafe extern "C" fn(usize)>,
+    function: Option<unsafe extern "C-unwind" fn(usize)>,
     attributes: usize,
 }
 
 // SAFETY: numbers and a function; what they point to is the caller's word.
 unsafe impl Send for Notification {}
 
-impl Notification {
-    fn call(self) {
-        if let Some(function) = self.function {
-            // SAFETY: the caller's word; a union of one word is passed as that word is.
-            unsafe { function(self.value) };
-        }
+/// Calls the function on a thread of its own, as POSIX says: one of the C library's alone, where
+/// pthread_exit() works, and an exception that nobody catches ends the program with its own words.
+fn start_thread(asked: Notification) {
+    type Started = extern "C" fn(*mut c_void) -> *mut c_void;
+    type Unwinding = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+    // SAFETY: the same in all but what Rust code that calls it may assume, and none does: the C
+    // library lets a thread's function unwind.
+    let notify = unsafe { std::mem::transmute::<Unwinding, Started>(notify) };
+    let asked = Box::into_raw(Box::new(asked));
+    let mut thread = MaybeUninit::uninit();
+    // SAFETY: the function takes what is passed; attributes may be NULL.
+    let refused =
+        unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), notify, asked.cast()) };
+    if refused != 0 {
+        // SAFETY: made above, and no thread has it.
+        drop(unsafe { Box::from_raw(asked) });
+        return;
     }
+    // SAFETY: the call succeeded, so it has written the thread.
+    let thread = unsafe { thread.assume_init() };
+    // SAFETY: a thread that nobody joins.
+    unsafe { libc::pthread_detach(thread) };
+}
+
+extern "C-unwind" fn notify(asked: *mut c_void) -> *mut c_void {
+    // SAFETY: `start_thread` passes such a box, once.
+    let asked = *unsafe { Box::from_raw(asked.cast::<Notification>()) };
+    unblock_faults();
+    if let Some(function) = asked.function {
+        // SAFETY: the caller's word; a union of one word is passed as that word is.
+        unsafe { function(asked.value) };
+    }
+    ptr::null_mut()
 }
 
 /// The start of a `siginfo_t` of a signal that is queued.
@@ -389,7 +415,7 @@ fn signal(asked: &Notification) {
             libc::SYS_rt_sigqueueinfo,
             pid,
             asked.signo,
-            std::ptr::from_ref(&queued).cast::<c_void>(),
+            ptr::from_ref(&queued).cast::<c_void>(),
         )
     };
 }

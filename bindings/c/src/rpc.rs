@@ -2,7 +2,6 @@
 //! outstanding is in the client.
 
 use core::ffi::{c_int, c_void};
-use std::borrow::Cow;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -17,7 +16,8 @@ use crate::code;
 use crate::ffi_guard::{Refusal, cross, empty_place, missing, open_mut, place};
 use crate::lease::{self, hythe_lease};
 use crate::sample::{self, hythe_sample};
-use crate::server::hythe_server;
+use crate::server::{hythe_server, open_idle};
+use crate::serving::Serving;
 
 /// Bytes in front of an argument in its lease, of hythe_rpc_lease().
 pub const HYTHE_RPC_HEADER_BYTES: usize = 32;
@@ -53,6 +53,13 @@ pub struct hythe_rpc_reply {
     pub bytes: usize,
 }
 
+/// What [`hythe_rpc_method`] calls.
+type ServeMethod = unsafe extern "C-unwind" fn(
+    *mut c_void,
+    *const hythe_rpc_request,
+    *mut hythe_rpc_reply,
+) -> c_int;
+
 /// One method. It returns 0, or a number of its own from 1 on: it failed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +72,7 @@ pub struct hythe_rpc_method {
     pub result_bytes: usize,
     /// What is called, with `context`, in the thread of hythe_rpc_serve().
     pub serve: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             context: *mut c_void,
             request: *const hythe_rpc_request,
             reply: *mut hythe_rpc_reply,
@@ -231,96 +238,175 @@ pub extern "C" fn hythe_rpc_wait(
 /// 1: it is answered, also with HYTHE_ENOMETHOD or HYTHE_ERESULT for its caller. 0: none came.
 /// HYTHE_ECALLERLOST: its caller is gone, nobody has got the result. What is no call is given up,
 /// and counted as a violation. HYTHE_EARGUMENT, too, if a method returns less than 0: its caller
-/// gets HYTHE_EUNANSWERED. Blocks for at most `timeout_ns` until one comes.
+/// gets HYTHE_EUNANSWERED. So it does if a method throws a C++ exception, which passes through this
+/// call, or leaves by longjmp(): then with the next call on the server. A method does not use the
+/// server itself. Blocks for at most `timeout_ns` until one comes.
 ///
 /// # Safety
 /// `table` points to `count` methods.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hythe_rpc_serve(
+pub unsafe extern "C-unwind" fn hythe_rpc_serve(
     server: Option<&mut hythe_server>,
     table: *const hythe_rpc_method,
     count: usize,
     timeout_ns: u64,
 ) -> c_int {
+    let server = server.map_or(std::ptr::null_mut(), std::ptr::from_mut);
+    let mut called: Option<CalledMethod> = None;
+    let begun = cross(|| {
+        // SAFETY: NULL, or the caller's handle, which nobody else uses.
+        let port = open_idle(unsafe { server.as_mut() })?;
+        // SAFETY: the caller's word.
+        let table = unsafe { methods(table, count) }?;
+        begin(port, table, timeout_ns, &mut called)
+    });
+    let Some(mut called) = called else {
+        return begun;
+    };
+    // While the method runs nothing on this stack owns anything: a longjmp() leaves nothing behind.
+    let left_early = EndServing(server);
+    let (request, reply) = (&raw const called.request, &raw mut called.reply);
+    // SAFETY: a method of the caller's table; what both structs point to stays in the server.
+    let number = unsafe { (called.serve)(called.context, request, reply) };
+    std::mem::forget(left_early);
     cross(|| {
-        let port = open_mut(server)?;
-        if table.is_null() && count > 0 {
-            return Err(missing("table"));
-        }
-        let timeout = Duration::from_nanos(timeout_ns);
-        let Some(call) = Call::take(&mut port.server, timeout)? else {
-            return Ok(0);
-        };
-        let mut found = None;
-        for index in 0..count {
-            // SAFETY: inside the table, by the caller's word.
-            let method = unsafe { table.add(index) };
-            // SAFETY: as above.
-            let method = unsafe { method.read() };
-            if method.method == call.method() {
-                found = Some(method);
-                break;
-            }
-        }
-        let answered = match found {
-            Some(method) => answer(call, &method, port.origin.trusts)?,
-            None => call.refuse_method()?,
-        };
-        if answered {
-            return Ok(1);
-        }
-        let text = format!(
-            "the caller over channel `{}` is gone",
-            port.server.channel()
-        );
-        Err(Refusal::new(code::HYTHE_ECALLERLOST, text))
+        // SAFETY: as above; the method has returned.
+        let port = open_mut(unsafe { server.as_mut() })?;
+        let serving = port.serving.take().ok_or_else(|| {
+            Refusal::argument("a method has used the server of its own call, which it must not")
+        })?;
+        let answered = answer(serving, number, called.reply.bytes)?;
+        unless_caller_lost(port, answered)
     })
 }
 
-fn answer(call: Call, method: &hythe_rpc_method, trusts: bool) -> Result<bool, Refusal> {
+/// The methods that a caller passes.
+///
+/// # Safety
+/// `table` points to `count` methods, or is NULL.
+unsafe fn methods<'t>(
+    table: *const hythe_rpc_method,
+    count: usize,
+) -> Result<&'t [hythe_rpc_method], Refusal> {
+    match (table.is_null(), count) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(missing("table")),
+        // SAFETY: the caller's word.
+        (false, _) => Ok(unsafe { std::slice::from_raw_parts(table, count) }),
+    }
+}
+
+/// What is passed to a method: pointers into its [`Serving`]. Owns nothing.
+#[derive(Clone, Copy)]
+struct CalledMethod {
+    serve: ServeMethod,
+    context: *mut c_void,
+    request: hythe_rpc_request,
+    reply: hythe_rpc_reply,
+}
+
+/// Ends the call whose method was left by an exception.
+struct EndServing(*mut hythe_server);
+
+impl Drop for EndServing {
+    fn drop(&mut self) {
+        // SAFETY: the handle of the call that is being left, which nobody else uses.
+        let server = unsafe { self.0.as_mut() };
+        if let Some(server) = server {
+            drop(server.serving.take());
+        }
+    }
+}
+
+/// Takes a call and finds its method, which is to be called, or answers it.
+fn begin(
+    port: &mut hythe_server,
+    table: &[hythe_rpc_method],
+    timeout_ns: u64,
+    called: &mut Option<CalledMethod>,
+) -> Result<c_int, Refusal> {
+    let timeout = Duration::from_nanos(timeout_ns);
+    let Some(call) = Call::take(&mut port.server, timeout)? else {
+        return Ok(0);
+    };
+    let mut named = table.iter();
+    let Some(method) = named.find(|method| method.method == call.method()) else {
+        let answered = call.refuse_method()?;
+        return unless_caller_lost(port, answered);
+    };
     let serve = method.serve.ok_or_else(|| missing("method"))?;
     // C gets a pointer and no promise about what it reads there: no trust is needed to write.
     let decision = TrustPeers::i_trust_every_writer_of_this_pool();
     let capacity = method.result_bytes.min(call.largest_result());
     let mut lease = call.lease(capacity)?;
-    let mut reply = hythe_rpc_reply {
-        result: lease.as_mut_slice(decision)[HEADER_BYTES..].as_mut_ptr(),
-        capacity,
-        bytes: 0,
+    let copied = match port.origin.trusts {
+        true => Vec::new(),
+        false => call.argument().to_vec(),
     };
-    let error = {
-        let argument = if trusts {
-            Cow::Borrowed(call.argument().as_slice(decision))
-        } else {
-            Cow::Owned(call.argument().to_vec())
-        };
-        let request = hythe_rpc_request {
+    let argument: &[u8] = match port.origin.trusts {
+        true => call.argument().as_slice(decision),
+        false => &copied,
+    };
+    *called = Some(CalledMethod {
+        serve,
+        context: method.context,
+        request: hythe_rpc_request {
             method: call.method(),
             task: call.task(),
             timeout_ns: u64::try_from(call.timeout().as_nanos()).unwrap_or(u64::MAX),
-            argument: if argument.is_empty() {
-                std::ptr::null()
-            } else {
-                argument.as_ptr()
+            argument: match argument.is_empty() {
+                true => std::ptr::null(),
+                false => argument.as_ptr(),
             },
             argument_bytes: argument.len(),
-        };
-        // SAFETY: a method of the caller's table; both structs stand until it returns.
-        unsafe { serve(method.context, &raw const request, &raw mut reply) }
-    };
-    match u32::try_from(error).map(NonZeroU32::new) {
-        Ok(None) if reply.bytes <= capacity => Ok(call.reply_in(lease, reply.bytes)?),
+        },
+        reply: hythe_rpc_reply {
+            result: lease.as_mut_slice(decision)[HEADER_BYTES..].as_mut_ptr(),
+            capacity,
+            bytes: 0,
+        },
+    });
+    port.serving = Some(Serving {
+        call,
+        lease,
+        capacity,
+        argument: copied,
+    });
+    Ok(1)
+}
+
+/// Replies as the method has returned. False: the caller is gone.
+fn answer(serving: Serving, number: c_int, bytes: usize) -> Result<bool, Refusal> {
+    let Serving {
+        call,
+        lease,
+        capacity,
+        ..
+    } = serving;
+    match u32::try_from(number).map(NonZeroU32::new) {
+        Ok(None) if bytes <= capacity => Ok(call.reply_in(lease, bytes)?),
         Ok(refused) => {
             // First: the answer may need its place.
             drop(lease);
             Ok(match refused {
                 Some(number) => call.fail(number)?,
-                None => call.refuse_size(reply.bytes)?,
+                None => call.refuse_size(bytes)?,
             })
         }
         Err(_) => Err(Refusal::argument(format!(
-            "method {} returned {error}: 0 is done, and failures are from 1 on",
+            "method {} returned {number}: 0 is done, and failures are from 1 on",
             call.method()
         ))),
     }
+}
+
+fn unless_caller_lost(port: &hythe_server, answered: bool) -> Result<c_int, Refusal> {
+    if answered {
+        return Ok(1);
+    }
+    let text = format!(
+        "the caller over channel `{}` is gone",
+        port.server.channel()
+    );
+    Err(Refusal::new(code::HYTHE_ECALLERLOST, text))
 }

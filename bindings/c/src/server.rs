@@ -19,6 +19,7 @@ use crate::node::hythe_node;
 use crate::origin::Origin;
 use crate::port::{self, PortOptions};
 use crate::sample::{self, Inner, hythe_sample};
+use crate::serving::Serving;
 use crate::sized::{self, Extensible};
 use crate::statistics::{hythe_statistics, tell_counted};
 
@@ -46,8 +47,18 @@ unsafe impl Extensible for hythe_server_options {
 /// The server of a request/reply channel. One thread at a time, any thread.
 #[derive(Debug)]
 pub struct hythe_server {
+    // Ends first: its answer goes over the port.
+    pub(crate) serving: Option<Serving>,
     pub(crate) origin: Origin,
     pub(crate) server: Server,
+}
+
+/// A server that is to take a request. If a method of hythe_rpc_serve() was left and did not
+/// return, its call ends here.
+pub(crate) fn open_idle(server: Option<&mut hythe_server>) -> Result<&mut hythe_server, Refusal> {
+    let server = open_mut(server)?;
+    drop(server.serving.take());
+    Ok(server)
 }
 
 impl Handle for hythe_server {
@@ -125,6 +136,7 @@ pub unsafe extern "C" fn hythe_server_open(
         // SAFETY: the caller's word.
         let options = unsafe { port::read(options) }?;
         Ok(hythe_server {
+            serving: None,
             origin: node.origin,
             server: node.node.server(channel, &options)?,
         })
@@ -165,7 +177,7 @@ pub extern "C" fn hythe_server_take(
 ) -> c_int {
     cross(|| {
         let place = empty_place(request)?;
-        let port = open_mut(server)?;
+        let port = open_idle(server)?;
         let taken = port.server.take(Duration::from_nanos(timeout_ns))?;
         Ok(give(place, port.origin, taken))
     })
@@ -179,7 +191,7 @@ pub extern "C" fn hythe_server_try_take(
 ) -> c_int {
     cross(|| {
         let place = empty_place(request)?;
-        let port = open_mut(server)?;
+        let port = open_idle(server)?;
         let taken = port.server.try_take()?;
         Ok(give(place, port.origin, taken))
     })

@@ -3,6 +3,7 @@
 
 mod stage;
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -135,6 +136,36 @@ fn refusals_are_codes_with_messages() {
     let program = stage.compile("gcc", Linking::Shared, &source);
     let said = run(&mut stage.command(&program));
     assert_eq!(text(&said), "all refused\n");
+}
+
+/// A method that throws, or jumps, is one that has not answered; and what a static destructor calls
+/// says why it fails.
+#[test]
+fn methods_that_do_not_return_end_their_calls() {
+    if !is_installed("g++") {
+        return;
+    }
+    let stage = Stage::install();
+    let program = stage.prefix().join("leaving");
+    let mut compile = Command::new("g++");
+    compile.args(["-std=c++17", "-Wall", "-Wextra", "-Werror"]);
+    compile.args(["-Wold-style-cast", "-pedantic", "-g", "-pthread"]);
+    compile.arg(repository().join("bindings/c/tests/leaving.cpp"));
+    compile.arg("-o").arg(&program);
+    run(compile.args(stage.flags(&["--cflags", "--libs"])));
+    for way in ["exception", "longjmp"] {
+        let said = run(stage.command(&program).arg(way));
+        let wanted = "40 ended, 1 answered\nat exit: the place for the node is NULL\n";
+        assert_eq!(text(&said), wanted, "{way}");
+    }
+    let said = run(stage.command(&program).arg("thread"));
+    let wanted = "2 notified\nat exit: the place for the node is NULL\n";
+    assert_eq!(text(&said), wanted);
+    let ended = stage.command(&program).arg("uncaught").output();
+    let ended = ended.expect("it runs");
+    assert_eq!(ended.status.signal(), Some(libc::SIGABRT), "{ended:?}");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("no such message"), "{said}");
 }
 
 /// With the library's handler for SIGBUS, with the program's own, and with one that was there
