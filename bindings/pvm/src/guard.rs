@@ -15,7 +15,7 @@ use hythe_pvm::options::Opt;
 use crate::data::Begun;
 
 /// What `pvm_addmhf` registers.
-pub(crate) type Handler = extern "C" fn(c_int) -> c_int;
+pub(crate) type Handler = extern "C-unwind" fn(c_int) -> c_int;
 pub(crate) type Session = hythe_pvm::session::Session<Handler>;
 
 /// The task that this process is; none before its first call, and after `pvm_exit`.
@@ -180,6 +180,30 @@ pub(crate) fn guarded(name: &str, inside: impl FnOnce() -> Result<c_int, Code>) 
         Ok(Err(code)) => fail(name, code),
         Err(_) => fail(name, Code::SYSTEM),
     }
+}
+
+/// Calls a function that the program has given to the one of this name. One that is left by a C++
+/// exception ends the program with a word: nobody above can know of it.
+pub(crate) fn call_back<T>(given_to: &'static str, function: impl FnOnce() -> T) -> T {
+    struct Leaving(&'static str);
+
+    impl Drop for Leaving {
+        fn drop(&mut self) {
+            let text = format!(
+                "libpvm [pid{}]: the function given to {}() was left by an exception; it must return\n",
+                std::process::id(),
+                self.0
+            );
+            // Nobody may read it.
+            let _ = std::io::stderr().write_all(text.as_bytes());
+            std::process::abort();
+        }
+    }
+
+    let leaving = Leaving(given_to);
+    let returned = function();
+    std::mem::forget(leaving);
+    returned
 }
 
 /// Keeps an error, and says it as the program wants.

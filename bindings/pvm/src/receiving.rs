@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use hythe_pvm::code::Code;
 
-use crate::guard::{Held, guarded, put};
+use crate::guard::{Held, call_back, guarded, put};
 use crate::sending::bytes_of;
 use crate::waiting::{SLICE, TAKEN_MAX, Waiting, react, wait};
 
 /// A program's own matching function. It is locked only while the session is held, so that no
 /// signal handler waits for it.
-type Matcher = extern "C" fn(c_int, c_int, c_int) -> c_int;
+type Matcher = extern "C-unwind" fn(c_int, c_int, c_int) -> c_int;
 static MATCHER: Mutex<Option<Matcher>> = Mutex::new(None);
 
 /// What was found: it becomes the active buffer, or stays.
@@ -144,7 +144,7 @@ fn find_by(
         let candidate = waiting.take()?.session()?.next_candidate(after);
         if let Some((place, number)) = candidate {
             after = place;
-            let rank = matcher(number, source, tag);
+            let rank = call_back("pvm_recvf", || matcher(number, source, tag));
             if rank < 0 {
                 return Code::from_number(rank).map_or(Ok(rank), Err);
             }

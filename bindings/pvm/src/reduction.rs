@@ -1,7 +1,6 @@
 //! What all members of a group do with data: `pvm_reduce`, `pvm_gather`, `pvm_scatter`.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use hythe_pvm::buffer::{Buffer, Kind};
@@ -10,12 +9,12 @@ use hythe_pvm::session::{Operation, reduce};
 use hythe_pvm::tid::Tid;
 
 use crate::groups::group;
-use crate::guard::{Held, guarded, put};
+use crate::guard::{Held, call_back, guarded, put};
 use crate::sending::{bytes_of, memory};
 use crate::waiting::{Waiting, wait_on};
 
 /// A function that combines the second array into the first.
-type Combine = extern "C" fn(*mut c_int, *mut c_void, *mut c_void, *mut c_int, *mut c_int);
+type Combine = extern "C-unwind" fn(*mut c_int, *mut c_void, *mut c_void, *mut c_int, *mut c_int);
 
 /// How often a wait looks whether who is waited for has ended.
 const LOOK: Duration = Duration::from_millis(100);
@@ -127,10 +126,9 @@ extern "C" fn pvm_reduce(
             let mut other = aligned(message.body());
             let (mut kind, mut items, mut outcome) = (data_type, count, 0);
             let other = other.as_mut_ptr().cast();
-            // The program's own: what it does not let through is its.
-            let _ = catch_unwind(AssertUnwindSafe(|| {
+            call_back("pvm_reduce", || {
                 combine(&raw mut kind, data, other, &raw mut items, &raw mut outcome);
-            }));
+            });
             if outcome < 0 {
                 return Err(Code::from_number(outcome).unwrap_or(Code::BAD_PARAMETER));
             }

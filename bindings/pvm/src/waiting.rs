@@ -4,7 +4,6 @@
 //! things when they are interrupted. So the session is taken for short times only, and no handler
 //! runs within one of them: signals are blocked from before it is taken until it is let go.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use hythe_pvm::SignalsBlocked;
@@ -12,7 +11,7 @@ use hythe_pvm::code::Code;
 use hythe_pvm::machine::Reply;
 use hythe_pvm::session::Event;
 
-use crate::guard::{Handler, Held, Parked, Session};
+use crate::guard::{Handler, Held, Parked, Session, call_back};
 use crate::output;
 
 /// For how long the session is not given to other threads, nor to signal handlers.
@@ -160,8 +159,7 @@ pub(crate) fn react(event: Event<Handler>, waiting: &Waiting) -> Result<(), Code
         }
         Event::Handle(handler, buffer) => {
             let before = waiting.take()?.session()?.begin_handler(buffer);
-            // The program's own: what it does not let through is its.
-            let _ = catch_unwind(AssertUnwindSafe(|| handler(buffer)));
+            call_back("pvm_addmhf", || handler(buffer));
             waiting.take()?.session()?.end_handler(buffer, before);
             Ok(())
         }
