@@ -100,7 +100,7 @@ extern "C" fn pvm_freezegroup(name: *const c_char, size: c_int) -> c_int {
         let name = unsafe { group(name) }?;
         ask_others(
             |session| session.begin_freeze(&name, size),
-            |session, reply| session.end_freeze(&name, reply),
+            |session, reply| session.end_freeze(&name, size, reply),
         )
     })
 }

@@ -21,14 +21,17 @@ extern "C" fn pvm_config(
         let mut formats: Vec<c_int> = found.iter().map(|host| host.format).collect();
         formats.sort_unstable();
         formats.dedup();
-        let mut kept = KEPT.lock();
-        kept.hosts = Hosts::new(&found);
         // SAFETY: the caller passes NULL or a place for a result.
         unsafe { put(host_count, found.len() as c_int) };
         // SAFETY: as above.
         unsafe { put(format_count, formats.len() as c_int) };
-        // SAFETY: as above.
-        unsafe { put(hosts, kept.hosts.pointer()) };
+        // The table of the last call stays until there is another.
+        if !hosts.is_null() {
+            let mut kept = KEPT.lock();
+            kept.hosts = Hosts::new(&found);
+            // SAFETY: as above.
+            unsafe { put(hosts, kept.hosts.pointer()) };
+        }
         Ok(0)
     })
 }
@@ -38,7 +41,12 @@ extern "C" fn pvm_mstat(name: *const c_char) -> c_int {
     call("pvm_mstat", |session| {
         // SAFETY: the caller passes NULL or text that ends with a zero.
         let name = unsafe { text(name) }.ok_or(Code::BAD_PARAMETER)?;
-        match session.hosts()?.iter().any(|host| host.name == name) {
+        if name.is_empty() {
+            return Err(Code::BAD_PARAMETER);
+        }
+        // `.` is the task's own.
+        let is_there = name == "." || session.hosts()?.iter().any(|host| host.name == name);
+        match is_there {
             true => Ok(0),
             // PVM prints nothing of it.
             false => Ok(Code::NO_HOST.number()),

@@ -5,13 +5,14 @@ use std::ffi::{CString, c_char, c_int};
 use hythe_pvm::buffer::Encoding;
 use hythe_pvm::code::Code;
 
-use crate::guard::{call, guarded, put, text};
+use crate::guard::{Session, call, guarded, put, text};
 use crate::kept::{Classes, KEPT};
 use crate::sending::in_place;
 use crate::structures::MailboxInfo;
 use crate::waiting::ask_others;
 
-const MULTI_INSTANCE: c_int = 2;
+/// Entries of PVM 3.3 have one number each, and stay when their task is gone.
+const ENTRY_FLAGS: c_int = 1 | 2;
 
 #[unsafe(no_mangle)]
 extern "C" fn pvm_putinfo(name: *const c_char, buffer: c_int, flags: c_int) -> c_int {
@@ -78,28 +79,40 @@ extern "C" fn pvm_insert(name: *const c_char, index: c_int, value: c_int) -> c_i
         let buffer = session.new_buffer(Encoding::Xdr);
         let packed = session.buffers.find(buffer)?.pack_int(value);
         let flags = match index {
-            1.. => MULTI_INSTANCE | index << 10,
-            _ => MULTI_INSTANCE,
+            1.. => ENTRY_FLAGS | index << 10,
+            0 | -1 => ENTRY_FLAGS,
+            _ => return Err(Code::BAD_PARAMETER),
         };
         let done = packed.and_then(|()| session.put(&name, buffer, flags, None));
         session.buffers.remove(buffer)?;
-        done
+        match done? {
+            // That number is another entry's.
+            other if index >= 0 && other != index => {
+                session.delete(&name, other)?;
+                Err(Code::DENIED)
+            }
+            number => Ok(number),
+        }
     })
 }
 
-/// PVM 3.3: finds it. The active buffer stays as it is.
+/// PVM 3.3: finds it, and returns its number: -1 stands for the least there is. The active buffer
+/// stays as it is.
 #[unsafe(no_mangle)]
 extern "C" fn pvm_lookup(name: *const c_char, index: c_int, place: *mut c_int) -> c_int {
     quietly(|| {
         call("pvm_lookup", |session| {
             // SAFETY: the caller passes NULL or text that ends with a zero.
             let name = unsafe { class(name) }?;
-            let first = match index {
-                -1 => (0, 8),
-                _ => (index, 0),
+            let index = match index {
+                -1 => first_index(session, &name)?,
+                _ => Some(index),
+            };
+            let Some(index) = index else {
+                return quiet(Err(Code::NOT_FOUND));
             };
             let before = session.buffers.set_receive(0)?;
-            let found = session.read(&name, first.0, first.1).and_then(|buffer| {
+            let found = session.read(&name, index, 0).and_then(|buffer| {
                 let value = session.buffers.receiving()?.unpack_int();
                 session.buffers.remove(buffer)?;
                 value
@@ -109,12 +122,19 @@ extern "C" fn pvm_lookup(name: *const c_char, index: c_int, place: *mut c_int) -
                 Ok(value) => {
                     // SAFETY: the caller passes NULL or a place for a result.
                     unsafe { put(place, value) };
-                    Ok(0)
+                    Ok(index)
                 }
                 Err(code) => quiet(Err(code)),
             }
         })
     })
+}
+
+fn first_index(session: &mut Session, name: &str) -> Result<Option<c_int>, Code> {
+    // Others that the name finds as a pattern are among them.
+    let found = session.classes(name)?;
+    let class = found.iter().find(|class| class.name == name);
+    Ok(class.and_then(|class| class.entries.first().map(|(index, _, _)| *index)))
 }
 
 /// PVM 3.3: takes it away.

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use hythe_pvm::code::Code;
 
-use crate::guard::{Held, call_back, guarded, put};
-use crate::sending::bytes_of;
+use crate::guard::{Held, call, call_back, guarded, put};
+use crate::sending::{bytes_of, check_is_implemented};
 use crate::waiting::{SLICE, TAKEN_MAX, Waiting, react, wait};
 
 /// A program's own matching function. It is locked only while the session is held, so that no
@@ -52,9 +52,10 @@ extern "C" fn pvm_trecv(source: c_int, tag: c_int, timeout: *const libc::timeval
         }
         // SAFETY: it is not NULL, so the caller passes a structure that stands still.
         let timeout = unsafe { timeout.read() };
-        let seconds = u64::try_from(timeout.tv_sec).map_err(|_| Code::BAD_PARAMETER)?;
-        let micros = u64::try_from(timeout.tv_usec).map_err(|_| Code::BAD_PARAMETER)?;
-        let whole = Duration::from_secs(seconds).checked_add(Duration::from_micros(micros));
+        let micros = i128::from(timeout.tv_sec) * 1_000_000 + i128::from(timeout.tv_usec);
+        // A time that is over is none; one that is too long has no end.
+        let whole = u64::try_from(micros.max(0)).ok();
+        let whole = whole.map(Duration::from_micros);
         find(source, tag, Purpose::Receive, whole)
     })
 }
@@ -71,6 +72,7 @@ extern "C" fn pvm_precv(
     found_bytes: *mut c_int,
 ) -> c_int {
     guarded("pvm_precv", || {
+        check_is_implemented(data_type)?;
         let bytes = bytes_of(count, data_type)?;
         if place.is_null() && bytes > 0 {
             return Err(Code::BAD_PARAMETER);
@@ -102,7 +104,18 @@ extern "C" fn pvm_recvf(matcher: Option<Matcher>) -> Option<Matcher> {
     // A signal handler that interrupts a call changes nothing.
     let _held = Held::take().ok()?;
     let mut kept = MATCHER.lock().unwrap_or_else(PoisonError::into_inner);
-    std::mem::replace(&mut *kept, matcher)
+    let is_other = |matcher: &Matcher| !std::ptr::fn_addr_eq(*matcher, usual_match as Matcher);
+    let before = std::mem::replace(&mut *kept, matcher.filter(is_other));
+    Some(before.unwrap_or(usual_match))
+}
+
+/// What matches where the program has no function of its own, which may call this one: 1 or 0.
+extern "C" fn usual_match(buffer: c_int, source: c_int, tag: c_int) -> c_int {
+    call("pvm_recvf", |session| {
+        let wanted = session.wanted(source, tag);
+        let message = session.buffers.find(buffer)?;
+        Ok(c_int::from(wanted.is(message)))
+    })
 }
 
 /// 0: nothing is there, or came in time.

@@ -10,7 +10,7 @@ use hythe_pvm::tid::Tid;
 
 use crate::groups::group;
 use crate::guard::{Held, call_back, guarded, put};
-use crate::sending::{bytes_of, memory};
+use crate::sending::{TEXT, bytes_of, memory};
 use crate::waiting::{Waiting, wait_on};
 
 /// A function that combines the second array into the first.
@@ -42,8 +42,11 @@ impl Step {
     ) -> Result<Self, Code> {
         // SAFETY: passed on.
         let name = unsafe { group(name) }?;
-        let kind = Kind::from_data_type(data_type).ok_or(Code::BAD_PARAMETER)?;
-        if count < 0 || tag < 0 || kind.bytes() == 0 {
+        let kind = match data_type {
+            TEXT => Kind::Byte,
+            _ => Kind::from_data_type(data_type).ok_or(Code::BAD_PARAMETER)?,
+        };
+        if count <= 0 || tag < 0 || kind.bytes() == 0 {
             return Err(Code::BAD_PARAMETER);
         }
         let bytes = bytes_of(count, data_type)?;

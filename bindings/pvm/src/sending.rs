@@ -7,6 +7,9 @@ use hythe_pvm::code::Code;
 
 use crate::guard::{Session, call};
 
+/// `PVM_STR`.
+pub(crate) const TEXT: c_int = 0;
+
 #[unsafe(no_mangle)]
 extern "C" fn pvm_send(to: c_int, tag: c_int) -> c_int {
     call("pvm_send", |session| {
@@ -38,6 +41,7 @@ extern "C" fn pvm_psend(
     data_type: c_int,
 ) -> c_int {
     call("pvm_psend", |session| {
+        check_is_implemented(data_type)?;
         let bytes = bytes_of(count, data_type)?;
         // SAFETY: the caller says that so many items lie there.
         let memory = unsafe { memory(items.cast(), bytes) }?;
@@ -46,10 +50,18 @@ extern "C" fn pvm_psend(
     })
 }
 
+/// Text is neither sent nor received without a buffer.
+pub(crate) fn check_is_implemented(data_type: c_int) -> Result<(), Code> {
+    match data_type {
+        TEXT => Err(Code::NOT_IMPLEMENTED),
+        _ => Ok(()),
+    }
+}
+
 /// Bytes of so many items. Text is counted in bytes.
 pub(crate) fn bytes_of(count: c_int, data_type: c_int) -> Result<usize, Code> {
     let item = match data_type {
-        0 => 1,
+        TEXT => 1,
         _ => Kind::from_data_type(data_type)
             .ok_or(Code::BAD_PARAMETER)?
             .bytes(),

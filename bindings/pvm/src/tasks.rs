@@ -114,6 +114,8 @@ extern "C" fn pvm_notify(what: c_int, tag: c_int, count: c_int, of: *const c_int
     call("pvm_notify", |session| {
         // Of other kinds the count is not that of tasks.
         let of = match what & 0xff {
+            // Of none nothing is to be told.
+            1 | 2 | 5 if count <= 0 => return Err(Code::BAD_PARAMETER),
             // SAFETY: the caller says that so many numbers lie there.
             1 | 2 => unsafe { integers(of, count) }?,
             // So many times.

@@ -126,7 +126,7 @@ fn a_signal_handler_uses_the_session_whatever_its_program_waits_for() {
         "recvf 0 refused 0\n\
          barrier 0 refused 0\n\
          asking meanwhile -14\n\
-         freeze 0 refused 0\n\
+         freeze 2 refused 0\n\
          frozen barrier 0 refused 0\n\
          reduce 0 refused 0\n\
          mailbox 0 refused 0\n",

@@ -1,6 +1,6 @@
 /*
  * What functions of PVM return, and what becomes of what they are given: a line for each, the same
- * on PVM 3.4.6 and on Hythe, which calls.rs compares. Left out is what the guide says differs.
+ * on PVM 3.4.6 and on Hythe, which behaviour.rs compares. Left out is what the guide says differs.
  */
 #include <pvm3.h>
 #include <stdio.h>
@@ -223,6 +223,238 @@ static void patterns(void)
     }
 }
 
+/* What a member of groups does for the first task, which sends it a number. */
+enum order {
+    END,
+    JOIN,
+    FREEZE_FOUR,
+    MEET,
+    SIZE,
+    ADD,
+    TAKE,
+    JOIN_PAIR,
+    FREEZE_PAIR
+};
+
+static int obey(int order)
+{
+    int value = 1;
+    switch (order) {
+    case JOIN:
+        return pvm_joingroup("four");
+    case FREEZE_FOUR:
+        return pvm_freezegroup("four", 4);
+    case MEET:
+        return pvm_barrier("four", -1);
+    case SIZE:
+        return pvm_gsize("four");
+    case ADD:
+        return pvm_reduce(PvmSum, &value, 1, PVM_INT, 31, "four", 0) + 10 * value;
+    case TAKE:
+        return pvm_recv(-1, 33) > 0;
+    case JOIN_PAIR:
+        return pvm_joingroup("pair");
+    default:
+        return pvm_freezegroup("pair", 1);
+    }
+}
+
+static int member(void)
+{
+    int order, first = pvm_parent(), result;
+    pvm_setopt(PvmAutoErr, 0);
+    for (;;) {
+        pvm_recv(first, 30);
+        pvm_upkint(&order, 1, 1);
+        if (order == END)
+            break;
+        result = obey(order);
+        pvm_initsend(PvmDataDefault);
+        pvm_pkint(&result, 1, 1);
+        pvm_send(first, 32);
+    }
+    return pvm_exit();
+}
+
+static int members[4];
+
+static void order(int number, int what)
+{
+    pvm_initsend(PvmDataDefault);
+    pvm_pkint(&what, 1, 1);
+    pvm_send(members[number], 30);
+}
+
+static int result(int number)
+{
+    int value = -999;
+    pvm_recv(members[number], 32);
+    pvm_upkint(&value, 1, 1);
+    return value;
+}
+
+static int answer(int number, int what)
+{
+    order(number, what);
+    return result(number);
+}
+
+static void all(const char *name, int what)
+{
+    for (int one = 0; one < 4; one++)
+        order(one, what);
+    printf("%s:", name);
+    for (int one = 0; one < 4; one++)
+        printf(" %d", result(one));
+    printf("\n");
+}
+
+static void frozen(char *program)
+{
+    char *arguments[] = {"member", NULL};
+    int n[4] = {0};
+    SHOW(pvm_spawn(program, arguments, PvmTaskDefault, "", 4, members));
+    for (int one = 0; one < 4; one++)
+        SHOW(answer(one, JOIN));
+    SHOW(pvm_getinst("four", members[2]));
+    SHOW(pvm_reduce(PvmSum, n, 1, PVM_INT, 31, "four", 0));
+    SHOW(pvm_gather(n, n, 1, PVM_INT, 31, "four", 0));
+    SHOW(pvm_scatter(n, n, 1, PVM_INT, 31, "four", 0));
+    all("freeze", FREEZE_FOUR);
+    SHOW(pvm_joingroup("four"));
+    SHOW(answer(1, JOIN));
+    SHOW(pvm_freezegroup("four", 4));
+    SHOW(answer(1, FREEZE_FOUR));
+    SHOW(pvm_gsize("four"));
+    SHOW(pvm_lvgroup("four"));
+    all("size", SIZE);
+    all("meet", MEET);
+    all("add", ADD);
+    pvm_initsend(PvmDataDefault);
+    SHOW(pvm_bcast("four", 33));
+    all("take", TAKE);
+    SHOW(answer(0, JOIN_PAIR));
+    SHOW(answer(1, JOIN_PAIR));
+    SHOW(answer(0, FREEZE_PAIR));
+    for (int one = 0; one < 4; one++)
+        order(one, END);
+}
+
+/* A group of this task alone. */
+static void alone(void)
+{
+    int n[4] = {5};
+    SHOW(pvm_joingroup("alone"));
+    SHOW(pvm_bcast("alone", 1));
+    SHOW(pvm_getinst("alone", 0));
+    SHOW(pvm_getinst("none", 0));
+    SHOW(pvm_reduce(PvmSum, n, 1, PVM_INT, 1, "alone", 0));
+    SHOW(pvm_reduce(PvmSum, n, 0, PVM_INT, 1, "alone", 0));
+    SHOW(pvm_gather(n, n, 0, PVM_INT, 1, "alone", 0));
+    SHOW(pvm_scatter(n, n, 0, PVM_INT, 1, "alone", 0));
+    SHOW(pvm_gather(n, "text", 4, PVM_STR, 1, "alone", 0));
+    SHOW(pvm_reduce(PvmSum, n, 1, PVM_INT, 1, "alone", 1));
+    SHOW(pvm_freezegroup("alone", -1));
+    SHOW(pvm_joingroup("alone"));
+    SHOW(pvm_bcast("alone", 1));
+    SHOW(pvm_lvgroup("alone"));
+    SHOW(pvm_gsize("alone"));
+}
+
+/* Of notices, for whom and how many there may be. */
+static void watches(void)
+{
+    int host = pvm_tidtohost(own), other = 0x0c0005, found = 0;
+    SHOW(pvm_notify(PvmTaskExit, 62, 0, &own));
+    SHOW(pvm_notify(PvmTaskExit | PvmNotifyCancel, 62, 0, &own));
+    SHOW(pvm_notify(PvmHostDelete, 62, 0, &host));
+    SHOW(pvm_notify(PvmHostDelete, 62, 1, &own));
+    SHOW(pvm_notify(PvmRouteDelete, 62, 0, &own));
+    SHOW(pvm_notify(PvmRouteDelete, 62, 1, &own));
+    for (int count = -2; count < 3; count++)
+        SHOW(pvm_notify(PvmHostAdd, 62, count, NULL));
+    SHOW(pvm_notify(PvmHostAdd, 62, 0, NULL));
+    SHOW(pvm_notify(PvmTaskExit, 62, 1, &host));
+    SHOW(pvm_notify(PvmHostDelete, 63, 1, &other));
+    SHOW(pvm_recv(-1, 63) > 0);
+    SHOW(pvm_upkint(&found, 1, 1));
+    SHOW(found);
+}
+
+typedef int matcher(int, int, int);
+static matcher *usual;
+
+static int through(int buffer, int task, int tag)
+{
+    return usual(buffer, task, tag);
+}
+
+static void matching(void)
+{
+    int bytes, tag = 0, source;
+    usual = (matcher *)pvm_recvf(through);
+    SHOW(usual != NULL);
+    for (tag = 970; tag < 972; tag++) {
+        pvm_initsend(PvmDataDefault);
+        pvm_send(own, tag);
+    }
+    pvm_bufinfo(pvm_recv(own, 971), &bytes, &tag, &source);
+    SHOW(tag);
+    SHOW((matcher *)pvm_recvf(usual) == through);
+    pvm_bufinfo(pvm_recv(own, 970), &bytes, &tag, &source);
+    SHOW(tag);
+    SHOW((matcher *)pvm_recvf(NULL) == usual);
+}
+
+/* Values of calls that have no error where one might expect it. */
+static void values(void)
+{
+    struct timeval over = {-1, 0}, little = {0, -1};
+    struct pvmhostinfo *hosts;
+    int n[4] = {0}, host;
+    SHOW(pvm_trecv(-1, 999, &over));
+    SHOW(pvm_trecv(-1, 999, &little));
+    SHOW(pvm_setopt(PvmPollType, PvmPollSleep));
+    SHOW(pvm_setopt(PvmPollTime, 1));
+    SHOW(pvm_psend(own, 1, "text", 4, PVM_STR));
+    SHOW(pvm_precv(own, 1, n, 4, PVM_STR, NULL, NULL, NULL));
+    SHOW(pvm_spawn("", NULL, 0, "", 2, n));
+    printf("%d %d\n", n[0], n[1]);
+    SHOW(pvm_tasks(-1, n, NULL));
+    SHOW(pvm_mstat(""));
+    SHOW(pvm_mstat("."));
+    SHOW(pvm_sendsig(own, 0));
+    SHOW(pvm_sendsig(own, 999));
+    SHOW(pvm_sendsig(own, -1));
+    pvm_config(NULL, NULL, &hosts);
+    host = hosts->hi_tid;
+    pvm_config(NULL, NULL, NULL);
+    SHOW(hosts->hi_tid == host);
+}
+
+/* Mailboxes as programs for PVM 3.3 use them, and numbers that are taken. */
+static void entries(void)
+{
+    struct pvmmboxinfo *classes;
+    int value = 0, count;
+    pvm_initsend(PvmDataDefault);
+    for (int one = 0; one < 3; one++)
+        SHOW(pvm_putinfo("e", pvm_getsbuf(), PvmMboxMultiInstance | PvmMboxDirectIndex(3u)));
+    SHOW(pvm_insert("f", -1, 7));
+    SHOW(pvm_insert("f", 5, 8));
+    SHOW(pvm_insert("f", 5, 9));
+    SHOW(pvm_insert("f", 0, 9));
+    SHOW(pvm_insert("f", -2, 9));
+    SHOW(pvm_delete("f", 0));
+    SHOW(pvm_lookup("f", -1, &value));
+    SHOW(value);
+    SHOW(pvm_lookup("f", 5, &value));
+    SHOW(pvm_lookup("f", 3, &value));
+    SHOW(pvm_lookup("none", -1, &value));
+    pvm_getmboxinfo("f", &count, &classes);
+    printf("%d %d\n", classes[0].mi_nentries, classes[0].mi_flags[0]);
+}
+
 static void groups(void)
 {
     SHOW(pvm_gsize("none"));
@@ -243,11 +475,13 @@ static void groups(void)
     SHOW(pvm_lvgroup("g"));
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct timeval soon = {0, 20000};
     int value = 40, n[3] = {7, 8, 9}, n2[3] = {0}, source, tag, bytes;
     own = pvm_mytid();
+    if (argc > 1)
+        return member();
     setvbuf(stdout, 0, _IONBF, 0);
     printf("task %d version %s siblings %d\n", own > 0, pvm_version(), pvm_siblings(&(int *){0}));
     for (int encoding = PvmDataDefault; encoding <= PvmDataInPlace; encoding++)
@@ -260,6 +494,12 @@ int main(void)
     mailboxes();
     patterns();
     groups();
+    alone();
+    frozen(argv[0]);
+    watches();
+    matching();
+    values();
+    entries();
 
     SHOW(pvm_addmhf(own, 900, pvm_getcontext(), handler) >= 0);
     pvm_initsend(PvmDataDefault);

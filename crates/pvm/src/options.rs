@@ -92,8 +92,11 @@ impl Options {
     /// Sets one; what it was.
     ///
     /// # Errors
-    /// [`Code::BAD_PARAMETER`]: there is none, or it has no such value.
+    /// [`Code::BAD_PARAMETER`]: there is none, or it has no such value; [`Code::NOT_IMPLEMENTED`].
     pub fn set(&mut self, number: i32, value: i32) -> Result<i32, Code> {
+        if OF_SHARED_MEMORY.contains(&number) {
+            return Err(Code::NOT_IMPLEMENTED);
+        }
         let option = check(number)?;
         let is_sound = match option {
             Opt::ROUTE => (1..=3).contains(&value),
@@ -109,9 +112,11 @@ impl Options {
     }
 }
 
+/// `PvmPollType` and `PvmPollTime` are for PVM's shared memory, which it has on few systems.
+const OF_SHARED_MEMORY: [i32; 2] = [19, 20];
+
 fn check(number: i32) -> Result<Opt, Code> {
-    // 19 and 20 are for shared memory, which PVM has on few systems.
-    match (1..=Opt::LAST).contains(&number) && ![19, 20].contains(&number) {
+    match (1..=Opt::LAST).contains(&number) && !OF_SHARED_MEMORY.contains(&number) {
         true => Ok(Opt(number)),
         false => Err(Code::BAD_PARAMETER),
     }
@@ -130,7 +135,11 @@ mod tests {
         assert_eq!(options.get(1), Ok(3));
         for number in [0, -1, 19, 20, 26, i32::MAX] {
             assert_eq!(options.get(number), Err(Code::BAD_PARAMETER));
-            assert_eq!(options.set(number, 1), Err(Code::BAD_PARAMETER));
+            let refusal = match number {
+                19 | 20 => Code::NOT_IMPLEMENTED,
+                _ => Code::BAD_PARAMETER,
+            };
+            assert_eq!(options.set(number, 1), Err(refusal));
         }
     }
 

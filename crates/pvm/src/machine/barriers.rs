@@ -35,14 +35,14 @@ impl Barriers {
         count: i32,
     ) -> Result<Vec<Tid>, Code> {
         let group = groups.find_mut(name)?;
+        if purpose == Purpose::Freeze && group.is_static {
+            return Err(Code::DUPLICATE_GROUP);
+        }
         if group.instance(task).is_none() {
             return Err(Code::NOT_IN_GROUP);
         }
         if group.is_defunct {
             return Err(Code::NO_GROUP);
-        }
-        if purpose == Purpose::Freeze && group.is_static {
-            return Err(Code::DUPLICATE_GROUP);
         }
         let count = match count {
             -1 => group.size(),
@@ -143,6 +143,8 @@ mod tests {
         let mut freeze = |one| barriers.arrive(&mut groups, Purpose::Freeze, "g", task(one), 2);
         assert_eq!(freeze(1), Ok(Vec::new()));
         assert_eq!(freeze(2).map(|all| all.len()), Ok(2));
-        assert_eq!(freeze(1), Err(Code::DUPLICATE_GROUP));
+        for one in [1, 3] {
+            assert_eq!(freeze(one), Err(Code::DUPLICATE_GROUP), "{one}");
+        }
     }
 }

@@ -54,11 +54,12 @@ impl Groups {
             return Err(Code::OUT_OF_RESOURCES);
         }
         let group = self.groups.entry(name.to_owned()).or_default();
+        // What PVM says of it, also to its members.
+        if group.is_static {
+            return Err(Code::NOT_IN_GROUP);
+        }
         if group.instance(task).is_some() {
             return Err(Code::DUPLICATE_GROUP);
-        }
-        if group.is_static {
-            return Err(Code::DENIED);
         }
         let free = (0..).find(|number| !group.members.contains_key(number));
         let number = free.ok_or(Code::OUT_OF_RESOURCES)?;
@@ -126,7 +127,9 @@ mod tests {
         groups.join("g", task(1)).expect("new");
         groups.join("g", task(2)).expect("new");
         groups.find_mut("g").expect("it is there").is_static = true;
-        assert_eq!(groups.join("g", task(3)), Err(Code::DENIED));
+        for one in [1, 3] {
+            assert_eq!(groups.join("g", task(one)), Err(Code::NOT_IN_GROUP));
+        }
         groups.leave("g", task(1)).expect("a member");
         assert!(groups.find("g").expect("one is left").is_defunct);
     }

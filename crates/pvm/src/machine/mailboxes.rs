@@ -116,7 +116,7 @@ impl Mailboxes {
             return Ok(direct);
         }
         if flags & MULTI_INSTANCE != 0 {
-            let free = (0..i32::MAX).find(|index| !entries.contains_key(index));
+            let free = (direct..i32::MAX).find(|index| !entries.contains_key(index));
             return free.ok_or(Code::OUT_OF_RESOURCES);
         }
         match entries.get(&0) {
@@ -228,6 +228,21 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_direct_index_that_is_taken_is_the_next_free_one() {
+        let mut boxes = Mailboxes::default();
+        let one = Tid::task(crate::tid::FIRST_HOST, 1).expect("in range");
+        let mut put = |index: i32| {
+            let flags = MULTI_INSTANCE | index << DIRECT_SHIFT;
+            boxes.put(one, "a", flags, vec![1])
+        };
+        assert_eq!(
+            [put(0), put(3), put(3), put(3)],
+            [Ok(0), Ok(3), Ok(4), Ok(5)]
+        );
+        assert_eq!(put(0), Ok(1));
+    }
 
     fn task(local: u32) -> Tid {
         Tid::task(crate::tid::FIRST_HOST, local).expect("in range")

@@ -16,7 +16,7 @@ impl<F: Clone> Session<F> {
     /// Joins a group: the number in it.
     ///
     /// # Errors
-    /// [`Code::NULL_GROUP`], [`Code::DUPLICATE_GROUP`], [`Code::DENIED`]: it is frozen.
+    /// [`Code::NULL_GROUP`], [`Code::DUPLICATE_GROUP`], [`Code::NOT_IN_GROUP`]: it is frozen.
     pub fn join_group(&mut self, group: &str) -> Result<i32, Code> {
         let group = group.to_owned();
         self.ask_number(Request::Join { group })
@@ -49,12 +49,9 @@ impl<F: Clone> Session<F> {
     /// The number of a member.
     ///
     /// # Errors
-    /// [`Code::NO_GROUP`], [`Code::NOT_IN_GROUP`], [`Code::BAD_PARAMETER`].
+    /// [`Code::NO_GROUP`], [`Code::NOT_IN_GROUP`].
     pub fn group_instance(&mut self, group: &str, task: i32) -> Result<i32, Code> {
         let task = Tid::from_number(task);
-        if !task.is_task() {
-            return Err(Code::BAD_PARAMETER);
-        }
         if let Some(members) = self.frozen.get(group) {
             let found = members.iter().find(|(_, one)| *one == task);
             return found.map_or(Err(Code::NOT_IN_GROUP), |(number, _)| Ok(*number));
@@ -114,16 +111,21 @@ impl<F: Clone> Session<F> {
         self.machine.begin(Request::Freeze { group, size })
     }
 
-    /// What became of it.
+    /// What became of it, with `size` as it was asked for: how many members froze it.
     ///
     /// # Errors
     /// As [`Session::end_barrier`]; [`Code::DUPLICATE_GROUP`]: it is frozen.
-    pub fn end_freeze(&mut self, group: &str, reply: Reply) -> Result<i32, Code> {
+    pub fn end_freeze(&mut self, group: &str, size: i32, reply: Reply) -> Result<i32, Code> {
         match reply {
             Reply::Frozen { members, number } => {
+                let size = match size {
+                    // Fits: a machine has fewer tasks.
+                    -1 => members.len() as i32,
+                    _ => size,
+                };
                 self.begin_rounds(group, number);
                 self.frozen.insert(group.to_owned(), members);
-                Ok(0)
+                Ok(size)
             }
             Reply::Refused(code) => Err(code),
             _ => Err(Code::BAD_MESSAGE),
@@ -145,7 +147,8 @@ impl<F: Clone> Session<F> {
     /// Sends the active buffer to all members but this task.
     ///
     /// # Errors
-    /// [`Code::NO_GROUP`], [`Code::BAD_PARAMETER`]: a negative tag; as [`Session::send`].
+    /// [`Code::NO_GROUP`], [`Code::BAD_PARAMETER`]: a negative tag; [`Code::NO_INSTANCE`]: there
+    /// are no others; as [`Session::send`].
     pub fn broadcast(
         &mut self,
         group: &str,
@@ -159,18 +162,22 @@ impl<F: Clone> Session<F> {
         let members = self.group_members(group)?.into_iter();
         let others = members.map(|(_, task)| task).filter(|task| *task != own);
         let others: Vec<i32> = others.map(Tid::number).collect();
+        if others.is_empty() {
+            return Err(Code::NO_INSTANCE);
+        }
         self.multicast(&others, tag, in_place)
     }
 
     /// Members for a step that all take, and the member with number `root`.
     ///
     /// # Errors
-    /// [`Code::NO_GROUP`]; [`Code::NO_INSTANCE`]: this task or `root` is none of them.
+    /// [`Code::NO_GROUP`]; [`Code::NOT_IN_GROUP`]: this task is none of them;
+    /// [`Code::NO_INSTANCE`]: `root` is none.
     pub fn meeting(&mut self, group: &str, root: i32) -> Result<(Vec<(i32, Tid)>, Tid), Code> {
         let members = self.group_members(group)?;
         let own = self.task();
         if members.iter().all(|(_, task)| *task != own) {
-            return Err(Code::NO_INSTANCE);
+            return Err(Code::NOT_IN_GROUP);
         }
         let found = members.iter().find(|(number, _)| *number == root);
         let root = found.map(|(_, task)| *task).ok_or(Code::NO_INSTANCE)?;

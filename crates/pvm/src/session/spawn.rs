@@ -26,7 +26,7 @@ impl<F: Clone> Session<F> {
     /// Spawns tasks, and returns what became of each, those that were started first.
     ///
     /// # Errors
-    /// [`Code::BAD_PARAMETER`]: no program, or none of it.
+    /// [`Code::BAD_PARAMETER`]: none of them.
     pub fn spawn(
         &mut self,
         program: &str,
@@ -37,8 +37,11 @@ impl<F: Clone> Session<F> {
     ) -> Result<Vec<Result<Tid, Code>>, Code> {
         let flags = place.flags;
         let count = u32::try_from(count).map_err(|_| Code::BAD_PARAMETER)?;
-        if program.is_empty() || count == 0 {
+        if count == 0 {
             return Err(Code::BAD_PARAMETER);
+        }
+        if program.is_empty() {
+            return Ok(vec![Err(Code::NO_FILE); count as usize]);
         }
         let places = self.places(place, count)?;
         if places.is_empty() {

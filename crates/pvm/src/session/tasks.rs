@@ -15,6 +15,9 @@ const ROUTE_ADD: i32 = 4;
 const ROUTE_DELETE: i32 = 5;
 const CANCEL: i32 = 256;
 
+/// Linux has no signal with a greater number.
+const SIGNAL_MAX: i32 = 64;
+
 /// Bits of `ti_flag`: the task has enrolled; it was spawned.
 const CONNECTED: i32 = 4;
 const SPAWNED: i32 = 2;
@@ -40,12 +43,12 @@ impl<F: Clone> Session<F> {
     /// Tasks of the machine: all (0), those of a host, or one.
     ///
     /// # Errors
-    /// [`Code::BAD_PARAMETER`], [`Code::NO_HOST`], [`Code::SYSTEM`].
+    /// [`Code::NO_HOST`], [`Code::SYSTEM`].
     pub fn rows(&mut self, of: i32) -> Result<Vec<Row>, Code> {
         let of = Tid::from_number(of);
         let is_daemon = of.number() == of.daemon().number() && of.host().is_host();
         if of.number() != 0 && !of.is_task() && !of.is_host() && !is_daemon {
-            return Err(Code::BAD_PARAMETER);
+            return Err(Code::NO_HOST);
         }
         let is_there = |host: &Host| host.host == of.host();
         if of.number() != 0 && !self.hosts()?.iter().any(is_there) {
@@ -76,7 +79,8 @@ impl<F: Clone> Session<F> {
         }
     }
 
-    /// Sends a signal. One to a task that has ended is sent to nobody.
+    /// Sends a signal. One to a task that has ended is sent to nobody, and one that does not exist
+    /// is none.
     ///
     /// # Errors
     /// [`Code::BAD_PARAMETER`], [`Code::SYSTEM`].
@@ -84,6 +88,9 @@ impl<F: Clone> Session<F> {
         let task = Tid::from_number(task);
         if !task.is_task() {
             return Err(Code::BAD_PARAMETER);
+        }
+        if !(1..=SIGNAL_MAX).contains(&signal) {
+            return Ok(0);
         }
         match self.machine.signal(task, signal) {
             Ok(()) | Err(Code::NO_TASK) => Ok(0),

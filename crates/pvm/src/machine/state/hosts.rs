@@ -9,12 +9,10 @@ use crate::hostfile::Settings;
 use crate::machine::protocol::{Reply, WatchedEvent};
 use crate::tid::Tid;
 
-/// `PvmHostAdd` without an end.
-const ALWAYS: i32 = -1;
-
-/// How often the coming of hosts is told stands where the number of what is watched does.
-pub(super) const fn is_count(of: Tid) -> bool {
-    of.number() == ALWAYS || of.number() > 0
+/// How often the coming of hosts is told stands where the number of what is watched does; a
+/// negative one has no end. Not once: what was asked before ends.
+pub(super) fn ends_additions(watch: &Watch) -> bool {
+    watch.event == WatchedEvent::HostAdd && watch.of.number() == 0
 }
 
 impl State {
@@ -53,7 +51,7 @@ impl State {
                 sent.extend(addition(watch, &added));
                 let left = watch.of.number();
                 watch.of = match left {
-                    ALWAYS => watch.of,
+                    ..0 => watch.of,
                     _ => Tid::from_number(left - 1),
                 };
             }

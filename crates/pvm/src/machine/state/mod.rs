@@ -360,13 +360,17 @@ impl State {
     }
 
     fn watch(&mut self, watches: Vec<Watch>, sent: &mut Sent) -> Reply {
-        let is_sound = |watch: &Watch| match watch.event {
-            WatchedEvent::TaskExit => watch.of.is_task(),
-            WatchedEvent::HostDelete => watch.of.host() == watch.of || !watch.of.is_task(),
-            WatchedEvent::HostAdd => hosts::is_count(watch.of),
-        };
+        // That of a task stands for its host, too.
+        let is_sound = |watch: &Watch| watch.event != WatchedEvent::TaskExit || watch.of.is_task();
         if !watches.iter().all(is_sound) {
             return Reply::Refused(Code::BAD_PARAMETER);
+        }
+        if watches.iter().any(hosts::ends_additions) {
+            let by = watches.first().map(|watch| watch.by);
+            let is_it =
+                |watch: &Watch| Some(watch.by) == by && watch.event == WatchedEvent::HostAdd;
+            self.watches.retain(|watch| !is_it(watch));
+            return Reply::Number(0);
         }
         let asks = watches.first().map(|watch| watch.by);
         let own = self.watches.iter().filter(|watch| Some(watch.by) == asks);

@@ -41,7 +41,7 @@ impl Task {
     fn freeze_group(&mut self, group: &str, size: i32) -> Result<i32, Code> {
         self.begin_freeze(group, size)?;
         let reply = self.wait_for_reply()?;
-        self.end_freeze(group, reply)
+        self.end_freeze(group, size, reply)
     }
 
     fn look_at_members(&mut self, round: &mut Round) -> Result<(), Code> {
@@ -297,7 +297,7 @@ fn members_of_a_group_meet() {
         let mut member = task(&network, local);
         std::thread::spawn(move || {
             let instance = member.join_group("g").expect("new");
-            assert_eq!(member.freeze_group("g", 3), Ok(0));
+            assert_eq!(member.freeze_group("g", 3), Ok(3));
             assert_eq!(member.barrier("g", -1), Ok(0));
             let own = member.task().number();
             assert_eq!(member.group_instance("g", own), Ok(instance));
@@ -318,7 +318,7 @@ fn members_of_a_group_meet() {
                 }
             }
             assert_eq!(member.barrier("g", 3), Ok(0));
-            assert_eq!(member.join_group("g"), Err(Code::DUPLICATE_GROUP));
+            assert_eq!(member.join_group("g"), Err(Code::NOT_IN_GROUP));
         })
     });
     for thread in threads {
@@ -333,7 +333,7 @@ fn a_frozen_group_stays_as_it_was_for_its_members_until_they_leave_it() {
         let mut member = task(&network, local);
         std::thread::spawn(move || {
             member.join_group("g").expect("new");
-            assert_eq!(member.freeze_group("g", 2), Ok(0));
+            assert_eq!(member.freeze_group("g", 2), Ok(2));
             member
         })
     });
