@@ -217,6 +217,10 @@ mod tests {
         for at in [3, 4, 5, 20, 63] {
             file.read_exact_at(&mut [0], at * page).unwrap();
         }
+        // Of a file on overlayfs the kernel counts what is cached of the one below, not of it.
+        if cache_state(&file, 0..64 * page).unwrap().cached == 0 {
+            return println!("skipped: the page cache of {directory} cannot be asked for");
+        }
         let wanted = [3 * page..6 * page, 63 * page..64 * page];
         let mut ours = Vec::new();
         // The kernel may keep a page that it is busy with: it is asked again.
