@@ -150,7 +150,7 @@ pub(crate) fn of(error: &NodeError) -> c_int {
         NodeError::RegionNotVisible { .. }
         | NodeError::TooLargeForCore { .. }
         | NodeError::EndpointTaken { .. } => HYTHE_ECORE,
-        NodeError::CoreFull { .. } => HYTHE_ECOREFULL,
+        NodeError::CoreFull { .. } | NodeError::CoreBlocked { .. } => HYTHE_ECOREFULL,
         NodeError::CoreSilent { .. }
         | NodeError::CoreViolation { .. }
         | NodeError::BadLink { .. } => HYTHE_ECORELOST,

@@ -54,6 +54,7 @@ mod holders;
 pub mod hop;
 mod host_agent;
 mod host_question;
+mod interrupt;
 mod joining;
 mod leasing;
 mod lost;

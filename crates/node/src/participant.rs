@@ -24,6 +24,7 @@ use hythe_sys::fork::ForkMark;
 use crate::clock::CoarseTime;
 use crate::crowd::Crowd;
 use crate::doorbell::Doorbells;
+use crate::interrupt::Interrupt;
 use crate::open_counts::OpenCounts;
 use crate::pool::Pool;
 use crate::pool::liveness_socket::LivenessSocket;
@@ -73,6 +74,7 @@ pub struct Joined {
     /// How long an operation on a semaphore or queue waits for the end of another's, in
     /// microseconds.
     object_timeout_us: AtomicU32,
+    interrupt: Interrupt,
 }
 
 /// The one place from which this participant acts on the ledger.
@@ -210,6 +212,7 @@ impl Joined {
             doorbells: Doorbells::new(pool, index, &mark),
             open_objects: OpenCounts::default(),
             object_timeout_us: AtomicU32::new(OBJECT_TIMEOUT.as_micros() as u32),
+            interrupt: Interrupt::default(),
         });
         match failed {
             None => Ok(joined),
@@ -279,6 +282,16 @@ impl Joined {
     pub fn set_object_timeout(&self, timeout: Duration) {
         let micros = u32::try_from(timeout.as_micros()).unwrap_or(u32::MAX);
         self.object_timeout_us.store(micros, Ordering::Relaxed);
+    }
+
+    /// Does the program want its waits to end?
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.is_asked()
+    }
+
+    pub(crate) const fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
     }
 
     pub(crate) fn object_timeout(&self) -> Duration {

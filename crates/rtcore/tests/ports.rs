@@ -9,7 +9,8 @@ use hythe_node::{
     Node, NodeError, Pool, Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions,
 };
 use hythe_rtcore::{Board, Core, CoreError, CoreOptions};
-use support::{Echo, LONG, Other, World, boards, eventually, pattern, role, start};
+use rustix::process::Signal;
+use support::{Echo, LONG, Other, World, boards, eventually, pattern, role, signal, start};
 
 fn subscriber(node: &Node) -> Result<Subscriber, NodeError> {
     node.subscriber("pong", &SubscriberOptions::default().depth(4))
@@ -383,6 +384,39 @@ fn only_subscriber_that_releases_nothing_blocks_no_sender() {
         }
         assert!(held.len() as u64 <= (slots / 2).max(1), "{}", held.len());
         drop((held, holder, ping));
+        core.stop().expect("stopped");
+        drop(node);
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn stopped_subscriber_is_named_to_who_waits_for_its_core() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let sleeper = Other::start("sleeper", &world, &board);
+        eventually("the sleeper is attached", || is_attached(&world, "sleeper"));
+        let pid = sleeper.child.id();
+        signal(pid, Signal::STOP);
+        let node = hythe_rtcore::join(&world.pool, "writer").expect("joins");
+        let options = PublisherOptions::default();
+        let mut ping = node.publisher("ping", &options).expect("publishes");
+        // The echo waits a second for each that its subscriber has no place for.
+        (0..60).for_each(|number| send(&mut ping, 8, number));
+        let is_blocked = |error: &NodeError| matches!(error, NodeError::CoreBlocked { .. });
+        let error = ping.flush(Duration::from_millis(200)).expect_err("stopped");
+        assert!(is_blocked(&error), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(&format!("sleeper (pid {pid})")), "{text}");
+        assert!(text.contains("`pong`"), "{text}");
+        // A program that is to end waits for no core.
+        node.end_waits_when(|| true);
+        let error = ping.flush(LONG).expect_err("ended");
+        assert!(is_blocked(&error), "{error}");
+        drop(ping);
+        signal(pid, Signal::CONT);
+        sleeper.kill();
         core.stop().expect("stopped");
         drop(node);
         world.assert_clean();

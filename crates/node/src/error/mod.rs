@@ -510,6 +510,22 @@ pub enum NodeError {
         /// How long was waited.
         waited_ms: u64,
     },
+    /// A core gets no further, because a process that is to take from it is stopped.
+    #[error(
+        "the core behind channel `{channel}` waits for {peer}, which takes nothing from channel \
+         `{peer_channel}`: it is stopped; SIGCONT lets it go on",
+        channel = escaped(channel),
+        peer = escaped(peer),
+        peer_channel = escaped(peer_channel)
+    )]
+    CoreBlocked {
+        /// The channel.
+        channel: String,
+        /// The process that is stopped: its name and process id.
+        peer: String,
+        /// The channel that it is to take from.
+        peer_channel: String,
+    },
     /// A core wrote something impossible into its link; the port attaches anew.
     #[error(
         "the core behind channel `{channel}` broke its link: {seen}; the port attaches anew",

@@ -19,7 +19,11 @@ pub(super) fn open(node: &Node, channels: &Channels) -> Result<Flow, PlayError> 
 
 /// Is this refusal one that goes by?
 const fn is_full(error: &NodeError) -> bool {
-    error.is_pool_full() || matches!(error, NodeError::CoreFull { .. })
+    error.is_pool_full()
+        || matches!(
+            error,
+            NodeError::CoreFull { .. } | NodeError::CoreBlocked { .. }
+        )
 }
 
 impl Sender for Publisher {

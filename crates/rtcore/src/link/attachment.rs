@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hythe_abi::Descriptor;
-use hythe_abi::link::{Entry, Flow};
+use hythe_abi::link::{Direction, Entry, Flow};
 use hythe_pool::{ChannelInfo, CoreBinding, CoreCounter, LedgerSlot, MemberIndex, Taken};
 
 use super::doorbell_line::DoorbellLine;
@@ -115,11 +115,14 @@ pub(super) fn attach(
     let plan = WaitPlan::for_processes().at_most(ECHO_NAP);
     let start = Instant::now();
     let met = shared.wait_for(plan, bound, || {
+        if shared.is_interrupted() {
+            return Ok(Some(false));
+        }
         // The other half is for the core, if its agent is stopped.
         let agent_bound = bound.saturating_sub(start.elapsed()) / 2;
-        Ok(step_within(shared, channel, attachment, gives.into(), agent_bound)?.then_some(()))
+        Ok(step_within(shared, channel, attachment, gives.into(), agent_bound)?.then_some(true))
     })?;
-    if met.is_some() {
+    if met == Some(true) {
         return Ok(());
     }
     let why = why_silent(shared, channel, attachment.as_ref());
@@ -379,6 +382,32 @@ impl Attachment {
             value: echo,
         };
         format!("no echo of a new session: {violation}")
+    }
+
+    /// The process that keeps the core from going on: one that is stopped, and to which the core
+    /// publishes or sends requests.
+    pub(super) fn blocked_by(&self) -> Option<NodeError> {
+        let shared = &self.right.shared;
+        let tables = shared.pool().control().tables();
+        let from_core = tables.channels().filter(|channel| {
+            let bound = channel.core.filter(|core| core.region == self.core.region);
+            bound.is_some_and(|core| core.direction == Direction::FromCore)
+        });
+        let peers = from_core.flat_map(|channel| {
+            let attached = channel.attached.into_iter().flatten();
+            attached.map(move |peer| (channel.name.clone(), peer))
+        });
+        peers
+            .filter(|(_, peer)| *peer != shared.index())
+            .find_map(|(peer_channel, peer)| {
+                let peer = tables.member(peer)?;
+                let pid = stopped_process(&peer.identity)?;
+                Some(NodeError::CoreBlocked {
+                    channel: self.right.channel.name.clone(),
+                    peer: format!("{} (pid {pid})", peer.name),
+                    peer_channel,
+                })
+            })
     }
 
     /// Another core, another agent, or another binding.

@@ -196,9 +196,10 @@ impl CoreTarget {
                 self.attachment = None;
                 return Err(self.interrupted());
             }
-            Ok(enough(self).then_some(()))
+            let is_over = enough(self).then_some(true);
+            Ok(is_over.or_else(|| participant.is_interrupted().then_some(false)))
         })?;
-        Ok(done.is_some())
+        Ok(done == Some(true))
     }
 
     fn take_returns(&mut self) -> Result<(), NodeError> {
@@ -246,11 +247,18 @@ impl CoreTarget {
         if let Some(attachment) = &self.attachment {
             attachment.count(CoreCounter::Full);
         }
+        if let Some(blocked) = self.blocked() {
+            return blocked;
+        }
         NodeError::CoreFull {
             channel: self.channel.name.clone(),
             places: self.attachment.as_ref().map_or(0, Attachment::capacity),
             waited_ms: waited.as_millis() as u64,
         }
+    }
+
+    fn blocked(&self) -> Option<NodeError> {
+        self.attachment.as_ref().and_then(Attachment::blocked_by)
     }
 
     fn interrupted(&self) -> NodeError {
@@ -301,11 +309,17 @@ impl Target for CoreTarget {
     /// Waits until the core has given everything back.
     fn flush(&mut self, timeout: Duration) -> Result<(), NodeError> {
         self.ring();
+        let start = Instant::now();
         let is_empty = |target: &Self| target.outstanding == 0;
         if is_empty(self) || self.wait_for_returns(timeout, is_empty)? {
             return Ok(());
         }
-        let reason = format!("it kept {} buffers for {timeout:?}", self.outstanding);
+        if let Some(blocked) = self.blocked() {
+            return Err(blocked);
+        }
+        let (kept, seconds) = (self.outstanding, start.elapsed().as_secs_f64());
+        let buffers = if kept == 1 { "buffer" } else { "buffers" };
+        let reason = format!("it kept {kept} {buffers} for {seconds:.1} s");
         Err(silent(&self.channel, &reason))
     }
 
