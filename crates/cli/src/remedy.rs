@@ -50,6 +50,7 @@ pub(crate) fn of_node(error: &NodeError) -> String {
         NodeError::PoolLost { .. } => " (`hythe pool remove --force`)".to_owned(),
         NodeError::CoreSilent { .. }
         | NodeError::CoreViolation { .. }
+        | NodeError::CoreBlocked { .. }
         | NodeError::CoreFull { .. } => " (`hythe core status`)".to_owned(),
         NodeError::Pool(error) => of_pool(error),
         NodeError::Exhausted(full) => full.remedy.as_ref().map_or_else(
@@ -65,7 +66,7 @@ pub(crate) fn of_core(error: &CoreError) -> String {
         CoreError::AlreadyRunning { board, .. } => {
             format!("; `hythe core stop {}` stops it", escaped(board))
         }
-        CoreError::NotRunning { board } => {
+        CoreError::NotRunning { board, .. } => {
             format!("; `hythe core run {}` starts it", escaped(board))
         }
         CoreError::WithoutAgent { .. } => {

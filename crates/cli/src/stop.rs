@@ -56,7 +56,7 @@ impl Stop {
     }
 
     /// Whether somebody has asked, for other threads.
-    pub(crate) fn watch(&self) -> impl Fn() -> bool + Send + use<> {
+    pub(crate) fn watch(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let asked = Arc::clone(&self.asked);
         move || asked.load(Ordering::Relaxed)
     }

@@ -42,6 +42,7 @@ struct Document {
 pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
     let node = globals.join("hythe pub")?;
+    node.end_waits_when(stop.watch());
     let options = PublisherOptions::default()
         .history(args.history)
         .send_timeout(args.send_timeout);

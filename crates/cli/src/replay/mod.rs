@@ -110,6 +110,7 @@ pub(crate) fn run(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> 
     }
     let stop = Stop::on_signals()?;
     let node = globals.join("hythe replay")?;
+    node.end_waits_when(stop.watch());
     let channel = args
         .channel
         .as_deref()
