@@ -606,3 +606,88 @@ fn segments_show_what_the_core_made_and_has_attached() {
     let segments = Segments::open(&pool(&root), Some(HOSTED)).expect("an area");
     segments.remove(id.cast_signed()).expect("removed");
 }
+
+#[test]
+fn core_that_is_not_started_again_is_named_by_status() {
+    let root = Root::new();
+    let core = Detached::start(&root, HOSTED, &["--restart=1"]);
+    let first = core.up["core_pid"].clone();
+    kill(&first);
+    let mut second = Value::Null;
+    eventually("another one is up", || {
+        let now = core.status();
+        second = now["core_pid"].clone();
+        now["up"] == true && second != first
+    });
+    kill(&second);
+    eventually("its agent is gone", || !lives(&core.up["agent_pid"]));
+    let status = root.run(&["core", "status"]);
+    status.failed_naming(1, &["the core of board hosted has died"]);
+    let text = status.text();
+    for word in ["has died", "signal", "once", "hythe core run hosted"] {
+        assert!(text.contains(word), "no `{word}` in: {text}");
+    }
+    root.run(&["core", "status", HOSTED])
+        .failed(1, &["does not run in this pool", "died", "once"]);
+    drop(core);
+    let core = Detached::start(&root, HOSTED, &[]);
+    let status = root.json(&["core", "status"]);
+    assert_eq!(status["dead"], serde_json::json!([]));
+    drop(core);
+    root.run(&["core", "status"]).succeeded();
+}
+
+#[test]
+fn core_runs_again_right_behind_its_death() {
+    let root = Root::new();
+    let mut core = Detached::start(&root, HOSTED, &[]);
+    for _ in 0..5 {
+        let pid = core.up["core_pid"].clone();
+        kill(&pid);
+        eventually("it is dead", || !lives(&pid));
+        // Its agent may not have left yet.
+        let up = root.json(&["core", "run", HOSTED, "--detach"]);
+        core.up = up;
+    }
+    // One that runs is in the way as before.
+    root.run(&["core", "run", HOSTED, "--detach"])
+        .failed(1, &["runs in this pool already"]);
+}
+
+#[test]
+fn stopped_core_and_stopped_subscriber_are_named() {
+    use rustix::process::Signal;
+    let root = Root::new();
+    let core = Detached::start(&root, HOSTED, &[]);
+    let subscriber = root.start(&["sub", "pong"]);
+    eventually("somebody listens", || root.subscribers("pong") == 1);
+    subscriber.signal(Signal::STOP);
+    let file = root.path().join("message");
+    std::fs::write(&file, [7; 512]).expect("written");
+    let file = file.to_str().expect("plain");
+    let publisher = root.start(&["pub", "ping", file, "--repeat", "140"]);
+    eventually("the subscriber's queue is full", || {
+        let status = core.status();
+        let endpoints = status["endpoints"].as_array().expect("endpoints").iter();
+        let mut pong = endpoints.filter(|endpoint| endpoint["channel"] == "pong");
+        let ports = pong.next().expect("pong")["ports"].clone();
+        let ports = ports.as_array().expect("ports").clone();
+        ports.iter().any(|port| {
+            let waiting = &port["from_core"]["waiting"];
+            *waiting == port["window"] && *waiting != 0
+        })
+    });
+    publisher.signal(Signal::TERM);
+    let ended = publisher.end();
+    let who = format!("(pid {})", subscriber.child.id());
+    ended.failed(1, &["hythe sub", &who, "`pong`", "stopped"]);
+    subscriber.signal(Signal::CONT);
+    subscriber.interrupt();
+    subscriber.end();
+
+    support::send(&core.up["core_pid"], Signal::STOP);
+    let status = root.run(&["core", "status"]);
+    support::send(&core.up["core_pid"], Signal::CONT);
+    status.failed_naming(1, &["board hosted does not answer"]);
+    assert!(status.text().contains("is stopped"), "{}", status.text());
+}

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
 use hythe_node::{Node, Pool};
@@ -18,6 +18,9 @@ use crate::{Board, CoreError, control, manifest, orphan, region};
 
 /// How often a start looks whether to give up.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long an agent without a core is waited for: it may take one second until the rows of a core
+/// that died are recovered, and two until it starts that again.
+const LEAVING_BOUND: Duration = Duration::from_secs(10);
 
 /// A running core. Dropped, it is stopped.
 #[derive(Debug)]
@@ -75,14 +78,7 @@ impl Core {
                 missing: vec!["its board.toml does not say how to count instructions".to_owned()],
             });
         }
-        let Some(log) = Log::begin(&pool.path(), name)? else {
-            let by = control::find_agent(pool, name);
-            let by = by.map_or_else(|| "another agent".to_owned(), |agent| control::show(&agent));
-            return Err(CoreError::AlreadyRunning {
-                board: name.to_owned(),
-                by,
-            });
-        };
+        let log = begin_log(pool, name, &give_up)?;
         let node = Node::join(pool, &control::agent_name(name))?;
         orphan::end(pool, name, orphan::BOUND)?;
         let region = region::find_or_add(&node, board, name, &options.classes)?;
@@ -200,6 +196,26 @@ impl Drop for Core {
             return;
         }
         self.end();
+    }
+}
+
+/// Begins the log, which keeps other agents away. One whose core has died is about to leave, or
+/// starts it again: that is waited for.
+fn begin_log(pool: &Pool, name: &str, give_up: &impl Fn() -> bool) -> Result<Log, CoreError> {
+    let begun = Instant::now();
+    loop {
+        if let Some(log) = Log::begin(&pool.path(), name)? {
+            return Ok(log);
+        }
+        let board = name.to_owned();
+        if give_up() {
+            return Err(CoreError::GivenUp { board });
+        }
+        if orphan::find(pool, name).is_some() || begun.elapsed() > LEAVING_BOUND {
+            let by = control::find_agent(pool, name);
+            let by = by.map_or_else(|| "another agent".to_owned(), |agent| control::show(&agent));
+            return Err(CoreError::AlreadyRunning { board, by });
+        }
     }
 }
 

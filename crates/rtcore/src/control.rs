@@ -15,6 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::error::system;
 use crate::link::{LinkMap, LinkStatus};
+use crate::stopped::stopped_process;
 use crate::{CoreError, counters, log, orphan};
 
 /// What can be seen of a running core from outside.
@@ -33,9 +34,25 @@ pub struct AgentStatus {
     /// What Linux has counted of the core, with what was counted in its earlier lives under this
     /// agent: by the agent, and by all ports.
     pub counters: CoreCounters,
+    /// The core's process is stopped by a signal.
+    is_stopped: bool,
 }
 
 impl AgentStatus {
+    /// Is the core's process stopped by a signal, so that it answers nobody?
+    #[must_use]
+    pub const fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+
+    /// Has a port asked the core for a session, and no answer yet? The core has had no time for
+    /// that if this was a moment ago.
+    #[must_use]
+    pub fn owes_answer(&self) -> bool {
+        let mut flows = self.link.iter().flat_map(|link| &link.flows);
+        flows.any(|flow| flow.session != 0 && flow.session != flow.echo)
+    }
+
     /// Does its core answer, with all of its endpoints behind their channels?
     #[must_use]
     pub fn is_up(&self) -> bool {
@@ -67,6 +84,15 @@ pub struct CoreWithoutAgent {
     pub board: String,
     /// The core's process.
     pub core_pid: u32,
+}
+
+/// A core that has died and is not started again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadCore {
+    /// The board.
+    pub board: String,
+    /// How it died, and how often it had been started again.
+    pub how: String,
 }
 
 /// An endpoint of a running core.
@@ -153,6 +179,7 @@ pub fn status(pool: &Pool, board: &str) -> Result<AgentStatus, CoreError> {
             .filter_map(|channel| endpoint(pool, &snapshot, channel))
             .collect(),
         counters: counted.0,
+        is_stopped: core.is_some_and(|core| stopped_process(&core.identity).is_some()),
     })
 }
 
@@ -167,6 +194,21 @@ pub fn list_without_agent(pool: &Pool) -> Vec<CoreWithoutAgent> {
         .collect()
 }
 
+/// The cores that have died and are not started again, as far as this user may read their logs.
+#[must_use]
+pub fn list_dead(pool: &Pool) -> Vec<DeadCore> {
+    let regions = pool.snapshot().regions.into_iter();
+    let cores = regions.filter(|region| region.link.is_some());
+    cores
+        .filter(|core| find_agent(pool, &core.name).is_none())
+        .filter_map(|core| {
+            let how = log::death(&pool.path(), &core.name)?;
+            let board = core.name;
+            Some(DeadCore { board, how })
+        })
+        .collect()
+}
+
 fn core_without_agent(pool: &Pool, board: &str) -> Option<CoreWithoutAgent> {
     let core = orphan::find(pool, board)?;
     (pool.liveness(&core) == Liveness::Alive).then(|| CoreWithoutAgent {
@@ -178,9 +220,14 @@ fn core_without_agent(pool: &Pool, board: &str) -> Option<CoreWithoutAgent> {
 fn no_agent(pool: &Pool, board: &str) -> CoreError {
     match core_without_agent(pool, board) {
         Some(CoreWithoutAgent { board, core_pid }) => CoreError::WithoutAgent { board, core_pid },
-        None => CoreError::NotRunning {
-            board: board.to_owned(),
-        },
+        None => not_running(pool, board),
+    }
+}
+
+fn not_running(pool: &Pool, board: &str) -> CoreError {
+    CoreError::NotRunning {
+        board: board.to_owned(),
+        death: log::death(&pool.path(), board),
     }
 }
 
@@ -236,9 +283,7 @@ fn endpoint(
 /// [`CoreError::NotRunning`]; [`CoreError::OutOfReach`] in another container;
 /// [`CoreError::StillThere`] naming what did not go in time.
 pub fn stop(pool: &Pool, board: &str, bound: Duration) -> Result<(), CoreError> {
-    let not_running = || CoreError::NotRunning {
-        board: board.to_owned(),
-    };
+    let not_running = || not_running(pool, board);
     let Some(agent) = find_agent(pool, board) else {
         return match orphan::end(pool, board, bound)? {
             true => Ok(()),

@@ -83,12 +83,15 @@ pub enum CoreError {
     },
     /// The board's core does not run in this pool.
     #[error(
-        "board `{board}` does not run in this pool",
+        "board `{board}` does not run in this pool{}",
+        death.as_ref().map_or_else(String::new, |how| format!("; its core died: {}", escaped(how))),
         board = escaped(board)
     )]
     NotRunning {
         /// The board.
         board: String,
+        /// How its core died, if it did and was not started again.
+        death: Option<String>,
     },
     /// Two endpoints of a core's program have one name.
     #[error(

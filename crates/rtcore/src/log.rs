@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use hythe_sys::regular_file::read_regular;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 
 use crate::CoreError;
@@ -24,6 +25,8 @@ const BRIEFLY: Duration = Duration::from_millis(200);
 /// last.
 const FIRST_LINES: usize = 4;
 const LAST_LINES: usize = 8;
+/// What the last line begins with when a core is not started again.
+const FOR_GOOD: &str = "agent: the core is not started again: ";
 /// Longest line that they show.
 const LINE_BYTES: usize = 200;
 
@@ -57,6 +60,15 @@ fn lock(opened: &OwnedFd) -> rustix::io::Result<bool> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Why the board's core has died for good, if that is the last its agent noted. `None` also where
+/// this user may not read the log.
+pub(crate) fn death(pool: &Path, board: &str) -> Option<String> {
+    let bytes = read_regular(&path(pool, board), 2 * LIMIT).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let last = text.trim_end().lines().next_back()?;
+    Some(last.strip_prefix(FOR_GOOD)?.to_owned())
 }
 
 impl Log {
@@ -104,6 +116,16 @@ impl Log {
         self.add(format!("agent: {line}\n").as_bytes());
     }
 
+    /// The last line: the core has died, and is not started again.
+    pub(crate) fn note_death(&mut self, how: &str, restarts: u32) {
+        let restarted = match restarts {
+            0 => "it may not be".to_owned(),
+            1 => "it was once, the last that it may be".to_owned(),
+            times => format!("it was {times} times, the last that it may be"),
+        };
+        self.add(format!("{FOR_GOOD}{how}; {restarted}\n").as_bytes());
+    }
+
     /// Its first and last lines.
     pub(crate) fn excerpt(&self) -> Vec<String> {
         self.first.iter().chain(&self.last).cloned().collect()
@@ -143,6 +165,23 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn death_for_good_is_found_until_the_next_start() {
+        let folder = std::env::temp_dir().join(format!("hythe-death-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("folder");
+        let mut log = Log::begin(&folder, "b").expect("opened").expect("alone");
+        log.note("the core ended: signal 9");
+        assert_eq!(death(&folder, "b"), None, "it may be started again");
+        log.note_death("signal 9", 2);
+        drop(log);
+        let found = death(&folder, "b").expect("noted");
+        assert_eq!(found, "signal 9; it was 2 times, the last that it may be");
+        drop(Log::begin(&folder, "b").expect("opened").expect("alone"));
+        assert_eq!(death(&folder, "b"), None);
+        assert_eq!(death(&folder, "other"), None);
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
 
     #[test]
     fn keeps_the_newest_and_one_agent() {

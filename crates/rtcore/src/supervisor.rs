@@ -81,7 +81,12 @@ impl Supervisor {
                         break None;
                     }
                 }
-                Some(error) => break Some(error),
+                Some(error) => {
+                    if let (true, CoreError::Died { how, .. }) = (was_up, &error) {
+                        self.log.note_death(how, restarts);
+                    }
+                    break Some(error);
+                }
             }
         };
         // The pool is left before anybody learns that it is over.

@@ -1,6 +1,8 @@
 //! `hythe core status`: the cores that run in a pool, as seen from outside.
 
-use hythe::core::control::{self, AgentStatus, CoreWithoutAgent};
+use std::time::{Duration, Instant};
+
+use hythe::core::control::{self, AgentStatus, CoreWithoutAgent, DeadCore};
 use hythe::core::{
     BellStatus, CoreCounters, CoreError, FlowStatus, LinkState, QueueStatus, Violation,
 };
@@ -12,12 +14,24 @@ use crate::args::Globals;
 use crate::error::CliError;
 use crate::{output, remedy};
 
+/// How long a core may take to answer a port. One whose task holds a buffer may take longer.
+const ANSWER_BOUND: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(20);
+
 #[derive(Serialize)]
 struct Document {
     pool: String,
     cores: Vec<CoreDocument>,
     /// Cores that run on although their agents have died.
     without_agent: Vec<WithoutAgentDocument>,
+    /// Cores that have died and are not started again.
+    dead: Vec<DeadDocument>,
+}
+
+#[derive(Serialize)]
+struct DeadDocument {
+    board: String,
+    how: String,
 }
 
 #[derive(Serialize)]
@@ -30,6 +44,8 @@ struct WithoutAgentDocument {
 pub(super) struct CoreDocument {
     board: String,
     up: bool,
+    /// Why a core that is up answers nobody.
+    silent: Option<&'static str>,
     agent: String,
     agent_pid: u32,
     core_pid: Option<u32>,
@@ -124,21 +140,65 @@ pub(super) struct EndpointDocument {
 
 pub(super) fn run(board: Option<&str>, globals: &Globals) -> Result<(), CliError> {
     let pool = globals.open()?;
-    let (found, without_agent) = match board {
-        Some(board) => (vec![control::status(&pool, board)?], Vec::new()),
-        None => (control::list(&pool), control::list_without_agent(&pool)),
+    let look = || match board {
+        Some(board) => control::status(&pool, board).map(|status| vec![status]),
+        None => Ok(control::list(&pool)),
     };
-    let cores = found.into_iter().map(core).collect();
+    let begun = Instant::now();
+    let mut found = look()?;
+    // What was asked a moment ago may be answered in the next.
+    while found.iter().any(AgentStatus::owes_answer) && begun.elapsed() < ANSWER_BOUND {
+        std::thread::sleep(LOOK);
+        found = look()?;
+    }
+    let (without_agent, dead) = match board {
+        Some(_) => (Vec::new(), Vec::new()),
+        None => (
+            control::list_without_agent(&pool),
+            control::list_dead(&pool),
+        ),
+    };
+    let cores: Vec<CoreDocument> = found.into_iter().map(core).collect();
     let without_agent = without_agent.into_iter().map(alone).collect();
+    let dead: Vec<DeadDocument> = dead
+        .into_iter()
+        .map(|DeadCore { board, how }| DeadDocument { board, how })
+        .collect();
+    let verdict = verdict(&cores, &dead);
     output::print(
         globals.json,
         &Document {
             pool: pool.options().name().to_owned(),
             cores,
             without_agent,
+            dead,
         },
         text,
-    )
+    )?;
+    verdict
+}
+
+/// Why a core that is up answers nobody. Call when it has had time to.
+fn silence(status: &AgentStatus) -> Option<&'static str> {
+    match (status.is_stopped(), status.owes_answer()) {
+        (true, _) => Some("its process is stopped; SIGCONT lets it go on"),
+        (false, true) if status.is_linked() => Some("it has not answered a port"),
+        (false, _) => None,
+    }
+}
+
+/// A failure if a core has died for good, or does not answer.
+fn verdict(cores: &[CoreDocument], dead: &[DeadDocument]) -> Result<(), CliError> {
+    let silent = cores.iter().filter(|core| core.silent.is_some());
+    let silent = silent.map(|core| format!("board {} does not answer", escaped(&core.board)));
+    let dead = dead
+        .iter()
+        .map(|core| format!("the core of board {} has died", escaped(&core.board)));
+    let wrong: Vec<String> = silent.chain(dead).collect();
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(CliError::Failed(wrong.join("; "))),
+    }
 }
 
 fn alone(CoreWithoutAgent { board, core_pid }: CoreWithoutAgent) -> WithoutAgentDocument {
@@ -186,6 +246,7 @@ pub(super) fn core(status: AgentStatus) -> CoreDocument {
         rings_ignored: status.counters.rings_ignored,
         sessions_renewed: status.counters.renewals,
         up: status.is_linked(),
+        silent: silence(&status),
         endpoints: endpoints.collect(),
         board: status.board,
         agent: status.agent.name,
@@ -269,7 +330,8 @@ fn rings(ports: &[FlowDocument]) -> String {
 }
 
 fn text(document: &Document) -> String {
-    if document.cores.is_empty() && document.without_agent.is_empty() {
+    let is_empty = document.cores.is_empty() && document.without_agent.is_empty();
+    if is_empty && document.dead.is_empty() {
         return format!(
             "no core runs in pool {}; `hythe core run BOARD` starts one",
             document.pool
@@ -277,7 +339,16 @@ fn text(document: &Document) -> String {
     }
     let cores = document.cores.iter().map(core_text);
     let without_agent = document.without_agent.iter().map(without_agent_text);
-    cores.chain(without_agent).collect::<Vec<_>>().join("\n")
+    let dead = document.dead.iter().map(|core| {
+        format!(
+            "the core of board {board} has died: {how} (`hythe core log {board}`; `hythe core run \
+             {board}` starts it)",
+            board = escaped(&core.board),
+            how = escaped(&core.how)
+        )
+    });
+    let all: Vec<String> = cores.chain(without_agent).chain(dead).collect();
+    all.join("\n")
 }
 
 /// As `core status` of that board refuses.
@@ -301,7 +372,11 @@ pub(super) fn core_text(core: &CoreDocument) -> String {
             link.linux_session
         )
     });
-    let state = if core.up { "up" } else { "down" };
+    let state = match (core.up, core.silent) {
+        (false, _) => "down".to_owned(),
+        (true, None) => "up".to_owned(),
+        (true, Some(why)) => format!("up and does not answer ({why})"),
+    };
     let rows: Vec<Vec<String>> = core
         .endpoints
         .iter()

@@ -326,6 +326,9 @@ impl<'a> Session<'a> {
     }
 
     fn test(&mut self, exchange: Exchange) -> Result<Tested, CliError> {
+        // One of our own that has died is said to have, not to be missing.
+        let core = self.core.as_ref();
+        is_up(core, Some(self.pool()?), self.board()).map_err(CliError::Failed)?;
         let status = control::status(self.pool()?, self.board())?;
         let Some((ping, pong, max_bytes)) = echo(&status) else {
             return Err(CliError::Failed(format!(
@@ -461,27 +464,26 @@ fn echo(status: &AgentStatus) -> Option<(String, String, Option<u32>)> {
     Some((ping.channel.clone(), pong.channel.clone(), max_bytes))
 }
 
-/// Can the core still answer?
-fn is_up(core: Option<&Core>, pool: Option<&Pool>, board: &str) -> Result<(), CoreError> {
-    let gone = || CoreError::NotRunning {
-        board: board.to_owned(),
-    };
+/// Can the core still answer? If not, why.
+fn is_up(core: Option<&Core>, pool: Option<&Pool>, board: &str) -> Result<(), String> {
     if let Some(core) = core {
         let status = core.status();
         return match status.state {
-            CoreState::Down | CoreState::Stopped => Err(CoreError::Died {
-                board: board.to_owned(),
-                how: status.reason.unwrap_or_default(),
-                log: Vec::new(),
-            }),
+            CoreState::Down | CoreState::Stopped => Err(status.reason.unwrap_or_default()),
             CoreState::Starting | CoreState::Up => Ok(()),
         };
     }
-    let status = control::status(pool.ok_or_else(gone)?, board)?;
-    if status.is_linked() {
-        Ok(())
-    } else {
-        Err(gone())
+    let gone = || CoreError::NotRunning {
+        board: board.to_owned(),
+        death: None,
+    };
+    let status = pool
+        .ok_or_else(gone)
+        .and_then(|pool| control::status(pool, board));
+    match status {
+        Ok(status) if status.is_linked() => Ok(()),
+        Ok(_) => Err(gone().to_string()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

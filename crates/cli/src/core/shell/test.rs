@@ -7,14 +7,15 @@
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use hythe::SubscriberOptions;
 use hythe::wait::WaitSet;
 use hythe::{Node, NodeError, Pool, Publisher, PublisherOptions, Sample, Subscriber};
-use hythe::{SubscriberOptions, core::CoreError};
 use serde::Serialize;
 
 use crate::error::CliError;
 use crate::output;
 use crate::stop::{LOOK, Stop};
+use crate::units;
 
 /// How long one message may take. Emulated cores answer within milliseconds.
 const ANSWER_BOUND: Duration = Duration::from_secs(10);
@@ -112,7 +113,7 @@ impl Ports {
         exchange: Exchange,
         seed: u32,
         stop: &Stop,
-        is_up: &dyn Fn() -> Result<(), CoreError>,
+        is_up: &dyn Fn() -> Result<(), String>,
     ) -> Result<Tested, CliError> {
         let mut sent = vec![0; exchange.size_bytes];
         let mut came = vec![0; exchange.size_bytes];
@@ -129,9 +130,15 @@ impl Ports {
             let message = lease.freeze(sent.len());
             let place = message.descriptor().place;
             let start = Instant::now();
-            let published = self.ping.forward(message)?;
+            let published = match self.ping.forward(message) {
+                Err(error @ NodeError::CoreSilent { .. }) => {
+                    is_up().map_err(|gone| died(number, &gone))?;
+                    return Err(error.into());
+                }
+                published => published?,
+            };
             if published.delivered == 0 {
-                is_up()?;
+                is_up().map_err(|gone| died(number, &gone))?;
                 return Err(failed(number, "reached nobody"));
             }
             let sample = self.take(exchange.wait, number, stop, is_up)?;
@@ -162,7 +169,7 @@ impl Ports {
         wait: Wait,
         number: u64,
         stop: &Stop,
-        is_up: &dyn Fn() -> Result<(), CoreError>,
+        is_up: &dyn Fn() -> Result<(), String>,
     ) -> Result<Sample, CliError> {
         let (start, mut looked) = (Instant::now(), Instant::now());
         loop {
@@ -176,7 +183,7 @@ impl Ports {
                 ));
             }
             if looked.elapsed() >= LOOK {
-                is_up()?;
+                is_up().map_err(|gone| died(number, &gone))?;
                 looked = Instant::now();
             }
             if start.elapsed() >= ANSWER_BOUND {
@@ -208,6 +215,11 @@ impl Ports {
 
 fn interrupted(number: u64) -> CliError {
     CliError::Failed(format!("interrupted at message {number}"))
+}
+
+fn died(number: u64, gone: &str) -> CliError {
+    let messages = units::counted(number, "message");
+    CliError::Failed(format!("the core died after {messages}: {gone}"))
 }
 
 fn failed(number: u64, what: &str) -> CliError {
