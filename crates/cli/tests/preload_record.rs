@@ -45,6 +45,21 @@ fn processes_with(words: &str) -> usize {
 }
 
 #[test]
+fn pack_that_cannot_be_written_keeps_the_command_from_running() {
+    let (root, folder) = (Root::new(), tempfile::tempdir().expect("made"));
+    let ran = folder.path().join("ran");
+    let missing = folder.path().join("missing/x.pack");
+    for output in [missing.as_path(), Path::new("/proc/x.pack"), folder.path()] {
+        let command = ["--force", "-o", text(output), "--", "touch", text(&ran)];
+        let ended = root.run(&[&["preload", "record"], &command[..]].concat());
+        ended.failed(1, &["cannot write", text(output)]);
+        assert!(!ran.exists(), "{output:?}");
+    }
+    let left = fs::read_dir(folder.path()).expect("read").count();
+    assert_eq!(left, 0, "nothing is left behind");
+}
+
+#[test]
 fn exactly_the_pages_that_were_used_are_in_the_pack_each_time() {
     let Some(place) = Place::new() else { return };
     let before = read_ahead();

@@ -15,8 +15,8 @@
 //! - the agent of a core and the benchmarks: [`spawn`];
 //! - segments that cores see, too: [`system_v`], [`fork`]; the C API: [`fork`];
 //! - semaphores and message queues: [`signals`];
-//! - all that open files by name: [`regular_file`]; all that ask the environment: [`environment`];
-//!   pools: [`standard_descriptors`].
+//! - all that open files by name: [`regular_file`]; all that write one whole: [`whole_file`];
+//! - all that ask the environment: [`environment`]; pools: [`standard_descriptors`].
 //!
 //! Between calls nothing is held but the descriptors and mappings that the returned values own.
 //! This crate may use `unsafe`. It never interprets results, never retries (except [`wait`], which
@@ -52,3 +52,4 @@ pub mod system_v;
 pub mod udp_receive;
 pub mod udp_send;
 pub mod wait;
+pub mod whole_file;

@@ -26,6 +26,7 @@ pub(crate) fn run(args: &BoardArgs, globals: &Globals) -> Result<(), CliError> {
             board.name()
         )));
     }
+    args.output.check_files()?;
     let document = match args.under.partition() {
         None if args.load != LoadArg::Idle
             || args.clock != ClockArg::Instructions

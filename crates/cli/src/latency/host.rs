@@ -167,6 +167,7 @@ pub(super) fn run(args: &HostArgs, globals: &Globals) -> Result<(), CliError> {
         .map(|&measure| args.metric(measure))
         .collect();
     args.output.check(&metrics)?;
+    args.output.check_files()?;
     let permissions = Permissions::ask(&plan);
     let told = permissions.refusals.len();
     tell(&permissions.refusals, args.strict)?;

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hythe_latency::result::{Document, Measurement};
 use hythe_latency::threshold::{Threshold, Verdict, judge, time};
 use hythe_latency::{LatencyError, compare, hgrm, junit};
+use hythe_sys::whole_file::WholeFile;
 use serde_json::Value;
 
 use crate::args::Globals;
@@ -43,6 +45,19 @@ fn parse_threshold(text: &str) -> Result<Threshold, String> {
 }
 
 impl OutputArgs {
+    /// Refuses files that cannot be written, before anything is measured for them.
+    pub(super) fn check_files(&self) -> Result<(), CliError> {
+        if let Some(directory) = &self.hgrm {
+            fs::create_dir_all(directory).map_err(CliError::file("make", directory))?;
+            let probe = directory.join("probe");
+            try_to_write(&probe).map_err(CliError::file("write into", directory))?;
+        }
+        if let Some(path) = &self.junit {
+            try_to_write(path).map_err(CliError::file("write", path))?;
+        }
+        Ok(())
+    }
+
     /// Refuses a threshold of a metric that will not be measured, before anything is.
     pub(super) fn check(&self, metrics: &[&str]) -> Result<(), CliError> {
         let says_nothing =
@@ -100,6 +115,15 @@ impl OutputArgs {
             fs::write(path, report).map_err(CliError::file("write", path))?;
         }
         Ok(())
+    }
+}
+
+/// Whether a file can be made there; nothing of it is left. A device or a pipe is not tried.
+fn try_to_write(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => Ok(()),
+        _ => WholeFile::begin(path).map(drop),
     }
 }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use hythe_preload::pack::{PAGE_BYTES, Pack};
+use hythe_preload::pack::{PAGE_BYTES, Pack, PackOutput};
 use hythe_preload::record::{
     Account, Exclusion, Queue, Scratch, Settings, Subject, record, stand_guard,
 };
@@ -143,12 +143,17 @@ pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> 
         );
         return Err(CliError::Failed(text));
     }
+    // Before the command runs: a recording that cannot be written is lost, and so is a boot.
+    let file = begin(args)?;
     let stop = Stop::on_signals()?;
     let begun = Instant::now();
     let (pack, account) = record(&subject(args), &settings(args, globals.json), &|| {
         stop.asked()
     })?;
-    pack.write(&args.output)?;
+    match file {
+        Some(file) => pack.finish(file)?,
+        None => pack.write(&args.output)?,
+    }
     if args.boot {
         leave_word(&args.output);
     }
@@ -161,6 +166,21 @@ pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> 
         let _ = std::io::stderr().write_all(escaped_lines(&text(&document)).to_string().as_bytes());
     }
     verdict(&account)
+}
+
+/// The pack's file. `None`: it cannot be made yet, and may be when the boot has come further.
+fn begin(args: &RecordArgs) -> Result<Option<PackOutput>, CliError> {
+    if !args.boot {
+        return Ok(Some(PackOutput::begin(&args.output)?));
+    }
+    let file = PackOutput::begin_at_boot(&args.output)?;
+    if file.is_none() {
+        output::note(format!(
+            "{} is on a file system that is mounted read-only as yet: it must be writable when the recording ends",
+            escaped(&args.output)
+        ));
+    }
+    Ok(file)
 }
 
 /// So that `finish` does not take this boot for one in which the pack was forgotten.
