@@ -11,8 +11,11 @@ guest_target := x86_64-unknown-linux-gnu
 # What is installed, and from where. Where root has no cargo, `make deb` as another user, and install the packages as root.
 profile := $(or $(PROFILE),release)
 built := $(target)/$(if $(filter dev,$(profile)),debug,$(profile))
+# What users get names no directory of the machine it was built on. (A build for tests, PROFILE=dev, shares its libraries with them.)
+remap = --remap-path-prefix=$(CURDIR)=hythe --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
+release_flags = $(if $(filter release,$(profile)),RUSTFLAGS='$(strip $(RUSTFLAGS) $(remap))')
 define build_product
-cargo build --profile $(profile) -p hythe-cli -p hythe-bench -p hythe-c -p hythe-shm -p hythe-libpvm3 -p hythe-libgpvm3
+$(release_flags) cargo build --profile $(profile) -p hythe-cli -p hythe-bench -p hythe-c -p hythe-shm -p hythe-libpvm3 -p hythe-libgpvm3
 cargo xtask boards
 endef
 # Of a workspace of its own, as it alone builds TLS and Zenoh.
@@ -27,7 +30,7 @@ setup: ## install what is missing, encode the demo's recording and a movie, buil
 	@scripts/setup.sh
 
 demo: setup ## the main job: flash -> pool -> RTOS core decodes -> RTP, checked end to end
-	cargo build --release -p hythe-cli
+	$(release_flags) cargo build --release -p hythe-cli
 	$(target)/release/hythe demo
 
 test: setup ## all tests but the slow ones: Rust, the model checker's, C; side by side, with the ten slowest at the end
@@ -61,7 +64,7 @@ test-targets: ## a pool shared by an i686 and an x86-64 process, a static hythe 
 	scripts/other-targets.sh test
 
 hosts: ## the agent of the host hop, hythe-hostd, in $(target)/hosts (PROFILE=dev for a quick build: 4 minutes of a CPU at first, 12 else)
-	$(hostd) build --profile $(profile)
+	$(release_flags) $(hostd) build --profile $(profile)
 
 test-hosts: setup ## tests of the agent, in network namespaces, and of the commands that need it (root)
 	cargo xtask test --hosts
@@ -104,11 +107,11 @@ deb: ## Debian packages hythe, libhythe0.1, libhythe-dev, hythe-pvm, and hythe-h
 	packaging/deb.sh $(built) $(target)/boards $(or $(debs),$(target)/deb) $(agent)
 
 bench: setup ## benchmarks, with baselines and peers in the same run
-	cargo build --release -p hythe-cli -p hythe-bench
+	$(release_flags) cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench ipc
 
 bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside copying as RPMsg does it; what each service costs; a pair of processes on one CPU and on two; the player (under half an hour, on an idle machine); kept in bench/results
-	cargo build --release -p hythe-cli -p hythe-bench
+	$(release_flags) cargo build --release -p hythe-cli -p hythe-bench
 	for board in mps2-an386 hosted; do \
 	  for part in shared services pair player; do \
 	    case $$part in shared) name=core ;; *) name=core-$$part ;; esac; \
@@ -119,24 +122,24 @@ bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside 
 	done
 
 bench-host: setup hosts ## two hosts, each a network namespace, over each carrier, beside TCP, UDP, MPI, UCX, PVM, Zenoh and their floors (as root, ten minutes, on an idle machine); kept in bench/results
-	cargo build --release -p hythe-cli -p hythe-bench
+	$(release_flags) cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench host --json >$(target)/host.json
 	mv $(target)/host.json bench/results/host-$$(date +%F).json
 
 bench-media: setup ## RTP sending by every method, ffmpeg and GStreamer beside it, 100 times, paced calls, a way that loses (over half an hour, as root, on an idle machine); kept in bench/results
-	cargo build --release -p hythe-cli -p hythe-bench
+	$(release_flags) cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench media --json >$(target)/media.json
 	mv $(target)/media.json bench/results/media-$$(date +%F).json
 
 bench-preload: setup ## the storage experiment on an emulated board, UBIFS, JFFS2 and ext4 (over an hour, on an idle machine); kept in bench/results
-	cargo build --release -p hythe-cli -p hythe-bench
+	$(release_flags) cargo build --release -p hythe-cli -p hythe-bench
 	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-cli --target $(guest_target)
 	install -s $(target)/$(guest_target)/release/hythe $(target)/guest/hythe
 	$(target)/release/hythe bench preload --fs ubifs,jffs2,ext4 --json >$(target)/preload.json
 	mv $(target)/preload.json bench/results/preload-$$(date +%F).json
 
 soak: setup ## 30 minutes of random joins, kills and traffic among 16 processes, audited; prints a result document
-	cargo run --release -p hythe-bench -- soak --minutes $(or $(MINUTES),30)
+	$(release_flags) cargo run --release -p hythe-bench -- soak --minutes $(or $(MINUTES),30)
 
 fuzz: ## a minute of each fuzz target; needs a nightly compiler and `cargo install cargo-fuzz`
 	scripts/fuzz-seeds.sh fuzz/corpus

@@ -71,10 +71,11 @@ distribute() {
     # Debian's libraries are not executable.
     chmod 644 "$work/$runtime/$libraries"/libhythe.so.*.*.* "$all/$libraries/libhythe_shm.so"
     take libhythe-dev "$libraries"/{libhythe.so,libhythe.a,pkgconfig,cmake} usr/include
-    take libhythe-dev usr/share/man/man3
+    take libhythe-dev usr/share/man/man3 usr/share/cmake usr/share/hythe/rtos
     take_as libhythe-dev usr/share/doc/hythe/examples usr/share/doc/libhythe-dev/examples
     # Debian has the terms in `copyright`, and changes of packages in another format.
     rm "$all"/usr/share/doc/hythe/{LICENSE-APACHE,LICENSE-MIT,CHANGELOG.md}
+    sed -i 's/\[\([^]]*\)\](\(LICENSE-[A-Z]*\|CHANGELOG\.md\))/\1/g' "$all/usr/share/doc/hythe/README.md"
     rm "$all/usr/share/hythe/installed"
     if [[ $agent ]]; then
         take hythe-hostd usr/bin/hythe-hostd usr/lib/systemd/system
@@ -201,7 +202,8 @@ Description: channels between processes over shared memory - development
  processes exchange 16-byte descriptors of it.
  .
  This package has the header, the static library, files for pkg-config and
- CMake, the manual and examples.
+ CMake, the manual and examples, and the library for programs on RTOS cores, as
+ sources.
 END
 }
 

@@ -25,6 +25,8 @@ export LIBDIR
 destination=${DESTDIR:+$(absolute "$DESTDIR")}
 target=$destination$prefix
 list=share/hythe/installed
+# Behind the name of a file that is to take another's place.
+new=.hythe-new
 
 fail() {
     printf 'install.sh: %s\n' "$*" >&2
@@ -48,6 +50,7 @@ stage() {
     stage_boards "$boards" "$below/share/hythe/boards"
     stage_generated "$built/hythe" "$below/share"
     stage_documents "$below/share/doc/hythe"
+    stage_rtos "$below/share"
     [[ ! $agent ]] || stage_agent "$agent" "$below"
     strip_programs "$below"
 }
@@ -93,10 +96,45 @@ stage_generated() {
 }
 
 stage_documents() {
-    local to=$1
+    local to=$1 guide
     install -D -m 644 -t "$to" "$root"/{README.md,CHANGELOG.md,LICENSE-APACHE,LICENSE-MIT}
     install -D -m 644 -t "$to/guide" "$root"/docs/guide/*
     install -D -m 644 -t "$to/examples" "$root"/examples/c/*.c
+    install -D -m 644 -t "$to/examples/firmware" "$root"/examples/firmware/*
+    install -m 644 -t "$to" "$root"/docs/*.svg
+    keep_links "$to" "$root/README.md" "$to/README.md"
+    for guide in "$root"/docs/guide/*.md; do
+        keep_links "$to" "$guide" "$to/guide/$(basename "$guide")"
+    done
+}
+
+# Links of a document lead to what is installed below $1, where that is; those to the rest of the
+# sources become text that names it. keep_links FOLDER SOURCE DOCUMENT
+keep_links() {
+    local to=$1 source=$2 document=$3 link path installed pattern
+    while IFS= read -r link; do
+        path=${link%%#*}
+        [[ $path && $link != *:* ]] || continue
+        pattern=${link//./\\.}
+        path=$(realpath --canonicalize-missing --relative-to="$root" "$(dirname "$source")/$path")
+        installed=$to/${path#docs/}
+        if [[ -e $installed ]]; then
+            installed=$(realpath --relative-to="$(dirname "$document")" "$installed")
+            sed -i "s|](${pattern%%#*}\([#)]\)|]($installed\1|g" "$document"
+        else
+            sed -i "s|!\?\[\([^]]*\)\]($pattern)|\1 (\`$path\` in the sources)|g" "$document"
+        fi
+    done < <(grep -o ']([^)]*' "$source" | cut -c 3- | sort -u)
+}
+
+# The library for programs on RTOS cores, which is compiled with each of them.
+stage_rtos() {
+    local share=$1 folder
+    for folder in include src port port/bare port/freertos port/posix; do
+        find "$root/rtos/$folder" -maxdepth 1 -name '*.[ch]' \
+            -exec install -D -m 644 -t "$share/hythe/rtos/$folder" {} +
+    done
+    install -D -m 644 -t "$share/cmake/hythe-rt" "$root/packaging/cmake/hythe-rtConfig.cmake"
 }
 
 # Where systemd looks for units of users below any prefix, also `$HOME/.local`.
@@ -115,10 +153,11 @@ strip_programs() {
     "$strip" --strip-debug "$work$LIBDIR/libhythe.a" "$work$LIBDIR"/hythe-pvm/*.a
 }
 
-# Copies what was staged, and writes the list.
+# Copies what was staged over what is there, and writes the list. Each file is there at any moment,
+# old or new: programs are started meanwhile. What only an earlier installation had goes last.
 copy() {
-    local name made=()
-    [[ ! -f $target/$list ]] || uninstall
+    local name before=() made=()
+    [[ ! -f $target/$list ]] || mapfile -t before <"$target/$list"
     [[ -d $target ]] || made=(./)
     mkdir -p "$target"
     cd "$work$prefix"
@@ -129,17 +168,44 @@ copy() {
         chmod 755 "$target/$name"
         made+=("$name/")
     done < <(staged -type d)
-    while IFS= read -r name; do
-        # A program that runs cannot be written into, but another can take its name.
-        cp --no-dereference --preserve=mode,links --remove-destination "$name" "$target/$name"
-    done < <(staged ! -type d)
+    # Those that an earlier installation made are of this one, too.
+    for name in "${before[@]}"; do
+        [[ $name != */ ]] || made+=("$name")
+    done
+    # Before the first file is there: one that is cut off here can be removed, too.
+    mkdir -p "$(dirname "$target/$list")"
     {
         ((${#made[@]} == 0)) || printf '%s\n' "${made[@]}"
         echo "$list"
         staged ! -type d
-    } >"$target/$list"
-    chmod 644 "$target/$list"
+        ((${#before[@]} == 0)) || printf '%s\n' "${before[@]}" | grep -v '/$' || true
+    } | awk '!seen[$0]++' >"$target/$list$new"
+    chmod 644 "$target/$list$new"
+    mv -fT "$target/$list$new" "$target/$list"
+    while IFS= read -r name; do
+        cp --no-dereference --preserve=mode,links --remove-destination "$name" "$target/$name$new"
+        mv -fT "$target/$name$new" "$target/$name"
+    done < <(staged ! -type d)
+    remove_others
     echo "installed into $target"
+}
+
+# Removes what the list has and was not staged, also from the list.
+remove_others() {
+    local name
+    staged -type d | sed 's,$,/,' | cat - <(echo "$list" && staged ! -type d) >"$work/staged"
+    grep -vxFf "$work/staged" "$target/$list" >"$work/others" || true
+    while IFS= read -r name; do
+        [[ $name == */ ]] || rm -f "$target/$name"
+    done <"$work/others"
+    remove_directories "$work/others"
+    # Directories of others that are still there are in the list: `uninstall` tries again.
+    while IFS= read -r name; do
+        [[ $name == */ && -d $target/$name ]] || echo "$name"
+    done <"$work/others" >"$work/gone"
+    grep -vxFf "$work/gone" "$target/$list" >"$target/$list$new" || true
+    chmod 644 "$target/$list$new"
+    mv -fT "$target/$list$new" "$target/$list"
 }
 
 # Paths relative to the prefix, parents before children. LIBDIR may be elsewhere. staged TEST…
@@ -154,10 +220,15 @@ uninstall() {
         fail "$target/$list is missing: nothing is known to be installed there"
     mapfile -t names <"$target/$list"
     for name in "${names[@]}"; do
-        [[ $name == */ ]] || rm -f "$target/$name"
+        # One that was cut off may have left a file beside it.
+        [[ $name == */ ]] || rm -f "$target/$name" "$target/$name$new"
     done
-    # Children before parents; what others have put into them meanwhile keeps them.
-    printf '%s\n' "${names[@]}" | sed -n '/\/$/p' | sort -r | while IFS= read -r name; do
+    remove_directories <(printf '%s\n' "${names[@]}")
+}
+
+# Those of a list. Children before parents; what others have put into them meanwhile keeps them.
+remove_directories() {
+    sed -n '/\/$/p' "$1" | sort -r | while IFS= read -r name; do
         # A name that ends with `.` cannot be removed.
         rmdir --ignore-fail-on-non-empty "$(absolute "$target/$name")" 2>/dev/null || true
     done

@@ -32,6 +32,14 @@ hythe --version
 hythe core boards
 mkdir "$HYTHE_ROOT"
 
+# Built as Debian builds its own. gcc has brought readelf.
+mapfile -t libraries < <(find /usr/lib/*/ -name 'libhythe*.so.*.*.*' -o -name 'libhythe_shm.so' \
+    -o -path '*/hythe-pvm/*.so.3')
+programs=(/usr/bin/hythe*)
+boards=/usr/share/hythe/boards
+./check-hardening.sh rust "${programs[@]}" "${libraries[@]}"
+./check-hardening.sh c "$boards"/hosted/*.elf "$boards"/reference/* "$boards"/host/*
+
 # Two processes, and then a program in C in place of one.
 hythe pool create mixed --size 16M
 hythe --pool mixed sub greetings --count 1 >/debs/heard &

@@ -47,7 +47,10 @@ moved() {
     check_commands "$now"
     check_agent "$now"
     check_library "$now"
+    check_firmware "$now"
     check_files "$now" "$first"
+    check_links "$now/share/doc/hythe"
+    check_unit packaging/systemd/hythe-wire@.service
     # What others have there stays.
     touch "$now/share/man/man1/other.1"
     make --no-print-directory uninstall PREFIX="$now"
@@ -57,12 +60,36 @@ moved() {
     # With DESTDIR, once more and over itself: nothing but the directories above the prefix is left.
     local again=(PREFIX=/opt/hythe DESTDIR="$work/stage")
     make --no-print-directory install PROFILE="$profile" "${again[@]}" >/dev/null
-    make --no-print-directory install PROFILE="$profile" "${again[@]}" >/dev/null
+    # As if it were of an earlier release.
+    mkdir "$work/stage/opt/hythe/old"
+    touch "$work/stage/opt/hythe/old/file"
+    printf 'old/\nold/file\n' >>"$work/stage/opt/hythe/share/hythe/installed"
+    start_meanwhile "$work/stage/opt/hythe/bin/hythe" \
+        make --no-print-directory install PROFILE="$profile" "${again[@]}"
+    [[ ! -e $work/stage/opt/hythe/old ]] || fail "what only an earlier release had is left"
     wants "hythe " "$work/stage/opt/hythe/bin/hythe" --version
     make --no-print-directory uninstall "${again[@]}"
     [[ $(cd "$work/stage" && find . | sort | tr '\n' ' ') == ". ./opt " ]] ||
         fail "left over: $(find "$work/stage")"
     echo "installation: works where it was moved to"
+}
+
+# Starts the program again and again while the command runs: it is there each time. start_meanwhile
+# PROGRAM COMMAND…
+start_meanwhile() {
+    local program=$1
+    shift
+    rm -f "$work/over"
+    (
+        until [[ -e $work/over ]]; do
+            "$program" --version >/dev/null 2>&1 || echo missing
+        done >"$work/failures"
+    ) &
+    "$@" >/dev/null
+    touch "$work/over"
+    wait "$!"
+    [[ ! -s $work/failures ]] ||
+        fail "$(wc -l <"$work/failures") starts of $program failed while it was installed"
 }
 
 check_commands() {
@@ -118,9 +145,50 @@ check_library() {
     cmake --build "$work/cmake" >/dev/null
     wants window "$work/cmake/events" cmake
     wants libhythe.so. readelf -d "$now/lib/libhythe.so"
+    "$root/scripts/check-hardening.sh" rust "$now"/bin/* "$now"/lib/libhythe.so \
+        "$now/lib/libhythe_shm.so" "$now"/lib/hythe-pvm/*.so.3
+    "$root/scripts/check-hardening.sh" c "$now"/share/hythe/boards/{hosted/*.elf,reference/*,host/*}
     # There is no core here, and it says so.
     wants 'hythe_shm: there is no pool' env LD_PRELOAD="$now/lib/libhythe_shm.so" HYTHE_SHM=all \
         HYTHE_SHM_LOG=1 HYTHE_ROOT="$work" bash -c '! ipcmk -M 1 2>&1'
+}
+
+# The guide's program for a core of its own, by make and by CMake, from what is installed alone.
+check_firmware() {
+    local now=$1
+    cp -r "$now/share/doc/hythe/examples/firmware" "$work/firmware"
+    make --no-print-directory -C "$work/firmware" HYTHE="$now/share/hythe/rtos" \
+        CFLAGS='-O2 -Wall -Wextra -Werror' >/dev/null
+    cmake -S "$work/firmware" -B "$work/firmware/build" -DCMAKE_PREFIX_PATH="$now" >/dev/null
+    cmake --build "$work/firmware/build" >/dev/null
+    export HYTHE_BOARDS=$work/firmware/boards
+    "$now/bin/hythe" core run mine --app firmware --detach >/dev/null
+    "$now/bin/hythe" sub shouts --count 1 >"$work/heard" &
+    until "$now/bin/hythe" list | grep 'attached: hythe sub' >/dev/null; do sleep 0.05; done
+    echo hello from make | "$now/bin/hythe" pub words >/dev/null
+    wait "$!"
+    "$now/bin/hythe" core stop mine >/dev/null
+    grep -q 'HELLO FROM MAKE' "$work/heard" || fail "the firmware replied $(<"$work/heard")"
+    "$now/bin/hythe" pool remove default >/dev/null
+    unset HYTHE_BOARDS
+}
+
+# The unit of the system takes away what its program does not need.
+check_unit() {
+    command -v systemd-analyze >/dev/null || return 0
+    systemd-analyze security --offline=yes --threshold=30 --no-pager "$root/$1" >"$work/unit.txt" ||
+        fail "$1 is exposed: $(tail -n 1 "$work/unit.txt")"
+}
+
+# Links of installed documents lead to what is installed.
+check_links() {
+    local document link
+    while IFS= read -r document; do
+        while IFS= read -r link; do
+            [[ $link == *:* || ${link%%#*} == "" ||
+                -e $(dirname "$document")/${link%%#*} ]] || fail "$document: $link leads nowhere"
+        done < <(grep -o ']([^)]*' "$document" | cut -c 3-)
+    done < <(find "$1" -name README.md -o -path '*/guide/*.md')
 }
 
 # Stripped, and free of the directories it was built in and installed into first. check_files NOW
@@ -134,6 +202,12 @@ check_files() {
     done < <(find "$now" -type f ! -name '*.1' ! -name '*.md')
     if grep -rIlF -e "$root" -e "$first" "$now"; then
         fail "these files name directories of the build"
+    fi
+    # Programs in Rust do where they are built with the libraries of the tests.
+    local built=("$now/share/hythe/boards")
+    [[ $profile == dev ]] || built=("$now")
+    if grep -rlF -e "$root/" -e "${CARGO_HOME:-$HOME/.cargo}/registry" "${built[@]}"; then
+        fail "these programs name directories of the build"
     fi
 }
 
@@ -150,7 +224,8 @@ packages() {
     fetch_mmdebstrap || skip "Debian's mmdebstrap cannot be fetched"
     # Packed without compressing: the libraries of the tests' profile are large.
     DPKG_DEB_COMPRESSOR_TYPE=none make --no-print-directory deb PROFILE="$profile" debs="$work/debs"
-    cp examples/c/publish_subscribe.c scripts/installation-packages.sh "$work/debs"
+    cp examples/c/publish_subscribe.c scripts/installation-packages.sh \
+        scripts/check-hardening.sh "$work/debs"
     # Its root directory is in the temporary directory, too.
     TMPDIR=$work in_namespaces "$work/mmdebstrap/usr/bin/mmdebstrap" --quiet --mode=root \
         --variant=apt --format=null \

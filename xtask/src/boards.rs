@@ -132,7 +132,7 @@ fn build_reference(root: &Path, vendor: &Vendor, out: &Path) -> Result<(), Strin
         objects: folder.join("objects"),
         image: folder.join("decode-reference"),
         flags: sources::reference_flags(root, vendor),
-        link_flags: Vec::new(),
+        link_flags: sources::hardened_link_flags(),
         units: sources::reference_units(root)?,
     };
     Compiler::new("", "gcc")?.build(&program)
@@ -140,12 +140,14 @@ fn build_reference(root: &Path, vendor: &Vendor, out: &Path) -> Result<(), Strin
 
 fn build_host_player(root: &Path, vendor: &Vendor, out: &Path) -> Result<(), String> {
     let folder = out.join(HOST);
+    // Its decoders are compiled as for a core, to be optimised when they are linked.
+    let mut link_flags = sources::hardened_link_flags();
+    link_flags.push(compile::LINK_TIME.into());
     let program = Program {
         objects: folder.join("objects"),
         image: folder.join("host-player"),
         flags: sources::host_player_flags(root, vendor),
-        // Its decoders are compiled as for a core, to be optimised when they are linked.
-        link_flags: vec!["-O2".into(), compile::LINK_TIME.into()],
+        link_flags,
         units: sources::host_player_units(root, vendor)?,
     };
     Compiler::new("", "gcc")?.build(&program)

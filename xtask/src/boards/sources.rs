@@ -17,6 +17,25 @@ const KERNEL: [&str; 3] = ["tasks.c", "list.c", "queue.c"];
 /// (`rtos/apps/decoder/README.md`).
 const EXACT: &str = "-ffp-contract=off";
 
+/// For programs that run on Linux, whatever they read: an overflow ends them, addresses are chosen
+/// anew at each start, and what the linker fills in is read-only from then on. Debian builds its
+/// own programs so.
+const HARDENED: [&str; 5] = [
+    "-fstack-protector-strong",
+    "-fstack-clash-protection",
+    "-U_FORTIFY_SOURCE",
+    "-D_FORTIFY_SOURCE=2",
+    "-fPIE",
+];
+/// The same for linking them.
+const HARDENED_LINK: [&str; 5] = [
+    "-pie",
+    "-Wl,-z,relro",
+    "-Wl,-z,now",
+    "-Wl,-z,noexecstack",
+    "-O2",
+];
+
 /// The program that decodes sound and picture.
 const PLAYER: &str = "player";
 /// A decoder between endpoints.
@@ -43,6 +62,19 @@ impl Vendor {
             codecs: Codecs::find(metadata)?,
         })
     }
+
+    /// What is built names no directory of the machine it is built on.
+    fn path_maps(&self, root: &Path) -> Vec<String> {
+        // Where cargo unpacks crates, this one among them.
+        let crates = self.kernel.ancestors().nth(2).unwrap_or(&self.kernel);
+        let map = |from: &Path, to: &str| format!("-ffile-prefix-map={}={to}", text(from));
+        vec![map(root, "rtos"), map(crates, "vendor")]
+    }
+}
+
+/// Flags behind the objects when a program for Linux is linked.
+pub(super) fn hardened_link_flags() -> Vec<String> {
+    HARDENED_LINK.map(String::from).into()
 }
 
 /// Flags for compiling any file of an image; `more` are those of a variant.
@@ -56,6 +88,9 @@ pub(super) fn board_flags(
 ) -> Vec<String> {
     let mut flags = board.build.flags.clone();
     flags.extend_from_slice(more);
+    if !board.build.freestanding {
+        flags.extend(HARDENED.map(String::from));
+    }
     let said = flags.join(" ");
     if board.build.freestanding {
         flags.push("-ffreestanding".into());
@@ -77,6 +112,7 @@ pub(super) fn board_flags(
     if COPYING.contains(&app) {
         flags.extend(include(&root.join(VRING)));
     }
+    flags.extend(vendor.path_maps(root));
     // Programs that measure say on what, and with which flags they were built.
     flags.push(format!("-DBOARD_NAME=\"{}\"", board.name));
     flags.push(format!("-DBOARD_FLAGS=\"{said}\""));
@@ -108,6 +144,8 @@ pub(super) fn board_link_flags(folder: &Path, board: &Board) -> Vec<String> {
     if board.build.freestanding {
         flags.push("-nostdlib".into());
         flags.push("-nostartfiles".into());
+    } else {
+        flags.extend(HARDENED_LINK.map(String::from));
     }
     if let Some(script) = &board.build.linker_script {
         flags.push("-T".into());
@@ -154,6 +192,8 @@ pub(super) fn board_units(
 /// Flags for the reference decoder.
 pub(super) fn reference_flags(root: &Path, vendor: &Vendor) -> Vec<String> {
     let mut flags: Vec<String> = ["-std=c11", "-O2", "-g", EXACT].map(String::from).into();
+    flags.extend(HARDENED.map(String::from));
+    flags.extend(vendor.path_maps(root));
     flags.extend(vendor.codecs.flags(root, MP3_PROGRAM));
     flags
 }
@@ -168,6 +208,8 @@ pub(super) fn reference_units(root: &Path) -> Result<Vec<Unit>, String> {
 /// Flags for the program that decodes on Linux what `player` does on a core.
 pub(super) fn host_player_flags(root: &Path, vendor: &Vendor) -> Vec<String> {
     let mut flags: Vec<String> = ["-std=c11", "-O2", "-g", EXACT].map(String::from).into();
+    flags.extend(HARDENED.map(String::from));
+    flags.extend(vendor.path_maps(root));
     flags.extend(vendor.codecs.flags(root, PLAYER));
     flags
 }
