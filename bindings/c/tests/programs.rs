@@ -357,6 +357,17 @@ fn tasks_in_c_send_spawn_and_meet() {
     }
 }
 
+#[test]
+fn example_of_tasks_adds_up() {
+    let Some(hythe) = hythe_command() else { return };
+    let stage = Stage::install();
+    let source = repository().join("examples/c/tasks.c");
+    let program = stage.compile("gcc", Linking::Shared, &source);
+    let said = run(stage.command(&hythe).args(["run", "-n", "4"]).arg(&program));
+    let expected = "the squares add up to 14\nthe shares are 1 together\n";
+    assert_eq!(text(&said), expected);
+}
+
 /// What a program of this folder says, beside a pool.
 fn said_with_a_pool(source: &str) -> String {
     let stage = Stage::install();
