@@ -49,6 +49,9 @@ pub(crate) enum Command {
         /// Name of this host
         #[arg(long)]
         name: HostName,
+        /// Whose authority asks, and has no host of this name
+        #[arg(long)]
+        realm: Option<String>,
     },
     /// Take what was signed from standard input
     #[command(hide = true)]
@@ -218,15 +221,19 @@ impl AddArguments {
             .lines()
             .map(|line| line.split('#').next().unwrap_or(""));
         let lines = lines.map(str::trim).filter(|line| !line.is_empty());
+        let lines: Vec<&str> = lines.collect();
+        if lines.is_empty() {
+            return Err(HostdError::Damaged {
+                path: path.clone(),
+                reason: "it names no host: a line is HOST or HOST slots=N".to_owned(),
+            });
+        }
         lines
+            .into_iter()
             .map(|line| {
-                let mut words = line.split_whitespace();
-                let target = words.next().unwrap_or_default();
-                let slots = words.find_map(|word| word.strip_prefix("slots="));
-                let slots = slots.map(str::parse).transpose();
-                let slots = slots.map_err(|error| HostdError::Damaged {
+                let (target, slots) = host_line(line).map_err(|reason| HostdError::Damaged {
                     path: path.clone(),
-                    reason: format!("`{line}`: slots: {error}"),
+                    reason: format!("`{line}`: {reason}"),
                 })?;
                 Ok(addition(target, slots))
             })
@@ -234,7 +241,51 @@ impl AddArguments {
     }
 }
 
+/// `HOST`, or `HOST slots=N`, with blanks around `=` or without; `max_slots=N` is the most.
+fn host_line(line: &str) -> Result<(&str, Option<u32>), String> {
+    let (target, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let (mut slots, mut slots_max) = (None, u32::MAX);
+    let spaced = rest.replace('=', " = ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    for option in words.chunks(3) {
+        let number = |count: &str| {
+            let number = count.parse::<u32>();
+            let number = number.map_err(|error| format!("slots: {error}"));
+            number.and_then(|number| match number {
+                0 => Err("slots: 0 are none".to_owned()),
+                number => Ok(number),
+            })
+        };
+        match option {
+            ["slots", "=", count] => slots = Some(number(count)?),
+            ["max_slots" | "max-slots", "=", count] => slots_max = number(count)?,
+            _ => return Err("a line is HOST or HOST slots=N".to_owned()),
+        }
+    }
+    Ok((target, slots.map(|slots: u32| slots.min(slots_max))))
+}
+
 impl StartArguments {
+    /// The first interface that is trusted and not there.
+    ///
+    /// # Errors
+    /// What there is.
+    pub(crate) fn check_trusted(&self) -> Result<(), HostdError> {
+        let there = pnet_datalink::interfaces();
+        let is_there = |name: &String| there.iter().any(|one| one.name == *name);
+        match self.trusted.iter().find(|name| !is_there(name)) {
+            None => Ok(()),
+            Some(missing) => {
+                let names: Vec<&str> = there.iter().map(|one| one.name.as_str()).collect();
+                Err(HostdError::Agent(format!(
+                    "--trusted {}: there is no such interface; there are: {}",
+                    hythe_terminal::escaped(missing),
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+
     /// The same, for a program that is to stay.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = vec!["--pool".to_owned(), self.pool.clone()];

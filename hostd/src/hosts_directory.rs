@@ -95,6 +95,17 @@ impl HostsDirectory {
         &self.path
     }
 
+    /// Is what is open still what its path leads to? True also where that cannot be seen.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        let open = rustix::fs::fstat(&self.directory);
+        match (rustix::fs::lstat(&self.path), open) {
+            (Ok(found), Ok(open)) => (found.st_dev, found.st_ino) == (open.st_dev, open.st_ino),
+            (Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR), _) => false,
+            _ => true,
+        }
+    }
+
     /// Where a file of it is, for programs that take paths.
     #[must_use]
     pub fn path_of(&self, name: &str) -> PathBuf {

@@ -64,9 +64,11 @@ fn run(arguments: &Arguments) -> Result<(), HostdError> {
             say(said)
         }
         Command::Start(options) => start(&HostsDirectory::open(&path)?, options, arguments.json),
-        Command::Join { name } => {
+        Command::Join { name, realm } => {
             let directory = HostsDirectory::open_or_create(&path)?;
-            print(true, &membership::join(&directory, name)?)
+            let stop = || agent::stop(&directory);
+            let joining = membership::join(&directory, name, realm.as_deref(), stop)?;
+            print(true, &joining)
         }
         Command::Install => {
             let directory = HostsDirectory::open(&path)?;
@@ -109,13 +111,19 @@ fn start(
     arguments: &StartArguments,
     as_json: bool,
 ) -> Result<(), HostdError> {
+    let trusted = arguments.check_trusted();
     if !arguments.foreground {
+        trusted?;
         let said = agent::start(directory, &arguments.words())?;
         return print(as_json, &said);
     }
     let failed = |error: std::io::Error| HostdError::Agent(format!("this program: {error}"));
     zenoh_session::on_one_thread().map_err(failed)?;
     log::start(arguments.log.clone())?;
+    if let Err(error) = trusted {
+        // At a boot it may come later.
+        tracing::warn!(%error, "an interface is waited for");
+    }
     let directory = HostsDirectory::open(directory.path())?;
     let options = RunOptions {
         listen: arguments.listen,

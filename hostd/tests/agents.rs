@@ -8,9 +8,12 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
 
+use hythe_cluster::HostName;
 use hythe_cluster::command::Request;
-use hythe_node::{PublisherOptions, SubscriberOptions};
-use network::agent::{Host, LONG, are_connected, eventually, first, pair, programs};
+use hythe_cluster::tasks::find_host;
+use hythe_hostd::realm::file;
+use hythe_node::{Pool, PoolOptions, PublisherOptions, SubscriberOptions};
+use network::agent::{Host, LONG, are_connected, eventually, first, pair, programs, start_anew};
 use network::{Lan, is_skipped};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -73,6 +76,87 @@ fn what_is_wrong_with_a_host_is_named() {
     assert!(said.contains("the name a is taken"), "{said}");
     let stranger = b.refusal(&["start"]);
     assert!(stranger.contains("belongs to no realm"), "{stranger}");
+}
+
+/// As the reason in `hythe host list` says, whose agent runs still; and one whose directory was
+/// removed under its agent, which nobody can reach any more.
+#[test]
+fn a_host_that_was_removed_is_taken_in_again() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(35);
+    let [a, b] = pair(&lan);
+    for is_directory_removed in [false, true] {
+        let before = b.status().expect("it runs").pid;
+        let before = Pid::from_raw(before.cast_signed()).expect("a process");
+        let before = pidfd_open(before, PidfdFlags::empty()).expect("it runs");
+        a.said(&["remove", "b"]);
+        if is_directory_removed {
+            // The agent may write the list of hosts there meanwhile.
+            let directory = b.path("hosts");
+            eventually("it is removed", || {
+                std::fs::remove_dir_all(&directory).is_ok() || !directory.exists()
+            });
+        }
+        a.take_in(&b, "b");
+        eventually("they are connected again", || are_connected(&a, &b));
+        let mut ended = [PollFd::new(&before, PollFlags::IN)];
+        let bound = Timespec::try_from(LONG).expect("short");
+        assert_eq!(poll(&mut ended, Some(&bound)), Ok(1), "the old agent runs");
+    }
+    // In the realm, under another name: that is no identity to give up.
+    let other = a.add(&b, "c", &programs());
+    let said = String::from_utf8_lossy(&other.stderr);
+    assert!(said.contains("this host is b of realm"), "{said}");
+}
+
+#[test]
+fn a_host_that_is_asked_at_once_is_waited_for() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(36);
+    let [a, b] = pair(&lan);
+    start_anew(&[&a, &b], |_| Vec::new());
+    let pool = PoolOptions::new("default").root(&a.path("pools"));
+    let pool = Pool::open_or_create(&pool).expect("the agent's pool");
+    let name = |name: &str| name.parse::<HostName>().expect("a name");
+    find_host(&pool, &name("b")).expect("it is connected soon");
+    let nobody = find_host(&pool, &name("nobody")).expect_err("there is none");
+    let said = nobody.to_string();
+    assert!(
+        said.contains("there is no host nobody in the realm"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_typed_is_checked() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(37);
+    let a = Host::on(&lan, 1);
+    a.said(&["init", "--name", "a", "--address", "[fd00::1]"]);
+    let document = std::fs::read_to_string(a.path("hosts").join(file::DOCUMENT)).expect("there");
+    assert!(document.contains("[fd00::1]:7450"), "{document}");
+    let interface = a.refusal(&["start", "--trusted", "wlan9"]);
+    assert!(interface.contains("no such interface"), "{interface}");
+    assert!(interface.contains(&a.plug.interface()), "{interface}");
+    let host = a.refusal(&["allow", "nosuch", "*", "read"]);
+    assert!(host.contains("has no host nosuch; it has: a"), "{host}");
+    a.said(&["allow", "nosuch*", "*", "none"]);
+    let empty = a.path("machines");
+    for (text, reason) in [
+        ("# nobody\n", "names no host"),
+        ("b slots=x\n", "slots: "),
+        ("b slots 2\n", "a line is HOST or HOST slots=N"),
+    ] {
+        std::fs::write(&empty, text).expect("written");
+        let said = a.refusal(&["add", "--hostfile", empty.to_str().expect("text")]);
+        assert!(said.contains(reason), "{said}");
+    }
 }
 
 #[test]

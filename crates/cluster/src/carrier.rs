@@ -228,6 +228,14 @@ pub enum AuthenticationFailure {
         /// What it did.
         what: String,
     },
+    /// It closed the connection before it proved who it is: an agent that stops, or that may open
+    /// no more files, does so.
+    #[error(
+        "it hung up before it said who it is: its agent has just stopped (`hythe host start` there \
+         starts it) or takes no more connections (`hythe host status` there), or the address is \
+         that of another program"
+    )]
+    HungUp,
     /// Anything else that TLS found.
     #[error("{what}")]
     Other {

@@ -9,7 +9,7 @@ mod rights;
 mod start;
 mod tcp_again;
 
-use std::io::ErrorKind::{ConnectionRefused, NotFound};
+use std::io::ErrorKind::{AddrInUse, ConnectionRefused, NotFound};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -45,6 +45,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const AT_ONCE: usize = 16;
 /// Between the end of an agent's socket and that of its process.
 const STOPPING: Duration = Duration::from_secs(1);
+/// Until one that ends has given its ports back.
+const ENDING: Duration = Duration::from_secs(5);
 /// Between two readings of the hosts directory.
 const RELOAD: Duration = Duration::from_secs(1);
 
@@ -88,13 +90,14 @@ pub fn run(
     raise_file_limit();
     let _lock = lock(&directory)?;
     let realm = Arc::new(LiveRealm::open(directory)?);
+    wait_for_ports(options);
     let carrier = Arc::new(TlsCarrier::start(Arc::clone(&realm), options.listen)?);
     let address = carrier.address();
     let lease = options.lease.unwrap_or(LEASE);
+    tls::judge_by(Arc::clone(&realm))?;
     let session = session(&realm, options)?;
     carrier.tunnel_over(Arc::clone(&session))?;
     let name = realm.identity().name().clone();
-    tls::judge_by(Arc::clone(&realm))?;
     let hosts = ZenohDirectory::declare(session, name, address, lease);
     let hosts = Arc::new(hosts.map_err(discovery_error)?);
     let identity = realm.identity();
@@ -159,6 +162,20 @@ pub fn tell(directory: &HostsDirectory) -> Result<(), HostdError> {
     }
 }
 
+/// Stops the agent of a hosts directory, if it runs, and waits until it has stopped.
+///
+/// # Errors
+/// It goes on.
+pub fn stop(directory: &HostsDirectory) -> Result<(), HostdError> {
+    // Whether it runs shows in its lock.
+    let asked = ask(&directory.path_of(SOCKET_NAME), &Request::Stop);
+    let stopped = directory.lock(LOCK).map(drop);
+    stopped.map_err(|error| match asked {
+        Ok(_) => error,
+        Err(asked) => HostdError::Agent(format!("the agent cannot be stopped: {asked}")),
+    })
+}
+
 /// What requests are about.
 struct Served<'a> {
     realm: &'a LiveRealm,
@@ -175,6 +192,12 @@ fn serve(served: &Served<'_>) {
     let (mut acceptor, mut reloaded) = (Acceptor::default(), Instant::now());
     let mut trouble = None;
     while !served.stop.load(Ordering::Relaxed) {
+        if !served.realm.directory().is_in_place() {
+            // Nobody could reach it any more, and it would keep its ports from another.
+            let path = served.realm.directory().path().display();
+            tracing::error!(%path, "the hosts directory is removed or replaced: the agent ends");
+            return;
+        }
         wait_for_request(served.listener, &acceptor);
         answer(&mut acceptor, served.listener, |request| {
             served.obey(&request)
@@ -349,6 +372,22 @@ fn lock(directory: &HostsDirectory) -> Result<DirectoryLock, HostdError> {
         "an agent of {} runs already: `hythe host status` shows it, `hythe host stop` ends it",
         hythe_terminal::escaped(directory.path())
     )))
+}
+
+/// An agent whose hosts directory was removed has its ports for a moment still. If another program
+/// has one, the agent finds out when it listens there.
+fn wait_for_ports(options: &RunOptions) {
+    let at_all = |port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    let carrier = options.listen.unwrap_or(at_all(crate::tls::DEFAULT_PORT));
+    let discovery = options.discovery.unwrap_or(at_all(DISCOVERY_PORT));
+    let is_in_use = |address: SocketAddr| {
+        let bound = std::net::TcpListener::bind(address);
+        bound.is_err_and(|error| error.kind() == AddrInUse)
+    };
+    let since = Instant::now();
+    while [carrier, discovery].into_iter().any(is_in_use) && since.elapsed() < ENDING {
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// By which this host finds the others, those of the realm's list where they are said to be and

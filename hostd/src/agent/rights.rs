@@ -35,20 +35,28 @@ pub(super) fn effective(
 /// Adds a rule of this host, which goes before all that there are.
 ///
 /// # Errors
-/// It is no rule; there are too many; what the system says.
+/// It is no rule; the realm has no host of that name; there are too many; what the system says.
 pub fn allow(
     directory: &HostsDirectory,
     host: &str,
     pattern: &str,
     right: &str,
 ) -> Result<Rule, HostdError> {
-    // A host's name or a pattern of names.
-    if !host.contains(['*', '?', '[']) {
-        host.parse::<HostName>()?;
-    }
-    let _lock = directory.lock(file::CHANGE_LOCK)?;
     let bad = |error: hythe_cluster::BadRule| HostdError::Agent(error.to_string());
     let rule: Rule = format!("{host} {pattern} {right}").parse().map_err(bad)?;
+    // A host's name or a pattern of names.
+    if !host.contains(['*', '?', '[']) {
+        let name = host.parse::<HostName>()?;
+        let identity = Identity::load(directory)?;
+        if identity.document().host(&name).is_none() {
+            return Err(HostdError::UnknownHost {
+                name,
+                realm: identity.realm().to_owned(),
+                known: identity.document().names(),
+            });
+        }
+    }
+    let _lock = directory.lock(file::CHANGE_LOCK)?;
     let mut rights = own(directory)?;
     rights.add(rule.clone()).map_err(bad)?;
     let lines = rights.rules().iter().map(|rule| format!("{rule}\n"));

@@ -41,12 +41,32 @@ impl Bundle {
     }
 }
 
-/// Makes a key, and a request for its signature.
+/// Makes a key, and a request for its signature. The realm's authority asks for that where none of
+/// its hosts has this name: an identity of that name and realm is one that it has revoked, and
+/// gives way; `stop` ends an agent that runs with it.
 ///
 /// # Errors
 /// The host belongs to a realm already.
-pub fn join(directory: &HostsDirectory, name: &HostName) -> Result<Joining, HostdError> {
-    refuse_second(directory)?;
+pub fn join(
+    directory: &HostsDirectory,
+    name: &HostName,
+    realm: Option<&str>,
+    stop: impl FnOnce() -> Result<(), HostdError>,
+) -> Result<Joining, HostdError> {
+    match refuse_second(directory) {
+        Err(HostdError::HasRealm {
+            name: before,
+            realm: of,
+            ..
+        }) if before == *name
+            && realm == Some(&*of)
+            && directory.read(file::AUTHORITY_KEY)?.is_none() =>
+        {
+            stop()?;
+            directory.remove(file::CERTIFICATE)?;
+        }
+        others => others?,
+    }
     let key = HostKey::generate()?;
     let request = key.signing_request(name)?;
     directory.write(file::KEY, key.to_pem().as_bytes())?;

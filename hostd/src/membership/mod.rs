@@ -6,7 +6,7 @@
 mod join;
 mod remote;
 
-use std::net::IpAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use hythe_cluster::HostName;
@@ -47,7 +47,7 @@ pub fn init(
     let name = name.map_or_else(own_name, Ok)?;
     let own = NewHost {
         name: name.clone(),
-        addresses: addresses.iter().map(|one| with_port(one)).collect(),
+        addresses: checked(addresses)?,
         slots: None,
         grants: all_channels(),
     };
@@ -93,6 +93,7 @@ pub fn add_all(
 /// is taken: [`HostdError::NotAdded`]. Its agent does not start: [`HostdError::NotStarted`].
 pub fn add(directory: &HostsDirectory, addition: &Addition) -> Result<String, HostdError> {
     let host = bare_host(&addition.target);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
     if addition.target.starts_with('-') || host.is_empty() {
         let target = hythe_terminal::escaped(&addition.target).to_string();
         return Err(HostdError::Remote(format!(
@@ -104,7 +105,8 @@ pub fn add(directory: &HostsDirectory, addition: &Addition) -> Result<String, Ho
         None => host.split('.').next().unwrap_or(host).parse()?,
     };
     Authority::open(directory)?.check_free(&name)?;
-    let shell = RemoteShell::to(&addition.target, addition.timeout);
+    let target = without_brackets(&addition.target);
+    let shell = RemoteShell::to(&target, addition.timeout);
     take_in(directory, addition, &name, &shell).map_err(|reason| HostdError::NotAdded {
         name: name.clone(),
         reason: Box::new(reason),
@@ -124,16 +126,14 @@ fn take_in(
     name: &HostName,
     shell: &RemoteShell<'_>,
 ) -> Result<(), HostdError> {
-    let joining: Joining = shell.ask(&["join", "--name", name.as_str()], &[])?;
-    check_version(&addition.target, &joining.version)?;
     let addresses = match addition.addresses.is_empty() {
         true => vec![with_port(bare_host(&addition.target))],
-        false => addition
-            .addresses
-            .iter()
-            .map(|one| with_port(one))
-            .collect(),
+        false => checked(&addition.addresses)?,
     };
+    let realm = Identity::load(directory)?.realm().to_owned();
+    let words = ["join", "--name", name.as_str(), "--realm", &realm];
+    let joining: Joining = shell.ask(&words, &[])?;
+    check_version(&addition.target, &joining.version)?;
     let grants = match addition.grants.is_empty() {
         true => all_channels(),
         false => addition.grants.clone(),
@@ -208,12 +208,49 @@ fn bare_host(target: &str) -> &str {
     target.rsplit_once('@').map_or(target, |(_, host)| host)
 }
 
+/// As ssh takes it: an IPv6 address has no brackets there.
+fn without_brackets(target: &str) -> String {
+    let (user, host) = match target.rsplit_once('@') {
+        Some((user, host)) => (format!("{user}@"), host),
+        None => (String::new(), target),
+    };
+    let address = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    format!("{user}{}", address.unwrap_or(host))
+}
+
+/// Addresses as they are typed, with ports.
+fn checked(addresses: &[String]) -> Result<Vec<String>, HostdError> {
+    let is_address = |text: &str| {
+        let is_name = |host: &str| !host.is_empty() && !host.contains([':', '[', ']', ' ', '/']);
+        let parts = text.rsplit_once(':');
+        text.parse::<SocketAddr>().is_ok()
+            || parts.is_some_and(|(host, port)| is_name(host) && port.parse::<u16>().is_ok())
+    };
+    let one = |text: &String| {
+        let address = with_port(text);
+        is_address(&address).then_some(address).ok_or_else(|| {
+            HostdError::Agent(format!(
+                "`{}` is no address: write HOST or HOST:PORT, where HOST is a name, an IPv4 \
+                 address or [IPv6]",
+                hythe_terminal::escaped(text)
+            ))
+        })
+    };
+    addresses.iter().map(one).collect()
+}
+
 fn with_port(address: &str) -> String {
-    let is_bare = address.parse::<IpAddr>().is_ok() || !address.contains(':');
-    match (is_bare, address.contains(':')) {
-        (true, true) => format!("[{address}]:{DEFAULT_PORT}"),
-        (true, false) => format!("{address}:{DEFAULT_PORT}"),
-        (false, _) => address.to_owned(),
+    let inner = address
+        .strip_prefix('[')
+        .and_then(|inner| inner.strip_suffix(']'));
+    let is_ipv6 = |text: &str| text.parse::<Ipv6Addr>().is_ok();
+    match inner {
+        Some(inner) if is_ipv6(inner) => format!("{address}:{DEFAULT_PORT}"),
+        _ if is_ipv6(address) => format!("[{address}]:{DEFAULT_PORT}"),
+        _ if !address.contains(':') => format!("{address}:{DEFAULT_PORT}"),
+        _ => address.to_owned(),
     }
 }
 
@@ -233,11 +270,33 @@ mod tests {
             ("192.0.2.1", "192.0.2.1:7450"),
             ("192.0.2.1:9", "192.0.2.1:9"),
             ("2001:db8::1", "[2001:db8::1]:7450"),
+            ("[2001:db8::1]", "[2001:db8::1]:7450"),
             ("[2001:db8::1]:9", "[2001:db8::1]:9"),
             ("camera", "camera:7450"),
         ] {
             assert_eq!(with_port(given), expected);
+            let typed = checked(&[given.to_owned()]).expect("an address");
+            assert_eq!(typed, [expected]);
+        }
+        for bad in [
+            "",
+            ":9",
+            "camera:",
+            "camera:x",
+            "a b",
+            "[camera]",
+            "[2001:db8::1]:x",
+            "a:1:2",
+        ] {
+            assert!(checked(&[bad.to_owned()]).is_err(), "{bad}");
         }
         assert_eq!(bare_host("root@camera.lan"), "camera.lan");
+        for (given, expected) in [
+            ("me@[2001:db8::1]", "me@2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("root@camera.lan", "root@camera.lan"),
+        ] {
+            assert_eq!(without_brackets(given), expected);
+        }
     }
 }

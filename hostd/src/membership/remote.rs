@@ -16,6 +16,8 @@ use crate::HostdError;
 /// The shell's exit code for a program that it does not find.
 const NOT_FOUND: i32 = 127;
 const PROGRAM: &str = "hythe-hostd";
+/// Of what is printed in place of an answer.
+const SHOWN_BYTES_MAX: usize = 200;
 /// The longest that is read of an answer, or of why there is none.
 const SAID_BYTES_MAX: u64 = 256 << 10;
 /// How long it may take to read what a program has said that has ended. Others may have its output
@@ -86,10 +88,12 @@ impl<'a> RemoteShell<'a> {
         let said = String::from_utf8_lossy(&said);
         let said = said.trim().trim_start_matches("hythe-hostd: ");
         match status.code() {
-            Some(0) => serde_json::from_slice(&stdout.all()).map_err(|error| {
+            Some(0) => answer(&stdout.all()).map_err(|printed| {
                 remote(format!(
-                    "what `{PROGRAM} {}` said there is no answer: {error}",
-                    words[0]
+                    "`{PROGRAM} {}` gave no answer there, which printed: {}; see that its shell \
+                     starts that program, and prints nothing in its place",
+                    words[0],
+                    hythe_terminal::escaped(&printed)
                 ))
             }),
             Some(NOT_FOUND) => Err(remote(format!(
@@ -133,6 +137,20 @@ impl<'a> RemoteShell<'a> {
     }
 }
 
+/// The answer, a line of JSON; its shell may greet before, and say something behind. The error is
+/// the beginning of what was printed.
+fn answer<T: DeserializeOwned>(printed: &[u8]) -> Result<T, String> {
+    let mut lines = printed.split(|byte| *byte == b'\n').rev();
+    let found = lines.find_map(|line| serde_json::from_slice(line).ok());
+    found.ok_or_else(|| {
+        let shown = &printed[..printed.len().min(SHOWN_BYTES_MAX)];
+        match String::from_utf8_lossy(shown).trim() {
+            "" => "nothing".to_owned(),
+            text => text.to_owned(),
+        }
+    })
+}
+
 /// What a program says, read beside as it comes.
 struct Said {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -174,4 +192,20 @@ impl Said {
 
 fn lock(bytes: &Mutex<Vec<u8>>) -> std::sync::MutexGuard<'_, Vec<u8>> {
     bytes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_found_between_greetings() {
+        let printed = b"Welcome to b!\n{not this}\n\"ready\"\nBye.\n";
+        assert_eq!(answer::<String>(printed), Ok("ready".to_owned()));
+        let greeting = answer::<String>(b"Welcome to b!\n").expect_err("no answer");
+        assert_eq!(greeting, "Welcome to b!");
+        assert_eq!(answer::<String>(b" \n").expect_err("no answer"), "nothing");
+        let long = answer::<String>(&[b'x'; 4096]).expect_err("no answer");
+        assert_eq!(long.len(), SHOWN_BYTES_MAX);
+    }
 }

@@ -173,11 +173,13 @@ impl Dialling<'_> {
             return self.unreachable(io::Error::new(ErrorKind::TimedOut, said));
         }
         match error {
-            HandshakeError::Socket(error) if is_ended(&error) => not_hythe("it hung up"),
+            HandshakeError::Socket(error) if is_ended(&error) => {
+                self.not_trusted(AuthenticationFailure::HungUp)
+            }
             HandshakeError::Socket(error) => self.unreachable(error),
             HandshakeError::Closed {
                 has_answered: false,
-            } => not_hythe("it hung up"),
+            } => self.not_trusted(AuthenticationFailure::HungUp),
             HandshakeError::Closed { has_answered: true } => {
                 not_hythe("it hung up in the middle of the handshake")
             }
