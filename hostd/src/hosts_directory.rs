@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,10 @@ impl HostsDirectory {
             source,
         };
         if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).map_err(fail)?;
+            // Whatever the umask: who may write it could take the directory away.
+            let mut builder = std::fs::DirBuilder::new();
+            let builder = builder.recursive(true).mode(0o755);
+            builder.create(parent).map_err(fail)?;
         }
         match rustix::fs::mkdir(path, Mode::RWXU) {
             Ok(()) | Err(rustix::io::Errno::EXIST) => Self::open(path),

@@ -6,11 +6,12 @@
 //! long at most, for a place, too.
 
 use std::io::{self, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hythe_sys::accept::{Accepted, Acceptor};
+use hythe_sys::local_socket::LocalListener;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -119,14 +120,13 @@ fn connect(socket: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// Answers one request, if somebody has connected; `listener` does not block then. False: there is
-/// none. Also an agent that may open no more files is asked and stopped so.
+/// Answers one request, if somebody has connected who may. False: there is none. Also an agent that may open no more files is asked and stopped so.
 pub fn answer(
     acceptor: &mut Acceptor,
-    listener: &UnixListener,
+    listener: &LocalListener,
     answering: impl FnOnce(Request) -> Reply,
 ) -> bool {
-    let accepted = acceptor.accept(listener, |error| {
+    let accepted = listener.accept_by(acceptor, |error| {
         tracing::warn!(%error, "requests to the agent are answered late, or not at all");
     });
     let stream = match accepted {
@@ -193,16 +193,31 @@ fn time_left(start: Instant) -> io::Result<Duration> {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use hythe_sys::local_socket::Peers;
+
     use super::*;
+
+    fn listener(socket: &Path) -> LocalListener {
+        let peers = Peers::User(hythe_sys::identity::effective_user());
+        let kind = rustix::net::SocketType::STREAM;
+        LocalListener::bind(socket, kind, 128, peers).expect("bound")
+    }
+
+    fn await_request(listener: &LocalListener) {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let mut files = [PollFd::new(listener, PollFlags::IN)];
+        poll(&mut files, None).expect("waits");
+    }
 
     #[test]
     fn a_request_is_answered_and_nonsense_is_told_so() {
         let place = std::env::temp_dir().join(format!("hythe-command-{}", std::process::id()));
         std::fs::create_dir(&place).expect("own");
         let socket = place.join(SOCKET_NAME);
-        let listener = UnixListener::bind(&socket).expect("bound");
+        let listener = listener(&socket);
         let serving = std::thread::spawn(move || {
             for _ in 0..2 {
+                await_request(&listener);
                 let answered = answer(&mut Acceptor::default(), &listener, |request| {
                     assert_eq!(request, Request::Reload);
                     Reply::Done
@@ -225,7 +240,7 @@ mod tests {
     fn an_agent_that_stands_still_is_waited_for_for_a_bounded_time() {
         let place = tempfile::tempdir().expect("a directory");
         let socket = place.path().join(SOCKET_NAME);
-        let listener = UnixListener::bind(&socket).expect("bound");
+        let listener = listener(&socket);
         rustix::net::listen(&listener, 1).expect("fewer places");
         let mut waiting = Vec::new();
         let error = loop {
@@ -250,7 +265,7 @@ mod tests {
     fn a_request_that_never_ends_keeps_the_agent_for_a_bounded_time() {
         let place = tempfile::tempdir().expect("a directory");
         let socket = place.path().join(SOCKET_NAME);
-        let listener = UnixListener::bind(&socket).expect("bound");
+        let listener = listener(&socket);
         let mut slow = UnixStream::connect(&socket).expect("connects");
         let is_answered = AtomicBool::new(false);
         let answered = std::thread::scope(|scope| {

@@ -7,15 +7,16 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use hythe_sys::accept::{Accepted, Acceptor};
+use hythe_sys::local_socket::{LocalListener, Peers};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind,
-    connect, listen, recv, send, shutdown, socket_with,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
+    connect, recv, send, shutdown, socket_with,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -33,9 +34,8 @@ fn path_of(pool: &Path) -> PathBuf {
 /// The agent's end. The file is removed when this goes.
 #[derive(Debug)]
 pub struct Listener {
-    socket: OwnedFd,
+    socket: LocalListener,
     path: PathBuf,
-    owner: u32,
 }
 
 impl Listener {
@@ -46,26 +46,14 @@ impl Listener {
     pub fn open(pool: &Path) -> io::Result<Self> {
         let path = path_of(pool);
         let _ = fs::remove_file(&path);
-        let open = || -> io::Result<(OwnedFd, u32)> {
-            let owner = fs::metadata(pool)?.uid();
-            let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
-            bind(&socket, &SocketAddrUnix::new(&path)?)?;
-            // Explicitly, whatever the umask, and before anybody can connect.
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
-            if hythe_sys::identity::effective_user() != owner {
-                chown(&path, Some(owner), None)?;
-            }
-            listen(&socket, BACKLOG)?;
-            Ok((socket, owner))
+        let open = || -> io::Result<LocalListener> {
+            let peers = Peers::User(fs::metadata(pool)?.uid());
+            LocalListener::bind(&path, SocketType::SEQPACKET, BACKLOG, peers)
         };
         let named =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-        let (socket, owner) = open().map_err(named)?;
-        Ok(Self {
-            socket,
-            path,
-            owner,
-        })
+        let socket = open().map_err(named)?;
+        Ok(Self { socket, path })
     }
 
     /// The next process that has connected. One for which there is no descriptor finds its
@@ -76,15 +64,10 @@ impl Listener {
         report: impl Fn(&io::Error),
     ) -> Option<Connection> {
         loop {
-            let socket = match acceptor.accept(&self.socket, &report) {
-                Accepted::Connection(socket) => socket,
-                Accepted::Surplus(_) => continue,
+            match self.socket.accept_by(acceptor, &report) {
+                Accepted::Connection(socket) => return Some(Connection { socket }),
+                Accepted::Surplus(_) => {}
                 Accepted::Nothing => return None,
-            };
-            let may = hythe_sys::peer::peer_uid(&socket)
-                .is_ok_and(|user| user == self.owner || user == 0);
-            if may {
-                return Some(Connection { socket });
             }
         }
     }

@@ -4,13 +4,15 @@
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hythe_node::Node;
 use hythe_node::hop::HopNode as _;
+use hythe_sys::local_socket::{LocalListener, Peers};
+use rustix::net::SocketType;
 
 use crate::CoreError;
 use crate::cpu_share::CpuShare;
@@ -22,6 +24,8 @@ use crate::manifest::DoorbellKind;
 
 /// Longest path that the core's side can take (`rtos/boards/README.md`).
 const PATH_BYTES_MAX: usize = 99;
+/// Connections that may wait for the agent: the core's, and others that are refused.
+const BACKLOG: i32 = 16;
 /// A wake-up that was lost, in an emulator for instance, costs at most this.
 pub(crate) const NAP: Duration = Duration::from_millis(20);
 /// How long the sleeper goes without looking whether it is still wanted.
@@ -30,7 +34,7 @@ const LONG: Duration = Duration::from_secs(1);
 /// Where the core connects to. The socket is removed when the core has, or when this goes.
 #[derive(Debug)]
 pub(crate) struct Entrance {
-    pub(crate) listener: UnixListener,
+    pub(crate) listener: LocalListener,
     pub(crate) path: PathBuf,
 }
 
@@ -49,13 +53,11 @@ impl Entrance {
         // Left by an agent that died before its core had connected; the log's lock says that it is
         // not in use.
         let _ = fs::remove_file(&path);
-        let listener = UnixListener::bind(&path).map_err(system("listen on", &path))?;
-        let entrance = Self { listener, path };
-        entrance
-            .listener
-            .set_nonblocking(true)
-            .map_err(system("open", &entrance.path))?;
-        Ok(entrance)
+        // The core is a process that this one starts, and so of its user.
+        let peers = Peers::User(hythe_sys::identity::effective_user());
+        let listener = LocalListener::bind(&path, SocketType::STREAM, BACKLOG, peers)
+            .map_err(system("listen on", &path))?;
+        Ok(Self { listener, path })
     }
 
     /// The connection of this process, if it is there. Of any other: refused.
@@ -65,7 +67,7 @@ impl Entrance {
         kind: DoorbellKind,
     ) -> Result<Option<Doorbell>, CoreError> {
         let socket = match self.listener.accept() {
-            Ok((socket, _)) => socket,
+            Ok(socket) => UnixStream::from(socket),
             Err(error)
                 if matches!(
                     error.kind(),
@@ -82,9 +84,6 @@ impl Entrance {
             tracing::warn!(peer = ?peer.pid, "refused a doorbell connection: it is not the core's");
             return Ok(None);
         }
-        socket
-            .set_nonblocking(true)
-            .map_err(system("open", &self.path))?;
         let events = match kind {
             DoorbellKind::Connect => None,
             DoorbellKind::Ivshmem => {

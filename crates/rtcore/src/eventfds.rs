@@ -10,19 +10,20 @@ use std::fs;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
 use hythe_sys::accept::{Accepted, Acceptor};
+use hythe_sys::local_socket::{LocalListener, Peers};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, connect,
-    listen, recvmsg, sendmsg, socket_with,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg,
+    sendmsg, socket_with,
 };
 
 use crate::CoreError;
@@ -48,11 +49,10 @@ fn path_of(pool: &Path, region: RegionIndex) -> PathBuf {
 /// The agent's end. The socket is removed when this goes.
 #[derive(Debug)]
 pub(crate) struct Offer {
-    listener: OwnedFd,
+    listener: LocalListener,
     /// Of the thread that serves; no other uses it.
     acceptor: Mutex<Acceptor>,
     path: PathBuf,
-    owner: u32,
 }
 
 impl Offer {
@@ -61,26 +61,17 @@ impl Offer {
         let path = path_of(pool, region);
         // Left by an agent that was killed; the log's lock says that it is not in use.
         let _ = fs::remove_file(&path);
-        let open = || -> io::Result<(OwnedFd, u32)> {
-            let owner = fs::metadata(pool)?.uid();
-            let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
-            bind(&listener, &SocketAddrUnix::new(&path)?)?;
-            // Explicitly, whatever the umask, and before anybody can connect. Whoever may ring a
-            // core by a file that all share may also fill it, or make a write to it block: the
-            // pool's owner can do as much to each process anyway, others cannot.
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
-            if hythe_sys::identity::effective_user() != owner {
-                chown(&path, Some(owner), None)?;
-            }
-            listen(&listener, BACKLOG)?;
-            Ok((listener, owner))
+        let open = || -> io::Result<LocalListener> {
+            // Whoever may ring a core by a file that all share may also fill it, or make a write to
+            // it block: the pool's owner can do as much to each process anyway, others cannot.
+            let peers = Peers::User(fs::metadata(pool)?.uid());
+            LocalListener::bind(&path, SocketType::SEQPACKET, BACKLOG, peers)
         };
-        let (listener, owner) = open().map_err(system("listen on", &path))?;
+        let listener = open().map_err(system("listen on", &path))?;
         Ok(Self {
             listener,
             acceptor: Mutex::default(),
             path,
-            owner,
         })
     }
 
@@ -93,7 +84,7 @@ impl Offer {
     pub(crate) fn serve(&self, session: u32, (ring, rung): (&OwnedFd, &OwnedFd)) {
         let mut acceptor = self.acceptor.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..SERVED_AT_ONCE {
-            let accepted = acceptor.accept(&self.listener, |error| {
+            let accepted = self.listener.accept_by(&mut acceptor, |error| {
                 tracing::warn!(%error, "processes that attach ring their core through its agent");
             });
             // It is hung up on in the next step, as one that was served is.
@@ -101,10 +92,8 @@ impl Offer {
             else {
                 return;
             };
-            let may_have = hythe_sys::peer::peer_uid(&connection)
-                .is_ok_and(|user| user == self.owner || user == 0);
             // Who hung up meanwhile does without.
-            if may_have && let Err(error) = send(&connection, session, [ring, rung]) {
+            if let Err(error) = send(&connection, session, [ring, rung]) {
                 tracing::debug!(%error, "a process did not get the eventfds of its core");
             }
         }

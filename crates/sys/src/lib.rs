@@ -15,7 +15,8 @@
 //! - the agent of a core and the benchmarks: [`spawn`];
 //! - segments that cores see, too: [`system_v`], [`fork`]; the C API: [`fork`];
 //! - semaphores and message queues: [`signals`];
-//! - all that open files by name: [`regular_file`]; all that write one whole: [`whole_file`];
+//! - all that open files by name: [`regular_file`]; all that write one whole: [`whole_file`]; all
+//!   that listen under a name: [`local_socket`];
 //! - all that ask the environment: [`environment`]; pools: [`standard_descriptors`].
 //!
 //! Between calls nothing is held but the descriptors and mappings that the returned values own.
@@ -36,6 +37,7 @@ pub mod fork;
 pub mod identity;
 pub mod interface;
 pub mod io_priority;
+pub mod local_socket;
 pub mod namespaces;
 pub mod packet;
 pub mod peer;

@@ -6,9 +6,9 @@
 //! it is whole. Never leaves a half-written file behind, unless the program is killed or the
 //! machine dies: then beside the old one, until the next one is written.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// A file that is not whole yet.
@@ -39,7 +39,13 @@ impl WholeFile {
         unfinished.push(".unfinished");
         let unfinished = PathBuf::from(unfinished);
         remove_abandoned(&unfinished)?;
-        let file = File::create_new(&unfinished).map_err(|error| match error.kind() {
+        // Whatever the umask: nobody else writes what is read later.
+        let options = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o644)
+            .open(&unfinished);
+        let file = options.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => {
                 let what = format!("{unfinished:?} is in the way");
                 io::Error::new(ErrorKind::AlreadyExists, what)

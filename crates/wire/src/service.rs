@@ -6,23 +6,25 @@
 //! has, in the network of this interface, so nobody gets what is for another user.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hythe_memory::{Access, Mapped, Memory as _, Ordering};
 use hythe_sys::accept::{Accepted, Acceptor};
+use hythe_sys::local_socket::{LocalListener, Peers};
 use hythe_sys::namespaces::network_of;
 use hythe_xdp::frame::Ends;
 use hythe_xdp::{Attachment, FlowIndex, Observer, Program, interface_index};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::net::{
-    AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, bind, getpeername,
-    getsockname, listen, socket_with, sockopt,
+    AddressFamily, SocketAddrAny, SocketFlags, SocketType, getpeername, getsockname, socket_with,
+    sockopt,
 };
 
 use crate::card::{Card, CardIdentity, not_in_memory};
@@ -82,7 +84,7 @@ pub struct Service {
     flows: BTreeMap<u32, Flow>,
     places: FlowPlaces,
     bell: OwnedFd,
-    listener: OwnedFd,
+    listener: LocalListener,
     acceptor: Acceptor,
     closer: Closer,
     network: u64,
@@ -151,8 +153,8 @@ impl Service {
             Some(path) => path.clone(),
             None => path_of(&options.interface),
         };
-        let listener =
-            open_listener(&path).map_err(|error| named(&path.display().to_string(), &error))?;
+        let listener = open_listener(&path, options.user)
+            .map_err(|error| named(&path.display().to_string(), &error))?;
         Ok(Self {
             program,
             is_on: false,
@@ -329,31 +331,27 @@ impl Service {
 
     fn accept(&mut self) {
         while self.takes_more() {
-            let accepted = self.acceptor.accept(&self.listener, |error| {
+            let report = |error: &io::Error| {
                 tracing::warn!(%error, "processes that connect are refused (`ulimit -n`)");
-            });
-            let connection = match accepted {
-                Accepted::Connection(connection) => connection,
-                Accepted::Surplus(connection) => {
-                    refuse(
-                        &connection,
-                        "its program may open no more files (`ulimit -n`)",
-                    );
-                    self.closer.hang_up(connection);
-                    continue;
-                }
-                Accepted::Nothing => return,
             };
-            let user = hythe_sys::peer::peer_uid(&connection);
-            if user.is_ok_and(|user| user == self.options.user || user == 0) {
-                self.clients.push(Client {
+            let accepted = self
+                .listener
+                .accept_or_refuse(&mut self.acceptor, report, |stranger| {
+                    refuse(&stranger, "it serves another user");
+                    self.closer.hang_up(stranger);
+                });
+            match accepted {
+                Accepted::Connection(connection) => self.clients.push(Client {
                     connection,
                     since: Instant::now(),
                     flow: None,
-                });
-            } else {
-                refuse(&connection, "it serves another user");
-                self.closer.hang_up(connection);
+                }),
+                Accepted::Surplus(connection) => {
+                    let reason = "its program may open no more files (`ulimit -n`)";
+                    refuse(&connection, reason);
+                    self.closer.hang_up(connection);
+                }
+                Accepted::Nothing => return,
             }
         }
     }
@@ -598,8 +596,11 @@ impl Service {
         self.program = Program::attach(self.interface, sizes, &self.options.attachments)?;
         self.program.detach();
         // Another file: that is how agents see that this is another service.
-        let before = std::mem::replace(&mut self.listener, open_listener(&self.path)?);
-        self.closer.close(before);
+        let before = std::mem::replace(
+            &mut self.listener,
+            open_listener(&self.path, self.options.user)?,
+        );
+        self.closer.close(before.into());
         self.starts_anew = false;
         tracing::info!(queues = self.queues.len(), "serves all queues");
         Ok(())
@@ -684,18 +685,17 @@ fn standing(
     flows.get_mut(&number).map(|flow| (number, flow))
 }
 
-/// The user is looked at when somebody connects.
-fn open_listener(path: &PathBuf) -> io::Result<OwnedFd> {
-    use std::os::unix::fs::PermissionsExt as _;
+fn open_listener(path: &Path, user: u32) -> io::Result<LocalListener> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
+        // Whatever the umask: who may write it could put a socket of its own there.
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(folder)?;
     }
     let _ = fs::remove_file(path);
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
-    bind(&socket, &SocketAddrUnix::new(path)?)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
-    listen(&socket, BACKLOG)?;
-    Ok(socket)
+    let peers = Peers::ComparedUser(user);
+    LocalListener::bind(path, SocketType::SEQPACKET, BACKLOG, peers)
 }
 
 /// The bell rings no more. Processes have the same file, and one of them may have changed its flags

@@ -11,7 +11,6 @@ mod tcp_again;
 
 use std::io::ErrorKind::{AddrInUse, ConnectionRefused, NotFound};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +20,9 @@ use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer, ask};
 use hythe_cluster::{Agent, AgentOptions, Calls, FlowCarrier, HostName, Status};
 use hythe_node::{Pool, PoolOptions};
 use hythe_sys::accept::Acceptor;
+use hythe_sys::local_socket::{LocalListener, Peers};
 use rustix::event::{PollFd, PollFlags};
+use rustix::net::SocketType;
 
 pub use self::rights::{RIGHTS_FILE, allow};
 pub use self::start::start;
@@ -35,6 +36,8 @@ use crate::zenoh_session::{self, Role, Settings, ZenohSession};
 
 /// Port of the discovery by Zenoh, unless it is told another: beside that of the carrier.
 pub const DISCOVERY_PORT: u16 = crate::tls::DEFAULT_PORT + 1;
+/// Commands that may wait to be answered.
+const BACKLOG: i32 = 128;
 /// Held by the agent of a hosts directory.
 const LOCK: &str = "agent.lock";
 /// How long a silent host counts as there, unless it is told otherwise.
@@ -183,7 +186,7 @@ struct Served<'a> {
     directory: &'a ZenohDirectory,
     agent: &'a Agent,
     open: &'a OpenChannels,
-    listener: &'a UnixListener,
+    listener: &'a LocalListener,
     stop: &'a AtomicBool,
 }
 
@@ -218,7 +221,7 @@ fn serve(served: &Served<'_>) {
 }
 
 /// Waits until somebody connects, for [`LOOK`] at most.
-fn wait_for_request(listener: &UnixListener, acceptor: &Acceptor) {
+fn wait_for_request(listener: &LocalListener, acceptor: &Acceptor) {
     match acceptor.pause() {
         Some(pause) => hythe_sys::wait::sleep(pause.min(LOOK)),
         None => {
@@ -454,12 +457,11 @@ fn discovery_peers<'a>(
 }
 
 /// The socket for requests. Whoever was there has gone: this agent has the lock.
-fn listen(directory: &HostsDirectory) -> Result<UnixListener, HostdError> {
+fn listen(directory: &HostsDirectory) -> Result<LocalListener, HostdError> {
     directory.remove(SOCKET_NAME)?;
     let path = directory.path_of(SOCKET_NAME);
-    let bound = UnixListener::bind(&path).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    });
+    // Whoever may connect stops it, and reads what is in the private directory.
+    let peers = Peers::User(hythe_sys::identity::effective_user());
+    let bound = LocalListener::bind(&path, SocketType::STREAM, BACKLOG, peers);
     bound.map_err(|source| HostdError::File { path, source })
 }

@@ -6,11 +6,13 @@
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hythe_node::Pool;
+use hythe_sys::identity::effective_user;
+use hythe_sys::local_socket::{LocalListener, Peers};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -30,6 +32,8 @@ const TELLING: Duration = Duration::from_secs(2);
 const TOLD_BYTES_MAX: usize = 4096;
 /// Whether a runner is there need not be waited for: one with a full queue is.
 const SOON: Duration = Duration::from_millis(1);
+/// Tasks and commands that may wait to be taken in.
+const BACKLOG: i32 = 4096;
 /// The lock under which sockets are made and taken away, and the last job's number.
 const LAST: &str = "tasks.last";
 
@@ -37,7 +41,7 @@ const LAST: &str = "tasks.last";
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) job: JobId,
-    pub(super) listener: UnixListener,
+    pub(super) listener: LocalListener,
     path: PathBuf,
 }
 
@@ -113,10 +117,8 @@ impl Place {
             if connected.is_err_and(|error| is_left_behind(&error)) {
                 let _ = std::fs::remove_file(&path);
             }
-            match UnixListener::bind(&path) {
+            match listen(&path) {
                 Ok(listener) => {
-                    let file = |source| file("listen at", &path, source);
-                    listener.set_nonblocking(true).map_err(file)?;
                     let text = format!("{number:>10}\n");
                     let _ = rustix::io::pwrite(&last, text.as_bytes(), 0);
                     return Ok(Self {
@@ -131,6 +133,12 @@ impl Place {
         }
         Err(TaskError::TooManyJobs)
     }
+}
+
+/// A runner starts programs as its own user: so no other may ask it, whoever may use the pool.
+fn listen(path: &Path) -> io::Result<LocalListener> {
+    let peers = Peers::User(effective_user());
+    LocalListener::bind(path, SocketType::STREAM, BACKLOG, peers)
 }
 
 impl Drop for Place {
@@ -198,6 +206,8 @@ pub(super) fn file(action: &'static str, path: &Path, source: io::Error) -> Task
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use rustix::net::{bind, listen};
 
     use super::*;

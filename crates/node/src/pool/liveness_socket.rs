@@ -11,13 +11,11 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use hythe_sys::local_socket::{LocalListener, Peers};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
-    socket_with,
-};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use crate::NodeError;
 use crate::pool::Pool;
@@ -41,7 +39,7 @@ const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 #[derive(Debug)]
 pub(crate) struct LivenessSocket {
     members: OwnedFd,
-    listener: OwnedFd,
+    listener: LocalListener,
     session: u32,
 }
 
@@ -75,7 +73,7 @@ impl LivenessSocket {
     /// A second handle of the socket, for the thread that accepts.
     pub(crate) fn acceptor(&self) -> std::io::Result<LivenessAcceptor> {
         Ok(LivenessAcceptor {
-            listener: rustix::io::fcntl_dupfd_cloexec(&self.listener, 0)?,
+            listener: self.listener.try_clone()?,
             kept: Vec::new(),
         })
     }
@@ -90,7 +88,7 @@ impl LivenessSocket {
 /// Where connections come in. They are kept open, so that their hang-up tells of our death.
 #[derive(Debug)]
 pub(crate) struct LivenessAcceptor {
-    listener: OwnedFd,
+    listener: LocalListener,
     kept: Vec<OwnedFd>,
 }
 
@@ -100,7 +98,7 @@ impl LivenessAcceptor {
     pub(crate) fn look(&mut self) {
         self.forget_gone();
         for _ in 0..ACCEPTED_AT_ONCE {
-            let Ok(connection) = accept_with(&self.listener, FLAGS) else {
+            let Ok(connection) = self.listener.accept() else {
                 return;
             };
             // One too many is closed again; it is hung up on, and connects again at its next look.
@@ -254,7 +252,7 @@ fn new_socket() -> rustix::io::Result<OwnedFd> {
 
 /// A listening socket under a name that nobody looks for: what can be found must listen already.
 struct Hidden {
-    socket: OwnedFd,
+    socket: LocalListener,
     name: String,
 }
 
@@ -262,33 +260,16 @@ fn listen_hidden(members: &OwnedFd, pool: &Pool) -> Result<Hidden, NodeError> {
     let name = format!(".new.{:016x}", directory::random());
     let path = pool.path().join(MEMBERS).join(&name);
     let reach = by_descriptor(members).map_or_else(|| path.clone(), |at| at.join(&name));
-    let listen = || -> rustix::io::Result<OwnedFd> {
-        let socket = new_socket()?;
-        bind(&socket, &SocketAddrUnix::new(reach)?)?;
-        // Explicitly, whatever the umask: whoever may take part may connect.
-        let mode = directory::control_mode(pool.directory());
-        fs::chmodat(members, &name, Mode::from_raw_mode(mode), AtFlags::empty())?;
-        hand_over(members, &name, pool)?;
-        listen(&socket, BACKLOG)?;
-        Ok(socket)
+    // Whoever may take part may connect: nothing is read. What root brings into a user's pool must
+    // be within that user's reach.
+    let peers = Peers::Permitted {
+        mode: directory::control_mode(pool.directory()),
+        owner: pool.options().owner,
     };
-    match listen() {
+    match LocalListener::bind(&reach, SocketType::SEQPACKET, BACKLOG, peers) {
         Ok(socket) => Ok(Hidden { socket, name }),
-        Err(error) => {
-            let _ = fs::unlinkat(members, &name, AtFlags::empty());
-            Err(directory::refused("listen on", &path, error.into()))
-        }
+        Err(error) => Err(directory::refused("listen on", &path, error)),
     }
-}
-
-/// What root brings into a user's pool must be within that user's reach.
-fn hand_over(members: &OwnedFd, name: &str, pool: &Pool) -> rustix::io::Result<()> {
-    let owner = pool.options().owner;
-    if owner == 0 || hythe_sys::identity::effective_user() != 0 {
-        return Ok(());
-    }
-    let owner = rustix::process::Uid::from_raw(owner);
-    fs::chownat(members, name, Some(owner), None, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 impl Hidden {

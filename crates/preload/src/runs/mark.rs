@@ -4,9 +4,10 @@
 //! In `/run/hythe-preload` for root, `$XDG_RUNTIME_DIR/hythe-preload` for others. One for each
 //! pack; the last replay's counts. Never in the pack's own directory: that is flash.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use hythe_sys::regular_file::{open_regular, read_regular};
@@ -98,7 +99,12 @@ impl Mark {
     /// # Errors
     /// The directory cannot be made or written.
     pub fn leave(&self, directory: &Path, pack: &Path) -> Result<(), PreloadError> {
-        fs::create_dir_all(directory).map_err(PreloadError::file("make", directory))?;
+        // Whatever the umask: what is left here is believed.
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(directory)
+            .map_err(PreloadError::file("make", directory))?;
         let path = file_name(directory, pack)?;
         let text = serde_json::to_vec(self).map_err(io::Error::other);
         let text = text.map_err(PreloadError::file("write", &path))?;

@@ -169,15 +169,14 @@ impl Serving {
                     true => &self.place.far_listener,
                     false => &self.place.listener,
                 };
-                let accepted = self.acceptor.accept(listener, |error| {
+                let accepted = listener.accept_by(&mut self.acceptor, |error| {
                     tracing::warn!(%error, "connections to the machine are refused");
                 });
                 match accepted {
                     Accepted::Connection(stream) => {
-                        if self.clients.len() < CLIENTS_MAX
-                            && let Some(client) = Client::new(stream.into(), is_far)
-                        {
+                        if self.clients.len() < CLIENTS_MAX {
                             self.accepted += 1;
+                            let client = Client::new(stream.into(), is_far);
                             self.clients.insert(self.accepted, client);
                         }
                     }

@@ -2,21 +2,26 @@
 //! other hosts. One that nobody listens at is what a killed server left.
 
 use std::io;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use hythe_cluster::tasks::service_socket;
 use hythe_node::Pool;
+use hythe_sys::identity::effective_user;
+use hythe_sys::local_socket::{LocalListener, Peers};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::net::SocketType;
 
 const NAME: &str = "pvm";
 /// The lock under which it is made and taken away.
 const LOCK: &str = "pvm.lock";
+/// Tasks that may wait to be taken in.
+const BACKLOG: i32 = 4096;
 
 #[derive(Debug)]
 pub(super) struct Place {
-    pub(super) listener: UnixListener,
-    pub(super) far_listener: UnixListener,
+    pub(super) listener: LocalListener,
+    pub(super) far_listener: LocalListener,
     path: PathBuf,
     far_path: PathBuf,
 }
@@ -42,16 +47,18 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        let listener = UnixListener::bind(&path)?;
-        listener.set_nonblocking(true)?;
+        let listen = |path: &Path| {
+            let peers = Peers::User(effective_user());
+            LocalListener::bind(path, SocketType::STREAM, BACKLOG, peers)
+        };
+        let listener = listen(&path)?;
         let far_path = service_socket(pool);
         // Who serves the machine has this one, too.
         match std::fs::remove_file(&far_path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let far_listener = UnixListener::bind(&far_path)?;
-        far_listener.set_nonblocking(true)?;
+        let far_listener = listen(&far_path)?;
         Ok(Some(Self {
             listener,
             far_listener,

@@ -3,14 +3,15 @@
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hythe_sys::accept::{Accepted, Acceptor};
+use hythe_sys::identity::effective_user;
+use hythe_sys::local_socket::{LocalListener, Peers};
 use rustix::event::{PollFd, PollFlags};
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::geteuid;
+use rustix::net::SocketType;
 
 use super::super::context::Context;
 use super::super::facts;
@@ -28,6 +29,8 @@ use crate::{HostName, Right};
 const NAP: Duration = Duration::from_millis(200);
 /// How long a process may take to ask, and to read the answer.
 const ASKING: Duration = Duration::from_secs(2);
+/// Processes that may wait to be taken in.
+const BACKLOG: i32 = 4096;
 
 /// How long a session is waited for, less than who asks waits, and how often it is looked for.
 const CONNECTING: Duration = Duration::from_secs(3);
@@ -38,11 +41,9 @@ pub(in crate::agent) fn run(context: &Arc<Context>, hosts: &Arc<Hosts>) {
     let path = context.options.pool.path().join(AGENT_SOCKET);
     // Whoever was there has gone: a pool has one agent.
     let _ = std::fs::remove_file(&path);
-    let listener = UnixListener::bind(&path).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    });
-    let listener = match listener {
+    // A pool may be open to others; what is started elsewhere is this user's.
+    let peers = Peers::User(effective_user());
+    let listener = match LocalListener::bind(&path, SocketType::STREAM, BACKLOG, peers) {
         Ok(listener) => listener,
         Err(error) => {
             tracing::error!(path = %path.display(), %error, "no tasks on other hosts");
@@ -68,9 +69,9 @@ pub(in crate::agent) fn run(context: &Arc<Context>, hosts: &Arc<Hosts>) {
 }
 
 /// The next process that has connected; one for which there is no descriptor is refused.
-fn accept(acceptor: &mut Acceptor, listener: &UnixListener) -> Option<UnixStream> {
+fn accept(acceptor: &mut Acceptor, listener: &LocalListener) -> Option<UnixStream> {
     loop {
-        let accepted = acceptor.accept(listener, |error| {
+        let accepted = listener.accept_by(acceptor, |error| {
             tracing::warn!(%error, "processes that ask about tasks are refused");
         });
         match accepted {
@@ -111,10 +112,6 @@ fn start(
 }
 
 fn serve(context: &Arc<Context>, hosts: &Hosts, stream: UnixStream) -> io::Result<()> {
-    // A pool may be open to others; what is started elsewhere is this user's.
-    if socket_peercred(&stream)?.uid != geteuid() {
-        return Err(ErrorKind::PermissionDenied.into());
-    }
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(ASKING))?;
     stream.set_write_timeout(Some(ASKING))?;

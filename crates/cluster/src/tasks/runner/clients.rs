@@ -2,10 +2,11 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use hythe_sys::accept::{Accepted, Acceptor};
+use hythe_sys::local_socket::LocalListener;
 use rustix::event::PollFd;
 use rustix::event::PollFlags;
 
@@ -76,9 +77,9 @@ impl Clients {
     }
 
     /// Takes in who waits. Those for whom there is no descriptor are refused.
-    pub(super) fn accept(&mut self, listener: &UnixListener) {
+    pub(super) fn accept(&mut self, listener: &LocalListener) {
         loop {
-            let accepted = self.acceptor.accept(listener, |error| {
+            let accepted = listener.accept_by(&mut self.acceptor, |error| {
                 tracing::warn!(
                     %error,
                     "tasks that ask the runner of this job are refused; raise the number of files \
@@ -261,7 +262,8 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::OwnedFd;
+    use hythe_sys::local_socket::Peers;
+    use rustix::net::SocketType;
 
     use super::*;
 
@@ -292,23 +294,33 @@ mod tests {
         assert!(!stays && answered == 4, "{answered}");
     }
 
+    /// In a child, which may open no more files for a while.
     #[test]
     fn where_nobody_can_be_taken_in_it_is_tried_again_after_a_pause() {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
-        let listener = UnixListener::bind(&path).expect("bound");
-        listener.set_nonblocking(true).expect("set");
+        let peers = Peers::User(hythe_sys::identity::effective_user());
+        let listener = LocalListener::bind(&path, SocketType::STREAM, 8, peers).expect("bound");
         let _waits = UnixStream::connect(&path).expect("it listens");
-        // It does not listen.
-        let refusing = UnixListener::from(OwnedFd::from(UnixStream::pair().expect("a pair").0));
-        let mut clients = Clients::default();
-        clients.accept(&refusing);
-        while clients.accept_pause().is_some() {
+        let in_child = || {
+            let limit = getrlimit(Resource::Nofile);
+            let current = Some(0);
+            let none = Rlimit { current, ..limit };
+            let mut clients = Clients::default();
+            setrlimit(Resource::Nofile, none).expect("lowered");
+            // The first is refused by the spare descriptor, which cannot be had again then.
+            clients.accept(&listener);
             assert!(clients.all.is_empty());
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        clients.accept(&listener);
-        assert_eq!(clients.all.len(), 1);
+            setrlimit(Resource::Nofile, limit).expect("raised");
+            let _waits = UnixStream::connect(&path).expect("it listens");
+            while clients.all.is_empty() {
+                clients.accept(&listener);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            i32::from(clients.all.len() == 1)
+        };
+        assert_eq!(hythe_sys::fork::run_in_child(in_child).expect("forked"), 1);
     }
 
     #[test]
