@@ -181,6 +181,15 @@ fn a_pool_that_is_cut_away_is_a_code() {
     }
 }
 
+#[test]
+fn a_program_that_closes_all_descriptors_keeps_its_buffers() {
+    let stage = Stage::install();
+    let source = repository().join("bindings/c/tests/closed.c");
+    let program = stage.compile("gcc", Linking::Shared, &source);
+    let said = run(&mut stage.command(&program));
+    assert_eq!(text(&said), "told\n");
+}
+
 /// Valgrind's machine has no vDSO. The library once looked for it all the same, and crashed at its
 /// first look at the clock.
 #[test]

@@ -47,7 +47,9 @@ pub(crate) fn of_node(error: &NodeError) -> String {
         NodeError::InUse { .. } => " (--force)".to_owned(),
         NodeError::NoRoom { .. } => " (--size)".to_owned(),
         NodeError::TooLarge { .. } => " (--size, --small)".to_owned(),
-        NodeError::PoolLost { .. } => " (`hythe pool remove --force`)".to_owned(),
+        NodeError::PoolLost { what, .. } if what.contains("by force") => {
+            " (`hythe pool remove --force`)".to_owned()
+        }
         NodeError::CoreSilent { .. }
         | NodeError::CoreViolation { .. }
         | NodeError::CoreBlocked { .. }

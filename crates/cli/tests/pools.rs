@@ -357,8 +357,11 @@ fn a_pool_in_use_is_removed_by_force_only() {
     assert!(root.ok(&["list"]).contains("hythe sub"));
     root.ok(&["pool", "remove", "--force"]);
     assert!(root.traces().is_empty());
-    subscriber.interrupt();
-    subscriber.end().succeeded();
+    let ended = subscriber.end();
+    ended.failed(
+        1,
+        &["the pool is lost", "removed", "start this program again"],
+    );
 }
 
 #[test]

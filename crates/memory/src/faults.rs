@@ -77,6 +77,12 @@ pub fn losses() -> u32 {
     LOSSES.load(Ordering::Relaxed)
 }
 
+/// Counts a loss that no page shows, as [`losses`] does: the files of a pool were removed, for
+/// instance. Asked from now on, those who look closer find out which.
+pub fn count_loss() {
+    LOSSES.fetch_add(1, Ordering::SeqCst);
+}
+
 impl Place {
     const fn free() -> Self {
         Self {

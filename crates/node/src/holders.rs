@@ -24,7 +24,7 @@ const USUAL_DEPTH: u32 = hythe_abi::pool::QUEUE_SEGMENT_DESCRIPTORS as u32;
 /// Names the holders of what `error` says is full. Any other error stays as it is.
 pub(crate) fn named(pool: &Pool, error: NodeError) -> NodeError {
     let NodeError::Pool(cause) = error else {
-        return error;
+        return pool.unless_removed(error);
     };
     let mut shares = match &cause {
         PoolError::PoolFull { region, bytes, .. } => slots(pool, *region, *bytes),

@@ -2,17 +2,29 @@
 //!
 //! A thread that touches a page without a byte behind it does not die (`hythe_memory::faults`): the
 //! mapping becomes zeroes, and whatever was going on comes to some end on them, as it would on a
-//! liar's words. Here that end becomes [`NodeError::PoolLost`]. Never repairs anything: files of a
-//! pool do not shrink unless somebody shrinks them.
+//! liar's words. Here that end becomes [`NodeError::PoolLost`].
+//!
+//! Files that were removed stay mapped as they are, and newcomers make another pool of that name.
+//! So the watcher, and whoever opens a port, compare from time to time what the name leads to with
+//! what is mapped ([`Pool::check_found`]); a process that is no longer taken for a participant
+//! notices that, too. Once noted, a loss is found by each act. Never repairs anything.
 
 use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
 use hythe_memory::{Mapped, faults};
 use hythe_pool::ObjectTable;
+use rustix::fs::{self, AtFlags};
+use rustix::io::Errno;
 
 use crate::NodeError;
+use crate::error::{Loss, REMAKE, RESTART};
 use crate::object::OBJECTS;
 use crate::pool::Pool;
+use crate::pool::directory::MEMBERS;
+use crate::pool::files::Place;
+
+const REMOVED: &str = "removed, by hand, by a clean-up, or at the end of its user's last session \
+                       (RemoveIPC of systemd-logind, see `hythe doctor`)";
 
 impl Pool {
     /// Is every file of the pool that this process has touched still whole? One look at one word,
@@ -48,8 +60,95 @@ impl Pool {
         outcome
     }
 
+    /// Does the pool's name still lead to the files that this process has mapped? Two system calls.
+    ///
+    /// # Errors
+    /// [`NodeError::PoolLost`], also of all acts from then on.
+    pub fn check_found(&self) -> Result<(), NodeError> {
+        self.check_whole()?;
+        let Some(what) = self.what_happened() else {
+            return Ok(());
+        };
+        self.note_loss(Loss {
+            path: self.path().join("control"),
+            what: format!("{what}; {RESTART}"),
+            misses_descriptors: false,
+        });
+        self.check_whole()
+    }
+
+    /// A file that is missing is a loss, if it is missing in a pool that was removed.
+    pub(crate) fn unless_removed(&self, error: NodeError) -> NodeError {
+        let NodeError::File { source, .. } = &error else {
+            return error;
+        };
+        match source.kind() {
+            std::io::ErrorKind::NotFound => self.check_found().err().unwrap_or(error),
+            _ => error,
+        }
+    }
+
+    /// Notes that this process has closed its liveness socket: newcomers cannot see that it lives.
+    pub(crate) fn lose_descriptors(&self, session: u32) {
+        let socket = self.path().join(MEMBERS).join(session.to_string());
+        self.note_loss(Loss {
+            path: socket,
+            what: "closed by this program, with other descriptors that it had not opened; close \
+                   only what the program opened, or close before joining (`closefrom`)"
+                .to_owned(),
+            misses_descriptors: true,
+        });
+    }
+
+    /// Notes that the record of this process, which lives, was given to another.
+    pub(crate) fn lose_record(&self, session: u32) {
+        self.note_loss(Loss {
+            path: self.path().join(MEMBERS).join(session.to_string()),
+            what: format!("taken for that of a dead process by another member; {RESTART}"),
+            misses_descriptors: false,
+        });
+    }
+
+    /// Did this process close descriptors of the pool? Their numbers may be other files' by now.
+    pub(crate) fn is_missing_descriptors(&self) -> bool {
+        let noted = self.noted_loss().get();
+        noted.is_some_and(|loss| loss.misses_descriptors)
+    }
+
+    /// For all acts from now on.
+    fn note_loss(&self, loss: Loss) {
+        if self.noted_loss().set(loss).is_ok() {
+            faults::count_loss();
+        }
+    }
+
+    /// `None`: the files are there, or cannot be looked at, or the pool is private.
+    fn what_happened(&self) -> Option<&'static str> {
+        if self.is_private() {
+            return None;
+        }
+        const REPLACED: &str = "replaced by that of another pool";
+        let is_own = |found: &fs::Stat| Place::of(found) == self.control_place();
+        // By its directory, which is the same in every mount namespace, and behind `chroot`.
+        let in_directory = fs::statat(self.directory(), "control", AtFlags::SYMLINK_NOFOLLOW);
+        match in_directory {
+            Ok(found) if is_own(&found) => {}
+            Ok(_) => return Some(REPLACED),
+            Err(Errno::NOENT) => return Some(REMOVED),
+            Err(_) => return None,
+        }
+        // By its name: the directory may have been renamed, and another be there.
+        match fs::lstat(self.path().join("control")) {
+            Ok(found) if !is_own(&found) => Some(REPLACED),
+            _ => None,
+        }
+    }
+
     #[cold]
     fn look_for_loss(&self) -> Result<(), NodeError> {
+        if let Some(Loss { path, what, .. }) = self.noted_loss().get().cloned() {
+            return Err(NodeError::PoolLost { path, what });
+        }
         let control = ("control".to_owned(), self.control().memory());
         let regions = self
             .mapped_regions()
@@ -76,12 +175,12 @@ impl Pool {
         );
         let what = match found.map(|found| found.st_size.unsigned_abs()) {
             Ok(bytes) if bytes < needed as u64 => {
-                format!("cut to {bytes} bytes, and {needed} are in use")
+                format!("cut to {bytes} bytes, and {needed} are in use; {REMAKE}")
             }
-            Ok(_) => {
-                "left without room: its file system was full when a page was needed".to_owned()
-            }
-            Err(error) => format!("removed, and cut ({error})"),
+            Ok(_) => format!(
+                "left without room: its file system was full when a page was needed; {REMAKE}"
+            ),
+            Err(error) => format!("removed, and cut ({error}); {REMAKE}"),
         };
         NodeError::PoolLost {
             path: self.path().join(name),

@@ -165,6 +165,7 @@ impl Joined {
             .map_err(crate::error::file("map a page for", pool.path()))?;
         hythe_sys::wait::check_futex()
             .map_err(crate::error::file("wait on futexes of", pool.path()))?;
+        pool.check_found()?;
         pool.prefault()?;
         let joined = crate::joining::join(pool, kind, name);
         let (member, liveness_socket) = joined.map_err(|error| holders::named(pool, error))?;
@@ -186,7 +187,7 @@ impl Joined {
                 time: Arc::clone(&time),
                 spin_gate: Arc::clone(&spin_gate),
             };
-            Watcher::start(pool.clone(), index, recoverer, keeps)
+            Watcher::start(pool.clone(), (index, session), recoverer, keeps)
         });
         let (watcher, failed) = match watcher {
             Ok(watcher) => (Some(watcher), None),
@@ -368,7 +369,7 @@ impl Joined {
     /// Where its waits sleep.
     pub(crate) fn place(&self) -> SleepPlace<'_> {
         SleepPlace {
-            control: self.pool.control(),
+            pool: &self.pool,
             me: self.index,
             doorbells: &self.doorbells,
             words: &self.sleep_words,
@@ -418,7 +419,12 @@ impl Drop for Joined {
         };
         self.pool.peers().remove_node(self.index, self.session);
         if let Err(error) = self.pool.check_whole() {
-            tracing::error!(%error, "nothing to give back on leaving");
+            // Each call has reported it.
+            tracing::debug!(%error, "nothing to give back on leaving");
+            if self.pool.is_missing_descriptors() {
+                // Its number is another file's by now, which closing it would close.
+                std::mem::forget(self.liveness_socket.take());
+            }
             return;
         }
         let control = self.pool.control();

@@ -315,6 +315,8 @@ fn open_port(
         shared.act(|member| member.free_port(control, port));
         Err(PoolError::Busy("the channel").into())
     });
+    // Else it may be the port of a pool that nobody else finds.
+    shared.pool().check_found()?;
     // A region that has come since this process joined.
     shared.pool().map_known();
     shared.pool().unless_lost(opened)

@@ -8,6 +8,7 @@ use hythe_pool::{Control, MemberIndex, PortIndex};
 use crate::NodeError;
 use crate::crowd::Crowd;
 use crate::doorbell::{Doorbells, Line};
+use crate::pool::Pool;
 use crate::sleep_words::SleepWords;
 use crate::spin::{SpinGate, is_realtime};
 
@@ -25,7 +26,7 @@ pub struct WaitPlan {
 /// Where a participant sleeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SleepPlace<'a> {
-    pub(crate) control: &'a Control<Mapped>,
+    pub(crate) pool: &'a Pool,
     pub(crate) me: MemberIndex,
     pub(crate) doorbells: &'a Doorbells,
     pub(crate) words: &'a SleepWords,
@@ -182,7 +183,7 @@ pub(crate) fn wait_reporting<A: Awaited>(
             return Ok(Some(done));
         }
     }
-    let control = place.control;
+    let control = place.pool.control();
     let bell = control.tables().bell(place.me);
     let mut line = None;
     loop {
@@ -209,7 +210,8 @@ pub(crate) fn wait_reporting<A: Awaited>(
         report.ending = Ending::Slept(start.elapsed());
         match attempted {
             Ok(None) if left.is_zero() => return Ok(None),
-            Ok(None) => {}
+            // Nobody rings any more in a pool that is lost, but the own watcher.
+            Ok(None) => place.pool.check_whole()?,
             done => return done,
         }
     }

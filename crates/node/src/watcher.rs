@@ -20,7 +20,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use crate::clock::{self, CoarseTime};
 use crate::pool::Pool;
 use crate::pool::life::{Sight, first_sight, is_store};
-use crate::pool::liveness_socket::{self, LivenessAcceptor};
+use crate::pool::liveness_socket::{self, LivenessAcceptor, Seen};
 use crate::pool::peers::{Liveness, Watched};
 use crate::spin::SpinGate;
 use crate::wait;
@@ -50,7 +50,7 @@ struct Stop {
 impl Watcher {
     pub(crate) fn start(
         pool: Pool,
-        me: MemberIndex,
+        me: (MemberIndex, u32),
         recoverer: Recoverer,
         keeps: Keeps,
     ) -> std::io::Result<Self> {
@@ -95,9 +95,19 @@ pub(crate) struct Keeps {
     pub(crate) spin_gate: Arc<SpinGate>,
 }
 
+/// Why a sleep has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Woken {
+    ToLook,
+    ToStop,
+    /// The program has closed them.
+    WithoutDescriptors,
+}
+
 struct Watch {
     pool: Pool,
     me: MemberIndex,
+    session: u32,
     recoverer: Recoverer,
     keeps: Keeps,
     look: Duration,
@@ -109,7 +119,8 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(pool: Pool, me: MemberIndex, recoverer: Recoverer, keeps: Keeps) -> Self {
+    fn new(pool: Pool, me: (MemberIndex, u32), recoverer: Recoverer, keeps: Keeps) -> Self {
+        let (me, session) = me;
         let look = match pool.control().tables().member_kind(me) {
             Some(MemberKind::HostAgent) => AGENT_LOOK,
             _ => LOOK,
@@ -117,6 +128,7 @@ impl Watch {
         Self {
             pool,
             me,
+            session,
             recoverer,
             keeps,
             look,
@@ -126,15 +138,24 @@ impl Watch {
         }
     }
 
-    fn run(mut self, stop: &Stop) {
+    fn run(mut self, stop: &Arc<Stop>) {
         loop {
             let membership = self.pool.control().membership();
             self.look_at_all();
-            if self.sleep(stop, membership) {
-                // Once more: a dead core's rows may only have waited for the ports of this node to
-                // go.
-                self.look_at_all();
-                return;
+            match self.sleep(stop, membership) {
+                Woken::ToLook => {}
+                Woken::ToStop => {
+                    // Once more: a dead core's rows may only have waited for the ports of this node
+                    // to go.
+                    self.look_at_all();
+                    return;
+                }
+                Woken::WithoutDescriptors => {
+                    self.lose_descriptors();
+                    // Closed here, their numbers may be those of files of the program by now.
+                    std::mem::forget((self, Arc::clone(stop)));
+                    return;
+                }
             }
         }
     }
@@ -233,8 +254,39 @@ impl Watch {
         }
     }
 
-    /// Sleeps until a peer dies, a new one appears, or the node goes (true).
-    fn sleep(&mut self, stop: &Stop, membership: u32) -> bool {
+    /// Each act fails from now on, and each wait ends.
+    fn lose_descriptors(&self) {
+        self.pool.lose_descriptors(self.session);
+        wait::ring_always(self.pool.control(), self.me);
+    }
+
+    /// Is this still the pool that newcomers find, and this process a member of it?
+    fn check_membership(&self) {
+        let control = self.pool.control();
+        let was_lost = self.pool.check_whole().is_err();
+        if !was_lost && self.is_record_gone() {
+            self.pool.lose_record(self.session);
+        }
+        if self.pool.check_found().is_err() && !was_lost {
+            wait::ring_always(control, self.me);
+        }
+    }
+
+    /// Was the own record freed, or is it another's who lives? One that only names what is not
+    /// there was forged: peers that know this process go by what they have seen themselves.
+    fn is_record_gone(&self) -> bool {
+        match self.pool.control().tables().member(self.me) {
+            None => true,
+            Some(member) if member.session == self.session => member.status != MemberStatus::Alive,
+            Some(member) => {
+                let seen = liveness_socket::look_at(&self.pool, member.session);
+                matches!(seen, Seen::There { .. })
+            }
+        }
+    }
+
+    /// Sleeps until a peer dies, a new one appears, or the node goes.
+    fn sleep(&mut self, stop: &Stop, membership: u32) -> Woken {
         loop {
             let watched = self.pool.peers().watched(self.me);
             let mut waited_for = vec![PollFd::new(&stop.event, PollFlags::IN)];
@@ -244,8 +296,13 @@ impl Watch {
             let polled = hythe_sys::wait::poll_or_sleep(&mut waited_for, self.look);
             self.keeps.time.read_clock();
             // Acquire pairs with the release in `drop`.
-            if stop.is_asked.load(Ordering::Acquire) || !waited_for[0].revents().is_empty() {
-                return true;
+            if stop.is_asked.load(Ordering::Acquire) {
+                return Woken::ToStop;
+            }
+            // The event is written behind the word: so it is another file.
+            let is_other = !waited_for[0].revents().is_empty();
+            if is_other || !self.keeps.acceptor.is_open() {
+                return Woken::WithoutDescriptors;
             }
             let is_refused = polled
                 .as_ref()
@@ -263,7 +320,7 @@ impl Watch {
                 || self.pool.control().membership() != membership
                 || self.someone_waits()
             {
-                return false;
+                return Woken::ToLook;
             }
         }
     }
@@ -278,12 +335,13 @@ impl Watch {
     }
 
     /// Notes how many slots are in use, for the high-water marks: one process of the pool does, now
-    /// and then.
+    /// and then. Then, too, each looks whether the pool is still there.
     fn count_slots(&mut self) {
         self.naps = self.naps.wrapping_add(1);
         if !self.naps.is_multiple_of(NAPS_BETWEEN_COUNTS) {
             return;
         }
+        self.check_membership();
         let control = self.pool.control();
         let counts = |member: &MemberInfo| {
             let is_alive = member.status == MemberStatus::Alive;
@@ -344,7 +402,12 @@ mod tests {
             time: Arc::new(CoarseTime::now()),
             spin_gate: Arc::new(SpinGate::new(Duration::ZERO)),
         };
-        let mut watch = Watch::new(pool.clone(), me.index(), me.recoverer(), keeps);
+        let mut watch = Watch::new(
+            pool.clone(),
+            (me.index(), me.session()),
+            me.recoverer(),
+            keeps,
+        );
         let key = (other.index(), other.session());
         let connect = || liveness_socket::connection(&pool, other.session()).expect("connects");
         let info = || pool.control().tables().member(key.0).expect("it is there");

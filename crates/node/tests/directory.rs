@@ -326,3 +326,29 @@ fn nobody_makes_pools_for_another() {
     assert!(refused.to_string().contains("only user 65534"), "{refused}");
     assert_eq!(fs::read_dir(root.path()).expect("own").count(), 0);
 }
+
+/// A clean-up that was stopped leaves such directories: nobody is in them, and nobody can be.
+#[test]
+fn a_directory_without_a_pool_is_made_anew_or_removed() {
+    let root = Root::new();
+    let options = root.options();
+    for leaves in ["nothing", "all but the control file"] {
+        let spoil = || {
+            drop(Pool::open_or_create(&options).expect("made"));
+            if leaves == "nothing" {
+                fs::remove_dir_all(options.path()).expect("own");
+                fs::create_dir(options.path()).expect("own");
+            } else {
+                fs::remove_file(options.path().join("control")).expect("own");
+            }
+        };
+        spoil();
+        let pool = Pool::open_or_create(&options).expect("made anew");
+        drop(hythe_node::Node::join(&pool, "one").expect("joins"));
+        spoil();
+        assert!(Pool::create(&options).expect("made anew"), "{leaves}");
+        spoil();
+        Pool::remove(&options).expect("removed without force");
+        assert!(!options.path().exists());
+    }
+}

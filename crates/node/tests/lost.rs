@@ -7,13 +7,14 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hythe_abi::pool::participant;
 use hythe_memory::{Memory, Ordering};
 use hythe_node::hop::HopPool as _;
 use hythe_node::{
     ClientOptions, EventId, Node, NodeError, Pool, PoolOptions, PortPolicy, PublisherOptions,
     ServerOptions, SizeBound, SubscriberOptions,
 };
-use support::{Root, fill, in_a_small_file_system};
+use support::{Root, eventually, fill, in_a_small_file_system};
 
 fn cut(path: &Path, bytes: u64) {
     let file = OpenOptions::new().write(true).open(path).expect("opened");
@@ -138,6 +139,81 @@ fn whoever_waits_is_told() {
         let blocked: Result<(), NodeError> = blocked.join().expect("no panic");
         lost(blocked);
     });
+}
+
+/// Files that are removed stay mapped: only their name tells, and the next program makes another
+/// pool.
+#[test]
+fn a_removed_pool_is_lost_to_its_members() {
+    const LONG: Duration = Duration::from_secs(600);
+    let root = Root::new();
+    let pool = root.pool();
+    let node = Node::join(&pool, "old").expect("join");
+    let mut subscriber = node
+        .subscriber("way", &SubscriberOptions::default())
+        .expect("port");
+    let opened = node.publisher("way", &PublisherOptions::default());
+    let mut publisher = opened.expect("port");
+    std::thread::scope(|scope| {
+        // It sleeps in one wait, which only the loss ends.
+        let waits = scope.spawn(|| lost(subscriber.take(LONG)));
+        // As the end of a user's last session does.
+        std::fs::remove_dir_all(pool.path()).expect("own");
+        let (path, what) = waits.join().expect("no panic");
+        assert_eq!(path, pool.path().join("control"));
+        assert!(what.contains("removed"), "{what}");
+    });
+    let new = root.pool();
+    let _late = Node::join(&new, "new").expect("join");
+    lost(node.lease(100));
+    lost(publisher.subscribers());
+    lost(node.subscriber("other", &SubscriberOptions::default()));
+    lost(Node::join(&pool, "again"));
+}
+
+#[test]
+fn a_replaced_pool_is_lost_to_its_members() {
+    let root = Root::new();
+    let pool = root.pool();
+    let node = Node::join(&pool, "old").expect("join");
+    let moved = root.path().join("moved");
+    std::fs::rename(pool.path(), &moved).expect("own");
+    node.publisher("way", &PublisherOptions::default())
+        .expect("nobody has its name, and those in it meet each other");
+    let new = root.pool();
+    let (_, what) = lost(node.publisher("other", &PublisherOptions::default()));
+    assert!(what.contains("replaced"), "{what}");
+    let late = Node::join(&new, "new").expect("join");
+    late.lease(100).expect("another pool is not lost");
+}
+
+#[test]
+fn a_pool_removed_by_force_is_lost_to_its_members() {
+    let root = Root::new();
+    let pool = root.pool();
+    let node = Node::join(&pool, "old").expect("join");
+    Pool::remove_by_force(&root.options()).expect("own");
+    let (_, what) = lost(node.publisher("way", &PublisherOptions::default()));
+    assert!(what.contains("removed"), "{what}");
+}
+
+/// As another member does that takes it for dead.
+#[test]
+fn a_freed_record_is_noticed_by_its_process() {
+    let root = Root::new();
+    let pool = root.pool();
+    let node = Node::join(&pool, "freed").expect("join");
+    let control = pool.control();
+    let record = control.layout().participant(node.index().0.into());
+    let free = 0;
+    control
+        .memory()
+        .store_cell(record + participant::STATE, free, Ordering::Release);
+    let acts = || pool.check_whole();
+    eventually("it is noticed", || acts().is_err());
+    let (_, what) = lost(acts());
+    assert!(what.contains("taken for that of a dead process"), "{what}");
+    lost(node.lease(100));
 }
 
 /// Whatever a program calls, whether it waits or only looks: no pattern leaves it without the news.

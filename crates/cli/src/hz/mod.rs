@@ -76,6 +76,7 @@ fn look(
         if stop.asked() {
             break;
         }
+        pool.check_found()?;
         // A channel goes with its last port, and may come back.
         let found = ports(&pool.snapshot(), args).unwrap_or_default();
         let now = Instant::now();

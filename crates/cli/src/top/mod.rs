@@ -45,7 +45,7 @@ pub(crate) fn run(args: &TopArgs, globals: &Globals) -> Result<(), CliError> {
         while !stop.asked() && Instant::now() < due {
             stop.sleep_until(due);
         }
-        return output::print(globals.json, &watch.look(), view::text);
+        return output::print(globals.json, &watch.look()?, view::text);
     }
     if !stdin().is_terminal() || !stdout().is_terminal() {
         return Err(CliError::WrongUse(
@@ -64,7 +64,7 @@ fn watch_live(
 ) -> Result<(), CliError> {
     // Rates over no time at all are nonsense: the first look comes a little later.
     stop.sleep_until(Instant::now() + args.interval.min(FIRST_LOOK));
-    let mut shown = Shown::new(watch.look());
+    let mut shown = Shown::new(watch.look()?);
     let mut due = Instant::now() + args.interval;
     while !stop.asked() {
         screen.draw(|frame| view::draw(frame, &mut shown))?;
@@ -80,7 +80,7 @@ fn watch_live(
         if Instant::now() >= due {
             due = Instant::now() + args.interval;
             if !shown.is_paused {
-                shown.show(watch.look());
+                shown.show(watch.look()?);
             }
         }
     }
@@ -100,7 +100,8 @@ impl<'a> Watch<'a> {
     }
 
     /// What happened since the last look.
-    fn look(&mut self) -> Model {
+    fn look(&mut self) -> Result<Model, CliError> {
+        self.pool.check_found()?;
         let snapshot = self.pool.snapshot();
         let now = Instant::now();
         let name = self.pool.options().name();
@@ -109,6 +110,6 @@ impl<'a> Watch<'a> {
         // What cannot be read is not shown: `hythe list` says why.
         model.objects = objects::list(self.pool).unwrap_or_default();
         self.before = Counts::of(now, &snapshot.ports);
-        model
+        Ok(model)
     }
 }

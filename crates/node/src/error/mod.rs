@@ -14,6 +14,21 @@ use rustix::process::{Resource, getrlimit};
 pub use exhausted::{Exhausted, LargerPool, Share};
 pub use size_bound::SizeBound;
 
+/// What to do about a pool that is cut or full.
+pub(crate) const REMAKE: &str =
+    "stop the program that does that, then remove the pool by force and make it again";
+/// What to do about a pool that is gone.
+pub(crate) const RESTART: &str = "start this program again";
+
+/// A loss that no mapping shows: of [`NodeError::PoolLost`].
+#[derive(Clone, Debug)]
+pub(crate) struct Loss {
+    pub(crate) path: PathBuf,
+    pub(crate) what: String,
+    /// The process has closed descriptors of the pool.
+    pub(crate) misses_descriptors: bool,
+}
+
 /// Errors of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -206,18 +221,19 @@ pub enum NodeError {
         /// What the system said.
         source: io::Error,
     },
-    /// A file of the pool was cut away under this process, or its file system has no page left for
-    /// it. The pool is gone for this process: leases and samples in it read as zeroes, and what is
-    /// written reaches nobody.
+    /// The pool is gone for this process, and what is written reaches nobody. A file of it was cut
+    /// away, or its file system has no page left for it: leases and samples read as zeroes. Or its
+    /// files were removed, or another pool has its name, or this process is no longer taken for a
+    /// participant: what is mapped stays as it is.
     #[error(
-        "the pool is lost: {} was {what}; stop the program that does that, then remove the pool by force and make it again",
+        "the pool is lost: {} was {what}",
         escaped(path),
         what = escaped(what)
     )]
     PoolLost {
         /// The file.
         path: PathBuf,
-        /// What happened to it.
+        /// What happened to it, and what to do.
         what: String,
     },
     /// The ledger or a table refused.

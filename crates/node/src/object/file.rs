@@ -10,6 +10,7 @@ use rustix::fs::{self, RenameFlags};
 use rustix::io::Errno;
 
 use super::SyncError;
+use crate::error::REMAKE;
 use crate::pool::{Pool, directory};
 use crate::{NodeError, error};
 
@@ -27,7 +28,7 @@ impl Pool {
         };
         let path = self.path().join(OBJECTS);
         if bytes < FILE_BYTES as u64 {
-            let what = "cut away from its objects".to_owned();
+            let what = format!("cut away from its objects; {REMAKE}");
             return Err(NodeError::PoolLost { path, what }.into());
         }
         let memory = Mapped::file(&file, 0, FILE_BYTES, Access::Write)

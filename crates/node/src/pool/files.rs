@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::fs::{self, Stat};
 
+use crate::error::RESTART;
 use crate::pool::directory::{self, open_file};
 use crate::{NodeError, PoolOptions};
 
@@ -19,9 +20,9 @@ pub struct PoolFiles {
     place: Place,
 }
 
-/// Which directory it is, wherever its name leads.
+/// Which directory or file it is, wherever its name leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+pub(crate) struct Place {
     device: u64,
     inode: u64,
 }
@@ -61,7 +62,7 @@ impl PoolFiles {
         if Place::of(&directory::stat(&directory, &self.options.path())?) != self.place {
             return Err(NodeError::PoolLost {
                 path: self.options.path(),
-                what: "replaced by another pool".to_owned(),
+                what: format!("replaced by another pool; {RESTART}"),
             });
         }
         open_file(&directory, name, writable, &self.options)
@@ -95,8 +96,12 @@ impl PoolFiles {
 }
 
 impl Place {
+    pub(crate) const fn inode(self) -> u64 {
+        self.inode
+    }
+
     #[allow(clippy::useless_conversion, reason = "narrower on targets of 32 bits")]
-    fn of(found: &Stat) -> Self {
+    pub(crate) fn of(found: &Stat) -> Self {
         Self {
             device: u64::from(found.st_dev),
             inode: u64::from(found.st_ino),

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{self, AtFlags, CWD, FlockOperation, Mode, RenameFlags};
+use rustix::io::Errno;
 
 use crate::error::file;
 use crate::pool::directory::{
@@ -87,9 +88,17 @@ pub(crate) fn reveal(
     hidden: &str,
     options: &PoolOptions,
 ) -> Result<bool, NodeError> {
-    match fs::renameat_with(user, hidden, user, &options.name, RenameFlags::NOREPLACE) {
+    let rename = || fs::renameat_with(user, hidden, user, &options.name, RenameFlags::NOREPLACE);
+    let renamed = match rename() {
+        Err(Errno::EXIST) => {
+            remove_half_made(user, options);
+            rename()
+        }
+        renamed => renamed,
+    };
+    match renamed {
         Ok(()) => Ok(true),
-        Err(rustix::io::Errno::EXIST) => {
+        Err(Errno::EXIST) => {
             remove_directory(user, hidden, options);
             Ok(false)
         }
@@ -98,6 +107,21 @@ pub(crate) fn reveal(
             Err(file("name", options.path())(error.into()))
         }
     }
+}
+
+/// Removes the directory that the name leads to, if it has no control file. A pool gets its name
+/// whole: that is what a clean-up left, and nobody can open it.
+fn remove_half_made(user: &OwnedFd, options: &PoolOptions) {
+    let Ok(directory) = fs::openat(user, &options.name, DIRECTORY, Mode::empty()) else {
+        return;
+    };
+    let control = fs::statat(&directory, "control", AtFlags::SYMLINK_NOFOLLOW);
+    if !control.is_err_and(|error| error == Errno::NOENT) {
+        return;
+    }
+    empty(&directory, options);
+    // Another maker may have been quicker: its pool is not empty, and stays.
+    let _ = fs::unlinkat(user, &options.name, AtFlags::REMOVEDIR);
 }
 
 /// Takes the name from a pool, so that nobody finds it any more, then removes it: wholly or,
@@ -128,15 +152,19 @@ pub(crate) fn remove_directory(user: &OwnedFd, name: &str, options: &PoolOptions
     let Ok(directory) = fs::openat(user, name, DIRECTORY, Mode::empty()) else {
         return;
     };
-    if let Ok(members) = fs::openat(&directory, MEMBERS, DIRECTORY, Mode::empty()) {
-        remove_entries(&members);
-        let _ = fs::unlinkat(&directory, MEMBERS, AtFlags::REMOVEDIR);
-    }
-    kernel_segments::remove(&directory);
-    if region_files::remove_elsewhere(&directory, options) {
-        remove_entries(&directory);
-    }
+    empty(&directory, options);
     let _ = fs::unlinkat(user, name, AtFlags::REMOVEDIR);
+}
+
+fn empty(directory: &OwnedFd, options: &PoolOptions) {
+    if let Ok(members) = fs::openat(directory, MEMBERS, DIRECTORY, Mode::empty()) {
+        remove_entries(&members);
+        let _ = fs::unlinkat(directory, MEMBERS, AtFlags::REMOVEDIR);
+    }
+    kernel_segments::remove(directory);
+    if region_files::remove_elsewhere(directory, options) {
+        remove_entries(directory);
+    }
 }
 
 fn remove_entries(directory: &OwnedFd) {
@@ -146,12 +174,24 @@ fn remove_entries(directory: &OwnedFd) {
     }
 }
 
+/// With one of these the root is made at boot, as root's, and is to stay.
+const ROOT_MADE_AT_BOOT: [&str; 3] = [
+    "/etc/tmpfiles.d/hythe.conf",
+    "/usr/local/lib/tmpfiles.d/hythe.conf",
+    "/usr/lib/tmpfiles.d/hythe.conf",
+];
+
 /// Removes the user's directory, and the default root, if they are empty: a machine without pools
 /// has no trace of them.
 pub(crate) fn remove_if_empty(options: &PoolOptions) {
     // Not empty, not ours, gone already: each is fine.
     let _ = fs::unlinkat(CWD, options.user_path(), AtFlags::REMOVEDIR);
-    if options.root == Path::new(DEFAULT_ROOT) {
+    let is_made_at_boot = || {
+        ROOT_MADE_AT_BOOT
+            .iter()
+            .any(|file| Path::new(file).exists())
+    };
+    if options.root == Path::new(DEFAULT_ROOT) && !is_made_at_boot() {
         let _ = fs::unlinkat(CWD, &options.root, AtFlags::REMOVEDIR);
     }
 }

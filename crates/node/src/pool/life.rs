@@ -12,7 +12,7 @@ use hythe_pool::{Identity, MemberIndex, MemberInfo, MemberKind, MemberStatus};
 
 use crate::pool::Pool;
 use crate::pool::liveness_socket::{self, Seen};
-use crate::pool::peers::{Liveness, Peer};
+use crate::pool::peers::{Liveness, Peer, life_behind_refusal};
 use crate::pool::process::{Process, is_here, process_of};
 
 /// What a participant turned out to be that this process does not know yet.
@@ -76,10 +76,13 @@ pub(crate) fn first_sight(pool: &Pool, member: &MemberInfo) -> Sight {
             process: None,
         } => by_listener(member, connection),
         // Whoever goes in good order frees the record first, and closes the socket then.
-        Seen::Refused
-            if is_outsider(pool, member.index) || liveness_socket::still_stands(pool, member) =>
-        {
-            Sight::Dead
+        Seen::Refused if is_outsider(pool, member.index) => Sight::Dead,
+        Seen::Refused if liveness_socket::still_stands(pool, member) => {
+            match life_behind_refusal(pool, member, None) {
+                Liveness::Dead => Sight::Dead,
+                Liveness::Alive => by_record(member, None),
+                Liveness::Unknown => Sight::Unknown,
+            }
         }
         // A record that is being filled has no identity yet.
         Seen::Refused | Seen::Nothing if is_joining => Sight::Unknown,
@@ -130,4 +133,50 @@ fn by_record(member: &MemberInfo, connection: Option<OwnedFd>) -> Sight {
 /// socket, and claims that are gone meanwhile are not taken over.
 fn is_outsider(pool: &Pool, index: MemberIndex) -> bool {
     u32::from(index.0) >= pool.control().layout().limits().participants
+}
+
+#[cfg(test)]
+mod tests {
+    use hythe_pool::Member;
+
+    use super::*;
+    use crate::PoolOptions;
+    use crate::pool::liveness_socket::LivenessSocket;
+    use crate::pool::process::{identity_of, own_identity};
+
+    /// Descriptors can be closed by a program that does not know of them; its mappings stay.
+    #[test]
+    fn a_refusing_socket_proves_no_death_of_who_maps_the_pool() {
+        let root = std::env::temp_dir().join(format!("hythe-refusing-{}", std::process::id()));
+        let options = PoolOptions::new("test").root(&root).bytes(16 << 20);
+        let pool = Pool::open_or_create(&options).expect("made");
+        // It runs, and never had the pool: as one that has become another program.
+        let mut other = std::process::Command::new("cat");
+        let mut other = other
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("cat");
+        let identities = [
+            (own_identity(), Liveness::Alive),
+            (identity_of(other.id()).expect("runs"), Liveness::Dead),
+        ];
+        for (identity, life) in identities {
+            let socket = LivenessSocket::announce(&pool).expect("listens");
+            let session = socket.session();
+            let joined = Member::join_with_session(
+                pool.control(),
+                MemberKind::Process,
+                identity,
+                "refusing",
+                session,
+            );
+            let member = joined.expect("a free record");
+            drop(socket);
+            let info = pool.control().tables().member(member.index());
+            assert_eq!(pool.liveness(&info.expect("it stands")), life);
+        }
+        drop(other.stdin.take());
+        other.wait().expect("own child");
+        std::fs::remove_dir_all(root).expect("own");
+    }
 }

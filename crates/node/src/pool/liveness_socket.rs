@@ -4,13 +4,16 @@
 //! participant listens on a socket `members/<session>` in the pool's directory *before* its record
 //! names that session, and until after the record is free. Who connects gets a pidfd of the
 //! listener (Linux 6.5), and a connection that hangs up when it dies, leaves, or calls `exec`. A
-//! socket that refuses while the record still stands is the proof of a death: the kernel closes it
-//! only after the memory of the process is gone. Joining, the watcher and [`crate::pool::life`]
-//! call this. Nothing is ever sent over these sockets, and accepting never waits.
+//! socket that refuses while the record still stands is the sign of a death: the kernel closes it
+//! only after the memory of the process is gone. But a program may close all descriptors that it
+//! finds open: where its process can be seen, it is asked whether it still maps the pool
+//! ([`crate::pool::peers`]). Joining, the watcher and [`crate::pool::life`] call this. Nothing is
+//! ever sent over these sockets, and accepting never waits.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use hythe_pool::MemberInfo;
 use hythe_sys::local_socket::{LocalListener, Peers};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
@@ -20,6 +23,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use crate::NodeError;
 use crate::pool::Pool;
 use crate::pool::directory::{self, MEMBERS};
+use crate::pool::files::Place;
 use crate::pool::process::{has_ended, has_hung_up};
 
 /// Connections that may wait to be accepted. Who finds no place looks again later.
@@ -72,8 +76,10 @@ impl LivenessSocket {
 
     /// A second handle of the socket, for the thread that accepts.
     pub(crate) fn acceptor(&self) -> std::io::Result<LivenessAcceptor> {
+        let listener = self.listener.try_clone()?;
         Ok(LivenessAcceptor {
-            listener: self.listener.try_clone()?,
+            socket: Place::of(&fs::fstat(&listener)?),
+            listener,
             kept: Vec::new(),
         })
     }
@@ -89,10 +95,18 @@ impl LivenessSocket {
 #[derive(Debug)]
 pub(crate) struct LivenessAcceptor {
     listener: LocalListener,
+    /// Which socket that is.
+    socket: Place,
     kept: Vec<OwnedFd>,
 }
 
 impl LivenessAcceptor {
+    /// Is its descriptor what it was? The program may have closed it, with all others that it finds
+    /// open (`closefrom(3)`), and the number may be another file's by now.
+    pub(crate) fn is_open(&self) -> bool {
+        fs::fstat(&self.listener).is_ok_and(|found| Place::of(&found) == self.socket)
+    }
+
     /// Takes in whoever waits, and lets go of those who went. Never waits, and never does more than
     /// a fixed number.
     pub(crate) fn look(&mut self) {
@@ -296,7 +310,7 @@ fn by_descriptor(open: impl AsFd) -> Option<PathBuf> {
 
 /// Does this record still say what it said? Asked after a refusal: in good order the record goes
 /// before the socket.
-pub(crate) fn still_stands(pool: &Pool, member: &hythe_pool::MemberInfo) -> bool {
+pub(crate) fn still_stands(pool: &Pool, member: &MemberInfo) -> bool {
     hythe_memory::full_barrier();
     pool.control()
         .tables()

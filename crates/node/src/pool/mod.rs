@@ -28,7 +28,8 @@ use hythe_pool::{
 };
 use hythe_terminal::escaped;
 
-use crate::pool::files::PoolFiles;
+use crate::error::Loss;
+use crate::pool::files::{Place, PoolFiles};
 use crate::pool::introspect::Snapshot;
 use crate::pool::making::PrivateDirectory;
 use crate::pool::peers::Peers;
@@ -45,6 +46,10 @@ struct Shared {
     options: PoolOptions,
     directory: OwnedFd,
     control: Control<Mapped>,
+    /// Which file that is.
+    control_place: Place,
+    /// A loss that no mapping shows.
+    noted_loss: OnceLock<Loss>,
     regions: Regions,
     maps: [OnceLock<Mapped>; REGIONS_MAX],
     /// The files of wire regions, open from their first use on.
@@ -55,7 +60,7 @@ struct Shared {
     objects: OnceLock<ObjectTable<Mapped>>,
     peers: Peers,
     /// Of a pool of this process alone: goes with the last handle.
-    _private: Option<PrivateDirectory>,
+    private: Option<PrivateDirectory>,
 }
 
 impl Pool {
@@ -66,8 +71,7 @@ impl Pool {
     pub fn open_or_create(options: &PoolOptions) -> Result<Self, NodeError> {
         match Self::open(options) {
             Err(NodeError::NoSuchPool { .. }) => {}
-            Err(NodeError::File { source, .. })
-                if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) if is_half_made(&error) => {}
             found => return found,
         }
         Self::create(options)?;
@@ -102,6 +106,7 @@ impl Pool {
                 PoolError::NotAPool(format!("{} has {bytes} bytes", escaped(&path))).into(),
             );
         }
+        let control_place = Place::of(&directory::stat(&file, &path)?);
         let memory =
             Mapped::file(&file, 0, bytes, Access::Write).map_err(crate::error::map(path, bytes))?;
         let control = Control::open(memory)?;
@@ -112,13 +117,15 @@ impl Pool {
                 options: options.clone(),
                 directory,
                 control,
+                control_place,
+                noted_loss: OnceLock::new(),
                 regions,
                 maps,
                 wire_files: Default::default(),
                 links: Default::default(),
                 objects: OnceLock::new(),
                 peers: Peers::default(),
-                _private: private,
+                private,
             }),
         };
         pool.check_whole()?;
@@ -143,15 +150,17 @@ impl Pool {
                     members: living,
                 });
             }
-            // A pool of another version or a damaged one can be removed all the same.
+            // A pool of another version, a damaged one, or a directory without a pool can be
+            // removed all the same.
             Ok(_) | Err(NodeError::Pool(PoolError::NotAPool(_) | PoolError::Busy(_))) => {}
+            Err(error) if is_half_made(&error) => {}
             Err(error) => return Err(error),
         }
         Self::remove_by_force(options)
     }
 
     /// Removes a pool whether or not somebody takes part: those who do keep their mappings, and
-    /// meet nobody new.
+    /// find it lost ([`NodeError::PoolLost`]).
     ///
     /// # Errors
     /// [`NodeError::NoSuchPool`], no permission.
@@ -265,6 +274,21 @@ impl Pool {
         self.peers().damaged()
     }
 
+    /// Which file its control file is.
+    pub(crate) fn control_place(&self) -> Place {
+        self.shared.control_place
+    }
+
+    /// Where a loss is noted that no mapping shows.
+    pub(crate) fn noted_loss(&self) -> &OnceLock<Loss> {
+        &self.shared.noted_loss
+    }
+
+    /// Is it of this process alone?
+    pub(crate) fn is_private(&self) -> bool {
+        self.shared.private.is_some()
+    }
+
     pub(crate) fn directory(&self) -> &OwnedFd {
         &self.shared.directory
     }
@@ -311,7 +335,8 @@ impl Pool {
             .ok_or_else(unknown)?;
         self.shared.regions.refresh(&self.shared.control)?;
         let region = self.shared.regions.region(index).ok_or_else(unknown)?;
-        let map = region_files::map(&self.shared.directory, region, &self.shared.options)?;
+        let map = region_files::map(&self.shared.directory, region, &self.shared.options)
+            .map_err(|error| self.unless_removed(error))?;
         // A slot of a wire region gets fresh pages with each lease, and until then may have none.
         if region.kind != RegionKind::Wire {
             prefault::treat(&map, self.prefault_options(), || self.region_path(index))?;
@@ -523,6 +548,14 @@ impl Pool {
             .map(|member| format!("{} (pid {})", member.name, member.identity.pid))
             .collect()
     }
+}
+
+/// Has its directory no control file? A pool gets its name whole: a clean-up left that.
+fn is_half_made(error: &NodeError) -> bool {
+    let NodeError::File { source, .. } = error else {
+        return false;
+    };
+    source.kind() == std::io::ErrorKind::NotFound
 }
 
 /// The user's directory, which is there if there is any pool.

@@ -15,12 +15,12 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use hythe_pool::{Identity, MemberIndex, MemberInfo, MemberKind};
+use hythe_pool::{Identity, MemberIndex, MemberInfo, MemberKind, MemberStatus};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::pool::Pool;
 use crate::pool::liveness_socket::{self, Seen};
-use crate::pool::process::{has_ended, has_hung_up};
+use crate::pool::process::{Process, has_ended, has_hung_up, is_here, maps_file, process_of};
 
 /// Looks at which the record of a peer that is there was another's, until that counts as damage:
 /// whoever leaves frees its record a moment before it closes its socket.
@@ -272,10 +272,8 @@ impl Peer {
         match liveness_socket::look_at(pool, self.session) {
             Seen::Ended => Liveness::Dead,
             Seen::There { .. } => Liveness::Alive,
-            // It has become another program, or its process is dead and said so by the connection
-            // first.
-            Seen::Refused if liveness_socket::still_stands(pool, member) => Liveness::Dead,
-            Seen::Refused | Seen::Nothing => Liveness::Unknown,
+            Seen::Refused => self.life_behind_refusal(pool, member),
+            Seen::Nothing => Liveness::Unknown,
         }
     }
 
@@ -289,9 +287,22 @@ impl Peer {
                 *self.kept_connection() = Some(Arc::new(connection));
                 None
             }
-            Seen::Refused if liveness_socket::still_stands(pool, &member) => Some(member),
-            Seen::Refused | Seen::Nothing => None,
+            Seen::Refused => {
+                let life = self.life_behind_refusal(pool, &member);
+                (life == Liveness::Dead).then_some(member)
+            }
+            Seen::Nothing => None,
         }
+    }
+
+    /// Its record names its process as it was at first sight.
+    fn life_behind_refusal(&self, pool: &Pool, member: &MemberInfo) -> Liveness {
+        let identity = self.identity;
+        let known = MemberInfo {
+            identity,
+            ..member.clone()
+        };
+        life_behind_refusal(pool, &known, self.process.as_ref())
     }
 
     /// Does it still take part, whatever its record says? A core does as long as its process runs.
@@ -340,10 +351,42 @@ impl Peer {
     }
 }
 
+/// Whether a participant lives whose socket refuses. It has ended, left, or become another program;
+/// or its descriptors were closed under it, and it still writes what it has mapped: nothing of that
+/// may be given to others. `process`: a pidfd of it, where one was taken before.
+pub(crate) fn life_behind_refusal(
+    pool: &Pool,
+    member: &MemberInfo,
+    process: Option<&OwnedFd>,
+) -> Liveness {
+    if !liveness_socket::still_stands(pool, member) {
+        return Liveness::Unknown;
+    }
+    if process.is_some_and(has_ended) {
+        return Liveness::Dead;
+    }
+    // One that is still joining holds nothing, and may have no identity yet.
+    let is_joining = member.status == MemberStatus::Joining;
+    if is_joining || !is_here(&member.identity) {
+        return match process {
+            Some(_) => Liveness::Unknown,
+            None => Liveness::Dead,
+        };
+    }
+    match process_of(&member.identity) {
+        Process::Ended => Liveness::Dead,
+        Process::Unknown => Liveness::Unknown,
+        Process::Runs(process) => match maps_file(&process, pool.control_place()) {
+            Some(true) => Liveness::Alive,
+            Some(false) => Liveness::Dead,
+            None => Liveness::Unknown,
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hythe_pool::MemberStatus;
 
     fn peer(index: u8) -> Peer {
         let member = MemberInfo {

@@ -1,5 +1,6 @@
 //! Processes as the operating system knows them, in this PID namespace.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -9,6 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::pool::files::Place;
 
 /// The identity of this process.
 #[must_use]
@@ -129,6 +132,54 @@ pub(crate) fn process_of(identity: &Identity) -> Process {
     } else {
         Process::Runs(descriptor)
     }
+}
+
+/// Has the process of a pidfd this file mapped? `None`: it cannot be seen. One that has ended, or
+/// become another program, has not.
+pub(crate) fn maps_file(process: &OwnedFd, file: Place) -> Option<bool> {
+    let shown = shown_as(process)?;
+    // What the kernel shows of a mapping need not be what it says of the file: some file systems
+    // have several devices.
+    let own = mapped_files(&fs::read_to_string("/proc/self/maps").ok()?, file);
+    if own.is_empty() {
+        return None;
+    }
+    // The first thread may have ended before the others, and shows nothing then.
+    let threads = match fs::read_dir(format!("/proc/{shown}/task")) {
+        Ok(threads) => threads,
+        Err(error) => return is_gone(&error).then_some(false),
+    };
+    for thread in threads.flatten() {
+        match fs::read_to_string(thread.path().join("maps")) {
+            Ok(maps)
+                if mapped_files(&maps, file)
+                    .iter()
+                    .any(|one| own.contains(one)) =>
+            {
+                return Some(true);
+            }
+            Ok(_) => {}
+            Err(error) if is_gone(&error) => {}
+            Err(_) => return None,
+        }
+    }
+    Some(false)
+}
+
+/// Said of a thread that has ended meanwhile.
+fn is_gone(error: &std::io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::NOENT | Errno::SRCH))
+}
+
+/// Device and inode of the mappings of this inode, as `maps` shows them.
+fn mapped_files(maps: &str, file: Place) -> BTreeSet<(String, u64)> {
+    let fields = maps.lines().map(str::split_ascii_whitespace);
+    let files = fields.filter_map(|mut fields| {
+        let device = fields.nth(3)?.to_owned();
+        Some((device, fields.next()?.parse().ok()?))
+    });
+    files.filter(|(_, inode)| *inode == file.inode()).collect()
 }
 
 fn exists(pid: u32) -> bool {

@@ -313,7 +313,8 @@ impl WaitSet {
                 Duration::ZERO
             };
             let slept = self.files.sleep(nap, &mut self.events);
-            if slept.is_err() || left.is_zero() || !self.events.is_empty() {
+            let is_lost = self.shared.pool().check_whole().is_err();
+            if slept.is_err() || left.is_zero() || !self.events.is_empty() || is_lost {
                 self.files.rise(!self.events.is_empty());
                 return slept.map(drop);
             }
