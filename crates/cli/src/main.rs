@@ -28,6 +28,7 @@ mod media;
 mod mpirun;
 mod objects;
 mod open;
+mod other_users;
 mod output;
 mod play;
 mod pool;

@@ -1,4 +1,5 @@
-//! `hythe pool create --group`, and what the group can do then; options of memory.
+//! `hythe pool create --group`, and what the group can do then; pools of other users; options of
+//! memory.
 
 mod support;
 
@@ -18,6 +19,10 @@ fn is_root(left_out: &str) -> bool {
 
 /// Runs the command as nobody, with the group.
 fn as_member(root: &Root, arguments: &[&str]) -> Ended {
+    start_as_member(root, arguments).end()
+}
+
+fn start_as_member(root: &Root, arguments: &[&str]) -> Running {
     // Where the build puts the binary need not be open to all. Copied by another process: what this
     // one has open for writing while another test forks cannot be run.
     let binary = root.path().join("hythe");
@@ -37,7 +42,7 @@ fn as_member(root: &Root, arguments: &[&str]) -> Ended {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    Running::new(command).end()
+    Running::new(command)
 }
 
 #[test]
@@ -68,6 +73,43 @@ fn a_group_reads_or_writes_as_created() {
         "{}",
         subscribed.errors
     );
+}
+
+/// As under `sudo`: the programs that are looked for are another user's.
+#[test]
+fn an_idle_pool_names_the_busy_pools_of_others() {
+    if !is_root("a pool of another user") {
+        return;
+    }
+    use std::os::unix::fs::PermissionsExt as _;
+    let root = Root::new();
+    let for_all = std::fs::Permissions::from_mode(0o1777);
+    std::fs::set_permissions(root.pools(), for_all).expect("own");
+    root.ok(&["pool", "create", "--size", "16M"]);
+    as_member(&root, &["pool", "create", "idle", "--size", "16M"]).succeeded();
+    assert_eq!(root.ok(&["list"]), "nobody takes part in pool default\n");
+    let subscriber = start_as_member(&root, &["sub", "x"]);
+    let address = "65534/default";
+    support::eventually("it takes part", || {
+        let list = root.run(&["list", "--pool", address, "--json"]);
+        list.code == Some(0) && list.text().contains("\"subscriber\"")
+    });
+    let line = "pool 65534/default of another user has 1 participant: `hythe list --pool \
+                65534/default`\n";
+    let nobody = "nobody takes part in pool default\n";
+    assert_eq!(root.ok(&["list"]), format!("{nobody}{line}"));
+    assert!(root.ok(&["pool", "list"]).ends_with(line));
+    for command in [&["list"][..], &["pool", "list"]] {
+        let others = &root.json(command)["other_pools"];
+        assert_eq!(others[0]["pool"], address);
+        assert_eq!(
+            others.as_array().map(Vec::len),
+            Some(1),
+            "the idle one is not named"
+        );
+    }
+    subscriber.interrupt();
+    subscriber.end().succeeded();
 }
 
 #[test]

@@ -15,6 +15,7 @@ use self::hosts::RemoteEndDocument;
 use crate::args::Globals;
 use crate::error::CliError;
 use crate::objects::{self, ObjectDocument};
+use crate::other_users::{self, OtherPool};
 use crate::{output, units, who};
 
 #[derive(Serialize)]
@@ -25,6 +26,8 @@ struct Document {
     objects: Vec<ObjectDocument>,
     /// Why ends on other hosts are not shown, though there are other hosts.
     hosts_unknown: Option<String>,
+    /// Where nobody takes part in this one: those of other users that somebody takes part in.
+    other_pools: Vec<OtherPool>,
 }
 
 #[derive(Serialize)]
@@ -90,12 +93,18 @@ pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
     let found = snapshot.channels.iter();
     let mut channels = found.map(|found| channel(&snapshot, found)).collect();
     let hosts_unknown = hosts::add(&mut channels, &pool, &snapshot).err();
+    let participants = participants(&pool, &snapshot);
+    let other_pools = match participants.is_empty() {
+        true => other_users::pools(globals),
+        false => Vec::new(),
+    };
     let document = Document {
         pool: pool.options().name().to_owned(),
-        participants: participants(&pool, &snapshot),
+        participants,
         channels,
         objects: objects::list(&pool)?,
         hosts_unknown: hosts_unknown.map(|error| error.to_string()),
+        other_pools,
     };
     output::print(globals.json, &document, text)
 }
@@ -242,7 +251,8 @@ fn text(document: &Document) -> String {
         })
         .collect();
     let mut text = if participants.is_empty() {
-        format!("nobody takes part in pool {}\n", escaped(&document.pool))
+        let nobody = format!("nobody takes part in pool {}\n", escaped(&document.pool));
+        nobody + &other_users::text(&document.other_pools)
     } else {
         output::table(
             &[">NUMBER", "PARTICIPANT", "KIND", ">PID", ">USER", "STATE"],

@@ -1,4 +1,5 @@
-//! `hythe pool list`: this user's pools. One that cannot be opened is listed with the reason.
+//! `hythe pool list`: this user's pools, and those of others that are in use. One that cannot be
+//! opened is listed with the reason.
 
 use std::path::PathBuf;
 
@@ -8,11 +9,14 @@ use serde::Serialize;
 use super::geometry;
 use crate::args::Globals;
 use crate::error::CliError;
+use crate::other_users::{self, OtherPool};
 use crate::{output, units};
 
 #[derive(Serialize)]
 struct Document {
     pools: Vec<PoolDocument>,
+    /// Those of other users that somebody takes part in.
+    other_pools: Vec<OtherPool>,
 }
 
 #[derive(Serialize)]
@@ -41,7 +45,8 @@ enum State {
 pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
     let names = Pool::list(&globals.options())?;
     let pools = names.into_iter().map(|name| look(&name)).collect();
-    output::print(globals.json, &Document { pools }, text)
+    let other_pools = other_users::pools(globals);
+    output::print(globals.json, &Document { pools, other_pools }, text)
 }
 
 fn look(name: &str) -> PoolDocument {
@@ -69,9 +74,6 @@ fn look(name: &str) -> PoolDocument {
 }
 
 fn text(document: &Document) -> String {
-    if document.pools.is_empty() {
-        return "no pools; `hythe pool create` makes one".to_owned();
-    }
     let row = |pool: &PoolDocument| match &pool.state {
         State::Usable {
             bytes,
@@ -89,8 +91,12 @@ fn text(document: &Document) -> String {
         State::Broken { error } => vec![pool.pool.clone(), error.clone()],
     };
     let rows: Vec<Vec<String>> = document.pools.iter().map(row).collect();
-    output::table(
-        &["POOL", "SIZE", "PARTICIPANTS", "CHANNELS", "FREE SLOTS"],
-        &rows,
-    )
+    let own = match rows.is_empty() {
+        true => "no pools; `hythe pool create` makes one\n".to_owned(),
+        false => output::table(
+            &["POOL", "SIZE", "PARTICIPANTS", "CHANNELS", "FREE SLOTS"],
+            &rows,
+        ),
+    };
+    own + &other_users::text(&document.other_pools)
 }
