@@ -82,6 +82,7 @@ distribute() {
         take_as hythe-hostd usr/share/systemd/user usr/lib/systemd/user
         rmdir "$all/usr/share/systemd"
     fi
+    take hythe usr/lib/tmpfiles.d
     take hythe usr/bin "$libraries/libhythe_shm.so" usr/share/{hythe,bash-completion,fish,doc/hythe,man/man1}
     take_as hythe usr/share/zsh/site-functions usr/share/zsh/vendor-completions
     find "$all" ! -type d | grep . >&2 && fail "these files are in no package"
@@ -210,6 +211,7 @@ END
 pack_commands() {
     local depends
     depends=$(needs "$work"/hythe/usr/bin/* "$work/hythe/$libraries/libhythe_shm.so")
+    install -D -m 755 "$here/debian/hythe.postinst" "$work/hythe/DEBIAN/postinst"
     pack hythe <<END
 Section: net
 Depends: $depends

@@ -51,6 +51,7 @@ stage() {
     stage_generated "$built/hythe" "$below/share"
     stage_documents "$below/share/doc/hythe"
     stage_rtos "$below/share"
+    install -D -m 644 "$root/packaging/hythe.tmpfiles.conf" "$below/lib/tmpfiles.d/hythe.conf"
     [[ ! $agent ]] || stage_agent "$agent" "$below"
     strip_programs "$below"
 }

@@ -15,6 +15,7 @@ mod pacing;
 mod ports;
 mod reading_ahead;
 mod realtime;
+mod removal;
 mod storage;
 mod waiting;
 
@@ -138,6 +139,7 @@ impl Probe {
 pub(crate) fn probe_all() -> Vec<Probe> {
     [
         memory::probe(),
+        removal::probe(),
         waiting::probe(),
         network::probe(),
         hosts::probe(),
