@@ -84,7 +84,7 @@ impl Job {
     }
 
     /// Runs it to its end, with what it prints in files in `logs`.
-    pub(super) fn run(mut self, logs: &Path) -> Outcome {
+    pub(super) fn run(self, logs: &Path) -> Outcome {
         let file = |extension| logs.join(self.name.replace(['/', ' ', ':'], "-") + extension);
         let files = [file(".out"), file(".err")];
         let begun = Instant::now();
@@ -100,8 +100,8 @@ impl Job {
         self.outcome(&end, took, &out, &err)
     }
 
-    fn start(&mut self, [out, err]: &[PathBuf; 2]) -> io::Result<Child> {
-        self.command
+    fn start(&self, [out, err]: &[PathBuf; 2]) -> io::Result<Child> {
+        with_usual_umask(&self.command)
             .stdin(Stdio::null())
             .stdout(File::create(out)?)
             .stderr(File::create(err)?)
@@ -145,6 +145,24 @@ impl Job {
             tests,
         }
     }
+}
+
+/// The same command, where only the owner may write what it makes: pools are refused in folders
+/// that others may write, and tests make such folders for theirs.
+fn with_usual_umask(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "umask 022 && exec \"$@\"", "sh"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        shell.current_dir(folder);
+    }
+    shell
 }
 
 /// Waits for its end. What it prints shows that it lives.
@@ -209,6 +227,19 @@ mod tests {
         assert_eq!((bad.counts.passed, bad.counts.failed), (0, 1));
         let failure = bad.failure.expect("it failed");
         assert_eq!(failure, "out\nerr\nsh: some script: exit status: 3");
+    }
+
+    #[test]
+    fn a_job_has_the_usual_umask_its_variables_and_folder() {
+        let mut command = Command::new("sh");
+        let script = "test $(umask) = 0022 && test \"$ONE\" = 'a b' && test $(pwd -P) = /";
+        command.args(["-c", script]).env("ONE", "a b");
+        command.current_dir("/");
+        let logs = std::env::temp_dir().join(format!("hythe-umask-{}", std::process::id()));
+        fs::create_dir_all(&logs).expect("made");
+        let outcome = Job::command("sh: umask", command).run(&logs);
+        fs::remove_dir_all(&logs).expect("own");
+        assert_eq!(outcome.counts.passed, 1, "{:?}", outcome.failure);
     }
 
     /// A process that is left behind has what was a pipe; its parent has ended all the same.
