@@ -1,6 +1,7 @@
 //! Where and from which sources a run was made.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::result::Machine;
@@ -40,19 +41,27 @@ fn cpu_name(cpuinfo: &str) -> Option<&str> {
     field("model name").or_else(|| field("CPU part"))
 }
 
-/// The commit of the sources that this program was built from, if they are still where they were;
-/// else "unknown".
+/// The commit of the sources in which this program lies, or is started; else "unknown".
 #[must_use]
 pub fn commit() -> String {
+    let program = std::env::current_exe().ok();
+    let folder = program.and_then(|path| path.parent().map(Path::to_owned));
+    let folders = folder.into_iter().chain([PathBuf::from(".")]);
+    let found = folders.into_iter().find_map(|folder| commit_in(&folder));
+    found.unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn commit_in(folder: &Path) -> Option<String> {
+    // Of other sources the second name is unknown, and there is no answer.
     let asked = Command::new("git")
-        .args(["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "HEAD"])
+        .arg("-C")
+        .arg(folder)
+        .args(["rev-parse", "HEAD", "HEAD:crates/latency/src/machine.rs"])
         .stdin(Stdio::null())
         .output();
-    let answer = asked.ok().filter(|output| output.status.success());
-    answer.map_or_else(
-        || "unknown".to_owned(),
-        |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-    )
+    let answer = asked.ok().filter(|output| output.status.success())?;
+    let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
+    answer.lines().next().map(str::to_owned)
 }
 
 /// The command line, without the path of the program.
@@ -78,6 +87,18 @@ mod tests {
         let arm = "processor\t: 0\nCPU part\t: 0xd08\n";
         assert_eq!(cpu_name(arm), Some("0xd08"));
         assert_eq!(cpu_name(""), None);
+    }
+
+    #[test]
+    fn commit_is_that_of_these_sources_alone() {
+        let elsewhere = tempfile::tempdir().expect("a folder");
+        assert_eq!(commit_in(elsewhere.path()), None);
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+        // Sources without a repository have none, either.
+        if let Some(commit) = commit_in(sources) {
+            assert!(commit.len() >= 40, "{commit}");
+            assert_eq!(commit_in(&sources.join("src")), Some(commit));
+        }
     }
 
     #[test]
