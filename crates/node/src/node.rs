@@ -69,9 +69,9 @@ impl Node {
         self.participant().pool()
     }
 
-    /// Ends what its ports wait for at a core as soon as `is_asked` says so, which is called every 20
-    /// milliseconds meanwhile: for programs that a signal is to end at once. Such a wait ends as if
-    /// its time were over. The first call counts.
+    /// Ends what its ports wait for at a core as soon as `is_asked` says so, which is called every
+    /// 20 milliseconds meanwhile: for programs that a signal is to end at once. Such a wait ends as
+    /// if its time were over. The first call counts.
     pub fn end_waits_when(&self, is_asked: impl Fn() -> bool + Send + Sync + 'static) {
         self.participant().interrupt().set(Box::new(is_asked));
     }
