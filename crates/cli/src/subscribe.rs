@@ -66,9 +66,11 @@ enum Form {
 }
 
 pub(crate) fn run(args: &SubscribeArgs, globals: &Globals) -> Result<(), CliError> {
+    // Before a pool is made for it.
+    let options = options(args)?;
     let stop = Stop::on_signals()?;
     let node = globals.join("hythe sub")?;
-    let mut subscriber = node.subscriber(&args.channel, &options(args)?)?;
+    let mut subscriber = node.subscriber(&args.channel, &options)?;
     let head = Head {
         pool: node.pool().options().name(),
         channel: &args.channel,

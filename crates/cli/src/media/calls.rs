@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::error::CliError;
 use crate::stop::Stop;
+use crate::units;
 
 use super::priority::PriorityArgs;
 
@@ -127,18 +128,18 @@ fn add(
 pub(super) fn text(document: &Document) -> String {
     let microseconds = |ns: u64| ns as f64 / 1e3;
     format!(
-        "{} calls from {} on: {} packets in {:.1} s, {} not sent, {} reports\n\
-         spacing off by {:.1} us (median), {:.1} us (p99), {:.1} us (p99.9), {:.1} us at most; {} stalls\n",
-        document.calls,
+        "{} from {} on: {} in {:.1} s, {} not sent, {}\n\
+         spacing off by {:.1} us (median), {:.1} us (p99), {:.1} us (p99.9), {:.1} us at most; {}\n",
+        units::counted(document.calls as u64, "call"),
         document.first,
-        document.packets,
+        units::counted(document.packets, "packet"),
         document.seconds,
         document.unsent,
-        document.reports,
+        units::counted(document.reports, "report"),
         microseconds(document.spacing_p50_ns),
         microseconds(document.spacing_p99_ns),
         microseconds(document.spacing_p999_ns),
         microseconds(document.spacing_max_ns),
-        document.stalls,
+        units::counted(document.stalls, "stall"),
     )
 }

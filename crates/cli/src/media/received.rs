@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::published::Published;
 use super::rtsp_session::ServerDocument;
+use crate::units;
 
 /// Several streams.
 #[derive(Serialize)]
@@ -123,11 +124,11 @@ impl Document {
     /// For people.
     pub(super) fn text(&self) -> String {
         let account = format!(
-            "{} packets of {} with {} bytes; ended: {}\n\
+            "{} of {} with {}; ended: {}\n\
          lost {}: {} sent again ({} asked for), {} repaired by parity, {} missing, {} of them too late\n",
-            self.packets,
+            units::counted(self.packets, "packet"),
             self.payload,
-            self.bytes,
+            units::counted(self.bytes, "byte"),
             self.ended,
             self.lost,
             self.recovered_by_resending,
@@ -138,13 +139,13 @@ impl Document {
         );
         let others = format!(
             "overtaken {}, repeated {}, malformed {}, foreign {}\n\
-         dropped by the kernel {}, largest gap {} packets, jitter {:.1} us\n",
+         dropped by the kernel {}, largest gap {}, jitter {:.1} us\n",
             self.reordered,
             self.duplicates,
             self.malformed,
             self.foreign,
             self.kernel_drops,
-            self.largest_gap,
+            units::counted(self.largest_gap, "packet"),
             self.jitter_ns as f64 / 1e3,
         );
         let channel = self

@@ -13,6 +13,7 @@ use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::stop::Stop;
+use crate::units;
 
 /// A stream whose session is lost goes on for as long as packets come, with no longer gap than
 /// this.
@@ -88,8 +89,11 @@ pub(super) fn troubles(url: &Path, account: &Account) -> Vec<String> {
     let passed = account.passed_over;
     if passed.bytes > 0 {
         troubles.push(format!(
-            "{url}: passed over {} bytes that answer nothing: {} packets, {} requests, {} other answers",
-            passed.bytes, passed.frames, passed.requests, passed.answers
+            "{url}: passed over {} that answer nothing: {}, {}, {}",
+            units::counted(passed.bytes, "byte"),
+            units::counted(passed.frames, "packet"),
+            units::counted(passed.requests, "request"),
+            units::counted(passed.answers, "other answer")
         ));
     }
     troubles
@@ -112,7 +116,7 @@ mod tests {
         account.passed_over.frames = 1;
         let told = troubles(url, &account);
         assert!(told[0].contains("2 keep-alives") && told[0].ends_with("OPTIONS: it closed"));
-        assert!(told[1].contains("9 bytes") && told[1].contains("1 packets"));
+        assert!(told[1].contains("9 bytes") && told[1].contains("1 packet,"));
         account.is_lost = true;
         assert!(troubles(url, &account)[0].contains("is lost"));
     }

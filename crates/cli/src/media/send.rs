@@ -449,7 +449,7 @@ impl Document {
         let mut wrong = Vec::new();
         if is_stored && self.damaged > 0 {
             wrong.push(format!(
-                "{} could not be read whole: {} were passed over",
+                "{} could not be read whole: {} passed over",
                 escaped(&self.input),
                 units::counted(self.damaged, "damaged place")
             ));
@@ -487,28 +487,28 @@ fn text(document: &Document) -> String {
     let spacing = &document.spacing;
     let microseconds = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
     let head = format!(
-        "{} packets of {} in {:.1} s, {} damaged places passed over\n\
-         {} sent again, {} requests not followed, {} packets of parity\n\
+        "{} of {} in {:.1} s, {} passed over\n\
+         {} sent again, {} not followed, {} of parity\n\
          pace: {}\n\
          spacing off by {} (median), {} (p99), {} (p99.9)\n\
-         late by {} in the end, {} at worst; the plan was moved {} times\n\
-         {:.1} packets in each of {} handovers\n\n",
-        document.packets,
+         late by {} in the end, {} at worst; the plan was moved {}\n\
+         {:.1} packets in each of {}\n\n",
+        units::counted(document.packets, "packet"),
         document.payload,
         document.seconds,
-        document.damaged,
+        units::counted(document.damaged, "damaged place"),
         document.resent,
-        document.requests_refused,
-        document.parity,
+        units::counted(document.requests_refused, "request"),
+        units::counted(document.parity, "packet"),
         document.pace,
         microseconds(spacing.p50_ns),
         microseconds(spacing.p99_ns),
         microseconds(spacing.p999_ns),
         microseconds(spacing.late_ns),
         microseconds(spacing.late_max_ns),
-        spacing.moves,
+        units::counted(spacing.moves, "time"),
         document.packets_per_handover,
-        document.handovers,
+        units::counted(document.handovers, "handover"),
     );
     let is_heard = document.destinations.iter().any(|to| to.reported.is_some());
     let head = match is_heard {

@@ -57,8 +57,10 @@ impl fmt::Display for NotThat {
                 now_ns,
                 recorded_ns,
             } => {
-                let seconds = (*now_ns - i128::from(*recorded_ns)) as f64 / 1e9;
-                write!(f, "it was modified {seconds} s later than recorded")
+                let later_ns = *now_ns - i128::from(*recorded_ns);
+                let order = if later_ns < 0 { "earlier" } else { "later" };
+                let apart = apart(later_ns.unsigned_abs());
+                write!(f, "it was modified {apart} {order} than recorded")
             }
             Self::Inode { now, recorded } => write!(
                 f,
@@ -66,6 +68,22 @@ impl fmt::Display for NotThat {
             ),
             Self::Refused(error) => write!(f, "it cannot be opened: {error}"),
         }
+    }
+}
+
+/// A time between two, as people say it.
+fn apart(ns: u128) -> String {
+    let seconds = ns / 1_000_000_000;
+    let counted = |count: u128, unit| {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {unit}{plural}")
+    };
+    match seconds {
+        0 => format!("{} ms", (ns / 1_000_000).max(1)),
+        1..120 => counted(seconds, "second"),
+        120..7_200 => counted(seconds / 60, "minute"),
+        7_200..172_800 => counted(seconds / 3_600, "hour"),
+        _ => counted(seconds / 86_400, "day"),
     }
 }
 
@@ -196,7 +214,7 @@ fn residency_visible(file: &OwnedFd, status: &Stat) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_same_time;
+    use super::{NotThat, is_same_time};
 
     #[test]
     fn whole_seconds_stand_for_times_within_them_in_images_only() {
@@ -217,5 +235,25 @@ mod tests {
             assert!(!is_same_time(now, recorded, false), "{now} {recorded}");
         }
         assert!(is_same_time(5, 5, false) && is_same_time(5, 5, true));
+    }
+
+    #[test]
+    fn times_between_changes_read_as_people_say_them() {
+        let said = |now_ns, recorded_ns| {
+            let modified = NotThat::Modified {
+                now_ns,
+                recorded_ns,
+            };
+            modified.to_string()
+        };
+        let (second, day) = (1_000_000_000, 86_400 * 1_000_000_000);
+        let months = said(203 * day + 32_767_975_767_042, 0);
+        assert_eq!(months, "it was modified 203 days later than recorded");
+        assert_eq!(
+            said(0, 1_000_000_000),
+            "it was modified 1 second earlier than recorded"
+        );
+        assert!(said(1, 0).contains(" 1 ms later "));
+        assert!(said(150 * second, 0).contains(" 2 minutes later "));
     }
 }

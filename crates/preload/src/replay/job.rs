@@ -1,5 +1,6 @@
 //! What the threads that load have in common: what is to be done, and what ends it early.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 
 use super::Options;
@@ -22,6 +23,11 @@ impl Job<'_> {
     pub(super) fn open(&self, file: u32) -> Result<Opened, NotThat> {
         let wanted = &self.pack.files[file as usize];
         self.root.open_unchanged(wanted, self.pack.any_inode)
+    }
+
+    /// Where the file is, as this process sees it.
+    pub(super) fn shown(&self, file: u32) -> PathBuf {
+        self.root.shown(&self.pack.files[file as usize].path)
     }
 }
 

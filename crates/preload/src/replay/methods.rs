@@ -7,6 +7,7 @@
 
 use std::cmp::Reverse;
 use std::io;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,8 @@ pub(super) struct Methods(Vec<Chosen>);
 #[derive(Debug)]
 struct Chosen {
     device: u64,
+    /// One of its files.
+    path: PathBuf,
     method: Method,
     why: String,
     by_address: bool,
@@ -53,6 +56,7 @@ impl Methods {
                 let (method, why) = for_device(job, facts.device, sink);
                 chosen.push(Chosen {
                     device: facts.device,
+                    path: job.shown(step.file),
                     method,
                     why,
                     by_address: job.survey.map_of(step.file).is_some(),
@@ -79,7 +83,7 @@ impl Methods {
     pub(super) fn described(&self) -> Vec<FileSystem> {
         let mounts = Mounts::read();
         let describe = |known: &Chosen| {
-            let mount = mounts.find(known.device);
+            let mount = mounts.find(known.device, &known.path);
             FileSystem {
                 place: mount.place,
                 kind: mount.kind,

@@ -3,6 +3,7 @@
 //! Never needed for reading ahead: without `/proc` file systems only have no names.
 
 use std::fs;
+use std::path::Path;
 
 use rustix::fs::{major, minor};
 
@@ -22,11 +23,21 @@ impl Mounts {
         Self(fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
     }
 
-    /// The first mount of `device`; a name made of its number where there is none.
-    pub(super) fn find(&self, device: u64) -> Mount {
+    /// The first mount of `device`. Files of btrfs and overlayfs have numbers that no mount has:
+    /// there, the last one that is on the way to `path`. A name made of the number where there is
+    /// none.
+    pub(super) fn find(&self, device: u64, path: &Path) -> Mount {
         let (major, minor) = (major(device), minor(device));
         let number = format!("{major}:{minor}");
-        let found = self.0.lines().find_map(|line| parse(line, &number));
+        let mounts = || self.0.lines().filter_map(parse);
+        let of_device = mounts().find(|(found, _)| *found == number);
+        let found = of_device.map(|(_, mount)| mount).or_else(|| {
+            let path = fs::canonicalize(path).ok()?;
+            let on_the_way = mounts().map(|(_, mount)| mount);
+            let on_the_way = on_the_way.filter(|mount| path.starts_with(&mount.place));
+            // Of two at one place the later one covers the other.
+            on_the_way.max_by_key(|mount| mount.place.len())
+        });
         found.unwrap_or_else(|| Mount {
             kind: "unknown".to_owned(),
             place: format!("device {number}"),
@@ -36,17 +47,16 @@ impl Mounts {
 
 /// `36 35 8:1 / /mnt\040x rw - ext4 /dev/sda1 rw`, with any number of optional fields before the
 /// dash.
-fn parse(line: &str, number: &str) -> Option<Mount> {
+fn parse(line: &str) -> Option<(&str, Mount)> {
     let (head, tail) = line.split_once(" - ")?;
     let mut fields = head.split(' ').skip(2);
-    if fields.next()? != number {
-        return None;
-    }
+    let number = fields.next()?;
     let place = fields.nth(1)?;
-    Some(Mount {
+    let mount = Mount {
         kind: tail.split(' ').next()?.to_owned(),
         place: place.replace("\\040", " "),
-    })
+    };
+    Some((number, mount))
 }
 
 #[cfg(test)]
@@ -60,12 +70,31 @@ mod tests {
              36 35 98:0 / /mnt\\040x rw,noatime master:1 - ext4 /dev/root rw\n"
                 .to_owned(),
         );
-        let found = mounts.find(rustix::fs::makedev(98, 0));
+        let found = mounts.find(rustix::fs::makedev(98, 0), Path::new("/"));
         assert_eq!(
             (found.kind.as_str(), found.place.as_str()),
             ("ext4", "/mnt x")
         );
-        let unknown = mounts.find(rustix::fs::makedev(7, 9));
+        let unknown = mounts.find(rustix::fs::makedev(7, 9), Path::new("/"));
         assert_eq!(unknown.place, "device 7:9");
+    }
+
+    #[test]
+    fn files_of_numberless_mounts_name_their_mount() {
+        // btrfs(5): st_dev of a file is its subvolume's, which no line has.
+        let mounts = Mounts(
+            "22 1 0:20 / / rw - ext4 /dev/root rw\n\
+             23 22 0:31 /@home /proc/self rw - btrfs /dev/sda2 rw\n\
+             24 22 0:20 / /proc rw - proc proc rw\n"
+                .to_owned(),
+        );
+        let own = fs::canonicalize("/proc/self").expect("a link to a folder");
+        let mounts = Mounts(mounts.0.replace("/proc/self", &own.to_string_lossy()));
+        let path = own.join("status");
+        let found = mounts.find(rustix::fs::makedev(0, 40), &path);
+        assert_eq!(found.kind, "btrfs");
+        assert_eq!(Path::new(&found.place), own);
+        let other = mounts.find(rustix::fs::makedev(0, 40), Path::new("/proc/stat"));
+        assert_eq!(other.kind, "proc");
     }
 }

@@ -527,8 +527,12 @@ impl Shut {
     fn text(&self) -> String {
         let held = units::counted(self.held_by_core.into(), "buffer");
         let stopped = self.tasks_stopped.map_or_else(String::new, |count| {
-            let tasks = units::counted(count.into(), "task");
-            format!("; it has stopped {tasks} that was started by name")
+            let (tasks, were) = match count {
+                0 => ("no task".to_owned(), "was"),
+                1 => ("1 task".to_owned(), "was"),
+                count => (format!("{count} tasks"), "were"),
+            };
+            format!("; it has stopped {tasks} that {were} started by name")
         });
         format!(
             "the ports are closed, and all that was sent is back; the core holds {held}{stopped}"
