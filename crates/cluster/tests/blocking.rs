@@ -161,7 +161,12 @@ fn what_a_subscriber_does_not_take_in_its_time_is_counted_once() {
         ..Losses::default()
     };
     assert_eq!(losses(&b, "a"), expected);
-    assert_eq!(losses(&a, "b"), Losses::default());
+    // Those that its publisher dropped are told to the other host, too.
+    let expected = Losses {
+        not_sent: blocked.into(),
+        ..Losses::default()
+    };
+    assert_eq!(losses(&a, "b"), expected);
     drop((publisher, subscriber, from, to));
     end([a, b]);
 }

@@ -23,6 +23,7 @@ fn record() -> Shared {
     let layout = ControlLayout::new(LIMITS).expect("layout");
     let at = layout.connection(0);
     let mut places = vec![eight(at + connection::STATE), eight(layout.oldest(0))];
+    places.extend([connection::MISSED, connection::COUNTED].map(|cell| eight(at + cell)));
     for member in 0..LIMITS.participants as usize {
         let intent = layout.participant(member) + participant::INTENT;
         places.push(intent..intent + INTENT_BYTES);
@@ -37,6 +38,7 @@ fn record() -> Shared {
     for member in 0..LIMITS.participants as usize {
         places.push(eight(layout.participant(member) + participant::CHANGES));
     }
+    places.push(layout.gap(0)..layout.gap(0) + 4 * 4);
     let entries: usize = places.iter().map(Range::len).sum();
     let queue_segment = layout.queue_segment(0);
     places.push(queue_segment..queue_segment + 2 * Descriptor::BYTES);
