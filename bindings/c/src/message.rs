@@ -18,8 +18,10 @@ struct FreedAtEnd;
 
 impl Drop for FreedAtEnd {
     fn drop(&mut self) {
-        // SAFETY: both take nothing.
-        let (thread, process) = unsafe { (libc::gettid(), libc::getpid()) };
+        // SAFETY: takes nothing.
+        let thread = unsafe { libc::gettid() };
+        // SAFETY: takes nothing.
+        let process = unsafe { libc::getpid() };
         if thread != process {
             LAST.with(|last| last.take());
         }

@@ -110,7 +110,7 @@ extern "C" fn pvm_recvf(matcher: Option<Matcher>) -> Option<Matcher> {
 }
 
 /// What matches where the program has no function of its own, which may call this one: 1 or 0.
-extern "C" fn usual_match(buffer: c_int, source: c_int, tag: c_int) -> c_int {
+extern "C-unwind" fn usual_match(buffer: c_int, source: c_int, tag: c_int) -> c_int {
     call("pvm_recvf", |session| {
         let wanted = session.wanted(source, tag);
         let message = session.buffers.find(buffer)?;

@@ -18,6 +18,8 @@ use hythe_cluster::{
     OpenStatus, SessionStatus, Status,
 };
 use hythe_sys::accept::Acceptor;
+use hythe_sys::local_socket::{LocalListener, Peers};
+use rustix::net::SocketType;
 use serde_json::{Value, json};
 use support::{Ended, Root, Running};
 
@@ -80,8 +82,10 @@ impl Host {
         answering: impl Fn(Request) -> Reply + Sync,
         test: impl FnOnce() -> T,
     ) -> T {
-        let listener = UnixListener::bind(self.directory.join(SOCKET_NAME)).expect("bound");
-        listener.set_nonblocking(true).expect("a socket");
+        let peers = Peers::User(hythe_sys::identity::effective_user());
+        let socket = self.directory.join(SOCKET_NAME);
+        let listener = LocalListener::bind(&socket, SocketType::STREAM, 128, peers);
+        let listener = listener.expect("bound");
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {

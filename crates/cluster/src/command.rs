@@ -120,7 +120,8 @@ fn connect(socket: &Path) -> io::Result<UnixStream> {
     }
 }
 
-/// Answers one request, if somebody has connected who may. False: there is none. Also an agent that may open no more files is asked and stopped so.
+/// Answers one request, if somebody has connected who may. False: there is none. Also an agent that
+/// may open no more files is asked and stopped so.
 pub fn answer(
     acceptor: &mut Acceptor,
     listener: &LocalListener,

@@ -20,6 +20,15 @@ pub struct Wanted {
 }
 
 impl Wanted {
+    /// Is it this message?
+    #[must_use]
+    pub fn is(&self, message: &Buffer) -> bool {
+        let info = &message.info;
+        info.context == self.context
+            && [-1, info.source].contains(&self.source)
+            && [-1, info.tag].contains(&self.tag)
+    }
+
     fn pattern(self) -> Pattern {
         let any_or = |number: i32| (number != -1).then_some(number.cast_unsigned());
         Pattern {

@@ -107,16 +107,16 @@ fn removes(root: &Path) -> bool {
     let texts = files
         .iter()
         .map(|file| fs::read_to_string(file).unwrap_or_default());
-    let set = texts.filter_map(|text| removal_set_in(&text)).last();
+    let set = texts.filter_map(|text| removal_set_in(&text)).next_back();
     set.unwrap_or(true)
 }
 
 fn removal_set_in(text: &str) -> Option<bool> {
-    let values = text
+    let mut values = text
         .lines()
         .filter_map(|line| line.trim().strip_prefix("RemoveIPC"))
         .filter_map(|rest| rest.trim_start().strip_prefix('='));
-    let value = values.last()?.trim().to_ascii_lowercase();
+    let value = values.next_back()?.trim().to_ascii_lowercase();
     match value.as_str() {
         "yes" | "y" | "true" | "t" | "on" | "1" => Some(true),
         "no" | "n" | "false" | "f" | "off" | "0" => Some(false),

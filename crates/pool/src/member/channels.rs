@@ -487,7 +487,7 @@ mod tests {
         let control = scene::control();
         let mut member = scene::join(&control);
         let raw = ChannelType::default();
-        let mut open = |member: &mut Member, name: &str| {
+        let open = |member: &mut Member, name: &str| {
             let channel = member.open_channel(&control, name, &raw).expect("made");
             let policy = PortPolicy::DropNewest;
             let port = member.open_port(&control, channel, PortKind::Subscriber, 2, policy);

@@ -305,8 +305,9 @@ impl Task {
         timeout: Duration,
     ) -> Result<Option<Message>, TaskError> {
         let start = Instant::now();
-        if let Some(message) = self.mail.inbox().find(wanted)? {
-            return Ok(Some(message));
+        let there = self.mail.inbox().find(wanted)?;
+        if there.is_some() {
+            return Ok(there);
         }
         loop {
             if let Some(source) = wanted.source
@@ -319,8 +320,9 @@ impl Task {
             if left.is_zero() {
                 return Ok(None);
             }
-            if let Some(message) = self.mail.inbox().wait(wanted, left.min(LOOK))? {
-                return Ok(Some(message));
+            let found = self.mail.inbox().wait(wanted, left.min(LOOK))?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
     }
@@ -335,8 +337,9 @@ impl Task {
             if found.is_some() || is_over {
                 return Ok(found);
             }
-            if let Some(found) = self.mail.inbox().wait(wanted, LOOK)? {
-                return Ok(Some(found));
+            let found = self.mail.inbox().wait(wanted, LOOK)?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
     }
