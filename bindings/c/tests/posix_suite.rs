@@ -104,7 +104,7 @@ fn outcome(stage: &Stage, suite: &Path, file: &str) -> String {
     }
     let root = stage.root().join(format!("{name}.pools"));
     std::fs::create_dir(&root).expect("a place");
-    let options = PoolOptions::new("default").root(&root).bytes(8 << 20);
+    let options = PoolOptions::new("default").root(&root).bytes(12 << 20);
     Pool::open_or_create(&options).expect("a pool");
     let ended = run_bounded(stage.command(&program).env("HYTHE_ROOT", &root));
     let _ = std::fs::remove_dir_all(&root);

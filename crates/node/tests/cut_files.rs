@@ -133,7 +133,7 @@ fn plays_its_role() {
 
 fn cut_under(call: &Call, file: &str, spins: usize) {
     let root = Root::new();
-    let options = PoolOptions::new("cut").root(root.path()).bytes(8 << 20);
+    let options = PoolOptions::new("cut").root(root.path()).bytes(12 << 20);
     let pool = Pool::open_or_create(&options).expect("made");
     let node = Node::join(&pool, "cut").expect("joined");
     // The file is there before the call begins.

@@ -131,8 +131,8 @@ fn with_every_size_and_policy(mib: usize) {
 }
 
 #[test]
-fn one_that_is_stopped_keeps_nothing_from_the_others_in_a_pool_of_8_mib() {
-    with_every_size_and_policy(8);
+fn one_that_is_stopped_keeps_nothing_from_the_others_in_a_pool_of_9_mib() {
+    with_every_size_and_policy(9);
 }
 
 #[test]

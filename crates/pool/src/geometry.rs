@@ -62,9 +62,9 @@ const CARD_SLOTS: u32 = 256;
 /// as the pool, and at least two. Each entry takes 832 bytes of a default pool's tables, so those
 /// of one core take 750,464.
 const CORES: core::ops::RangeInclusive<usize> = 2..=4;
-/// Queue segments for queues deeper than the usual 32 messages, which need none of these: 49,152
-/// messages, 960 KiB. With more, a pool of 8 MiB would not have room for its tables.
-const DEEP_QUEUE_SEGMENTS: u32 = 1536;
+/// Queue segments for queues deeper than the usual 32 messages, which need none of these: 65,536
+/// messages, 1.25 MiB.
+const DEEP_QUEUE_SEGMENTS: u32 = 2048;
 /// The tables of a default pool.
 const DEFAULT_LIMITS: Limits = Limits {
     participants: 96,

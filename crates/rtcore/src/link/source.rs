@@ -11,7 +11,6 @@ use hythe_pool::{ChannelInfo, LedgerSlot, MemberIndex, Taken};
 
 use super::NAP;
 use super::attachment::{Attachment, attach, step};
-use super::kept::{Kept, Taker};
 use super::settle::published;
 use super::supply::Supply;
 use super::violation::ViolatedWord;
@@ -39,8 +38,6 @@ pub(super) struct CoreSource {
     dropped: u32,
     /// Where slots for the fill ring come from.
     supply: Supply,
-    /// Messages of the core that the subscriber has.
-    kept: Kept,
 }
 
 impl CoreSource {
@@ -57,7 +54,6 @@ impl CoreSource {
             supplied: Vec::new(),
             dropped: 0,
             supply: Supply::default(),
-            kept: Kept::default(),
         }
     }
 
@@ -104,7 +100,7 @@ impl CoreSource {
                     }
                     // What it waits for may be the place in the window, not a slot.
                     self.ring();
-                    return self.keep(taken);
+                    return Ok(Polled::Taken(taken));
                 }
                 Accepted::Unused => {}
                 Accepted::Lie => return Ok(Polled::Nonsense),
@@ -114,20 +110,6 @@ impl CoreSource {
             self.ring();
         }
         Ok(Polled::Nothing)
-    }
-
-    /// The message, if the subscriber may occupy its slot, too.
-    fn keep(&mut self, taken: Taken) -> Result<Polled, NodeError> {
-        let taker = Taker {
-            control: self.participant.pool().control(),
-            member: self.participant.index(),
-            channel: self.channel.index,
-        };
-        if self.kept.admits(&taken, &taker) {
-            return Ok(Polled::Taken(taken));
-        }
-        self.release(taken)?;
-        Ok(Polled::Missed(1))
     }
 
     fn ring(&self) {
@@ -166,8 +148,6 @@ impl CoreSource {
         if let Some(attachment) = &self.attachment {
             self.dropped = attachment.link.dropped(attachment.flow());
             self.supply.begin(attachment);
-            let region = self.participant.pool().region(attachment.core.region);
-            self.kept.begin(region.as_ref());
         }
         if self.fill()? {
             self.ring();
