@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use clap::builder::Resettable;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
-use hythe_sys::environment::variable;
 
 use crate::args::{
     CoreCommand, Globals, HzArgs, POOL_VARIABLE, PoolCommand, PublishArgs, SubscribeArgs,
@@ -55,7 +54,7 @@ pub(crate) struct Arguments {
 /// one that is not set.
 pub(crate) fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
     let mut command = Arguments::command();
-    if variable(POOL_VARIABLE).is_none() {
+    if std::env::var_os(POOL_VARIABLE).is_some_and(|value| value.is_empty()) {
         command = command.mut_arg("pool", |pool| pool.env(Resettable::Reset));
     }
     let mut matches = command.try_get_matches_from_mut(words)?;

@@ -27,15 +27,24 @@ pub(crate) struct Stop {
 impl Stop {
     /// From now on, signals ask instead of killing.
     pub(crate) fn on_signals() -> Result<Self, CliError> {
-        Self::register()
+        // Where `nohup` has it ignored, it stays so.
+        let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        Self::on(hangup)
+    }
+
+    /// As [`on_signals`](Self::on_signals), for a command to which SIGHUP means something else.
+    pub(crate) fn on_signals_but_hangup() -> Result<Self, CliError> {
+        Self::on(None)
+    }
+
+    fn on(hangup: Option<i32>) -> Result<Self, CliError> {
+        Self::register(hangup)
             .map_err(|error| CliError::Failed(format!("cannot listen for signals: {error}")))
     }
 
-    fn register() -> io::Result<Self> {
+    fn register(hangup: Option<i32>) -> io::Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         let (wake, woken) = UnixStream::pair()?;
-        // Where `nohup` has it ignored, it stays so.
-        let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
         for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
             // In this order: only a signal that finds the flag set ends the process.
             signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&asked))?;

@@ -322,7 +322,7 @@ fn the_shell_looks_after_tasks_and_shows_both_sides() {
         "-c",
         "open; run p1; state; shutdown; stop",
     ]);
-    for word in ["AS THE CORE SEES IT", "core/control", "has stopped 0 tasks"] {
+    for word in ["AS THE CORE SEES IT", "core/control", "has stopped no task"] {
         assert!(text.contains(word), "no `{word}` in {text}");
     }
     root.run(&[

@@ -10,6 +10,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -266,9 +267,11 @@ fn a_killed_recorder_leaves_everything_as_it_was() {
         is_off(&read_ahead()) && processes_with("sleep 31546") == 2
     });
     assert_ne!(fs::read_dir(&scratch).expect("there").count(), 0);
-    let second = place
-        .root
-        .run(&Place::arguments(&[], text(&output), &["true"]));
+    let second = place.root.run(&Place::arguments(
+        &[],
+        text(&place.path("second.pack")),
+        &["true"],
+    ));
     second.failed(1, &["another recording"]);
     running.signal(Signal::KILL);
     assert_eq!(running.end().code, None);
@@ -337,7 +340,10 @@ fn watches(process: u32) -> bool {
 #[test]
 fn without_privilege_the_refusal_says_what_is_missing() {
     let root = Root::new();
-    let output = root.path().join("out.pack");
+    let folder = root.path().join("writable");
+    fs::create_dir(&folder).expect("made");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("set");
+    let output = folder.join("out.pack");
     let mut command = root.command(&["preload", "record", "-o", text(&output), "--", "true"]);
     if geteuid().is_root() {
         command.uid(65534).gid(65534);

@@ -177,10 +177,7 @@ fn a_cut_region_is_refused_before_it_is_touched() {
         .expect("own");
     file.set_len(4096).expect("cut");
     let pool = Pool::open(&root.options()).expect("the control file is whole");
-    let error = Node::join(&pool, "test")
-        .expect("joins")
-        .lease(1)
-        .expect_err("touching it would kill us");
+    let error = Node::join(&pool, "test").expect_err("touching it would kill us");
     assert!(
         error.to_string().contains("region.0 has 4096 bytes"),
         "{error}"

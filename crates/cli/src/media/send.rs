@@ -155,7 +155,7 @@ struct ReportedDocument {
 }
 
 pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
-    let stop = Stop::on_signals()?;
+    let stop = Stop::on_signals_but_hangup()?;
     let hangup = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGHUP, Arc::clone(&hangup))
         .map_err(|error| CliError::Failed(format!("cannot listen for SIGHUP: {error}")))?;

@@ -268,7 +268,8 @@ impl Part {
     /// Starts them all, and returns the program's path.
     fn start(&mut self, wanted: Wanted, found: Found) -> Result<PathBuf, TaskError> {
         let Wanted { start, signals } = wanted;
-        if let Some(pool) = &self.pool {
+        // A task knows whether those that it spawns will join.
+        if let (Some(pool), None) = (&self.pool, start.parent) {
             let running = self.tasks.iter().filter(|task| task.end.is_none());
             let running: Vec<u32> = running.map(Running::pid).collect();
             participants::provide_for(pool, start.tasks.len(), &running)?;

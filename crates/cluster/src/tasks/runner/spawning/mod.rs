@@ -301,7 +301,10 @@ impl Job {
             .filter(is_here)
             .map(Running::pid)
             .collect();
-        participants::provide_for(self.runner.node.pool(), here, &running_here)?;
+        // A task knows whether those that it spawns will join.
+        if spawning.parent.is_none() {
+            participants::provide_for(self.runner.node.pool(), here, &running_here)?;
+        }
         let Some(first) = self.free_indices(size) else {
             return Err(TaskError::TooManyTasks {
                 asked: size.saturating_add(u32::try_from(running).unwrap_or(u32::MAX)),
