@@ -47,7 +47,7 @@ fn a_host_that_is_sent_a_damaged_identity_belongs_to_no_realm() {
     let folder = tempfile::tempdir().expect("a directory");
     let joining = HostsDirectory::open_or_create(&folder.path().join("hosts"));
     let joining = joining.expect("made");
-    let asked = join(&joining, &name("b")).expect("a key");
+    let asked = join(&joining, &name("b"), None, || unreachable!("no agent")).expect("a key");
     let mut authority = Authority::open(&first.directory).expect("opened");
     let certificate = authority
         .add(&asked.request, new_host("b"))
