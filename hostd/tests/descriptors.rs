@@ -64,9 +64,11 @@ fn an_agent_without_descriptors_goes_on() {
         let said = std::fs::read_to_string(&log).unwrap_or_default();
         files(pid) + 2 >= FILES_MAX && said.contains("Too many open files")
     });
-    for _ in 0..100 {
-        let status = a.status().expect("it answers");
-        assert_eq!(status.pid, pid);
+    // Each answer takes a descriptor that others of the agent wait for, too.
+    for _ in 0..10 {
+        eventually("it answers", || {
+            a.status().is_some_and(|status| status.pid == pid)
+        });
     }
     let mut lease = carried.0.lease(5).expect("a slot");
     lease.write(0, b"still");

@@ -218,7 +218,8 @@ fn compare_solvers(ended: usize, end_theirs: &dyn Fn(&Daemons<'_>), end_ours: &d
     );
     drop(pvm);
     let ours = solve(
-        hosts.command(&[&["--hosts", "a,b", "--"][..], &SOLVER].concat()),
+        // At a terminal it would draw its progress within one line.
+        hosts.command(&[&["--no-pty", "--hosts", "a,b", "--"][..], &SOLVER].concat()),
         (
             &hosts.a.path("ours"),
             &format!("HYTHE_ROOT={}", hosts.a.path("pools").display()),
