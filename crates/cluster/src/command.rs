@@ -130,22 +130,30 @@ pub fn answer(
     let accepted = listener.accept_by(acceptor, |error| {
         tracing::warn!(%error, "requests to the agent are answered late, or not at all");
     });
-    let stream = match accepted {
-        Accepted::Connection(stream) | Accepted::Surplus(stream) => UnixStream::from(stream),
+    // Who asks and goes does not need the reply.
+    match accepted {
+        Accepted::Connection(stream) => {
+            let _ = serve(&stream.into(), answering);
+        }
+        Accepted::Surplus(stream) => {
+            let stream = UnixStream::from(stream);
+            let _ = serve(&stream, answering);
+            acceptor.take_back(stream);
+        }
         Accepted::Nothing => return false,
-    };
-    if stream.set_nonblocking(false).is_err() {
-        return true;
     }
-    let reply = match read_line(&stream, REQUEST_BYTES_MAX) {
+    true
+}
+
+fn serve(stream: &UnixStream, answering: impl FnOnce(Request) -> Reply) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    let reply = match read_line(stream, REQUEST_BYTES_MAX) {
         Ok(request) => answering(request),
         Err(error) => Reply::Failed {
             reason: format!("the request cannot be read: {error}"),
         },
     };
-    // Who asks and goes does not need the reply.
-    let _ = write_line(&stream, &reply);
-    true
+    write_line(stream, &reply)
 }
 
 fn write_line(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {

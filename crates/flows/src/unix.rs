@@ -66,7 +66,7 @@ impl Listener {
         loop {
             match self.socket.accept_by(acceptor, &report) {
                 Accepted::Connection(socket) => return Some(Connection { socket }),
-                Accepted::Surplus(_) => {}
+                Accepted::Surplus(socket) => acceptor.take_back(socket),
                 Accepted::Nothing => return None,
             }
         }

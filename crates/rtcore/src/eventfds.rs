@@ -87,14 +87,17 @@ impl Offer {
             let accepted = self.listener.accept_by(&mut acceptor, |error| {
                 tracing::warn!(%error, "processes that attach ring their core through its agent");
             });
-            // It is hung up on in the next step, as one that was served is.
-            let (Accepted::Connection(connection) | Accepted::Surplus(connection)) = accepted
-            else {
-                return;
+            let (connection, is_surplus) = match accepted {
+                Accepted::Connection(connection) => (connection, false),
+                Accepted::Surplus(connection) => (connection, true),
+                Accepted::Nothing => return,
             };
             // Who hung up meanwhile does without.
             if let Err(error) = send(&connection, session, [ring, rung]) {
                 tracing::debug!(%error, "a process did not get the eventfds of its core");
+            }
+            if is_surplus {
+                acceptor.take_back(connection);
             }
         }
     }

@@ -2,23 +2,29 @@
 //!
 //! A loop that takes `EMFILE` for the end of its listener ends a program whose work could go on,
 //! and one that ignores it spins: the connection that waits makes each `poll` return at once. An
-//! [`Acceptor`] keeps a spare descriptor, by which such a connection is taken all the same, to be
-//! refused; where that is impossible it pauses. Used by all loops of this project that accept.
-//! Never ends a listener, and never waits where that does not block.
+//! [`Acceptor`] keeps spare descriptors, by which such a connection is taken all the same, to be
+//! refused; where that is impossible it pauses. Other threads may wait for a descriptor, too, and
+//! what one of them gets does not come back: a spare one is theirs for the moment between closing
+//! it and accepting (so there are two), and never afterwards
+//! ([`take_back`](Acceptor::take_back)). Used by all loops of this project that accept. Never ends
+//! a listener, and never waits where that does not block.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::io::Errno;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::{DupFlags, Errno, dup3};
 use rustix::net::{SocketFlags, accept_with};
 
 /// For how long nothing is taken where even the spare descriptor was of no use.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Between two reports of what goes wrong.
 const BETWEEN_REPORTS: Duration = Duration::from_secs(60);
-/// Connections taken by the spare descriptor without a pause, and failed ones passed over at once.
+/// One in some ten thousand of those that are closed to accept goes to another thread, on a busy
+/// machine.
+const SPARES: usize = 2;
+/// Connections taken by a spare descriptor without a pause, and failed ones passed over at once.
 const AT_ONCE_MAX: usize = 64;
 
 /// What a listener has.
@@ -26,44 +32,49 @@ const AT_ONCE_MAX: usize = 64;
 pub enum Accepted {
     /// A connection. It does not block.
     Connection(OwnedFd),
-    /// A connection that has the last descriptor: to be refused, and closed before the next call.
-    /// It does not block.
+    /// A connection that has the last descriptor: to be refused, and handed back by
+    /// [`Acceptor::take_back`] before the next call. It does not block.
     Surplus(OwnedFd),
     /// None at present.
     Nothing,
 }
 
-/// What the loop that serves one or more listeners keeps between calls: a spare descriptor, a
-/// pause, the time of the last report.
+/// What the loop that serves one or more listeners keeps between calls: spare descriptors, a pause,
+/// the time of the last report.
 #[derive(Debug)]
 pub struct Acceptor {
-    spare: Option<OwnedFd>,
+    spares: Vec<OwnedFd>,
+    /// What stands in them, once more.
+    filler: Option<OwnedFd>,
     paused_until: Option<Instant>,
     reported: Option<Instant>,
-    /// Connections taken by the spare descriptor since the last one that was not.
+    /// Connections taken by a spare descriptor since the last one that was not.
     surplus: usize,
 }
 
 impl Default for Acceptor {
     fn default() -> Self {
-        Self {
-            spare: spare(),
+        let mut acceptor = Self {
+            spares: Vec::with_capacity(SPARES),
+            filler: None,
             paused_until: None,
             reported: None,
             surplus: 0,
-        }
+        };
+        acceptor.refill();
+        acceptor
     }
 }
 
 impl Acceptor {
-    /// The next connection of a listener. `report` receives what keeps connections from being
+    /// The next connection of a listener that does not block. `report` receives what keeps connections from being
     /// taken, at most once a minute.
     pub fn accept(&mut self, listener: impl AsFd, report: impl FnOnce(&io::Error)) -> Accepted {
         if self.pause().is_some() {
             return Accepted::Nothing;
         }
         self.paused_until = None;
-        self.spare = self.spare.take().or_else(spare);
+        self.refill();
         for _ in 0..AT_ONCE_MAX {
             match accept(&listener) {
                 Ok(connection) => {
@@ -72,13 +83,23 @@ impl Acceptor {
                 }
                 Err(Errno::AGAIN) => return Accepted::Nothing,
                 Err(error @ (Errno::MFILE | Errno::NFILE)) => {
-                    return self.accept_by_spare(&listener, error, report);
+                    return self.accept_by_spares(&listener, error, report);
                 }
                 Err(error) if is_of_connection(error) => {}
                 Err(error) => return self.fail(error, report),
             }
         }
         Accepted::Nothing
+    }
+
+    /// Closes a connection that was [`Surplus`](Accepted::Surplus) and keeps its descriptor: at no
+    /// moment can another thread have it.
+    pub fn take_back(&mut self, surplus: impl Into<OwnedFd>) {
+        let mut descriptor = surplus.into();
+        let Some(filler) = &self.filler else { return };
+        if dup3(filler, &mut descriptor, DupFlags::CLOEXEC).is_ok() {
+            self.spares.push(descriptor);
+        }
     }
 
     /// What is left of a pause. Meanwhile no listener is to be polled: one may be ready, and
@@ -89,33 +110,53 @@ impl Acceptor {
         (!left.is_zero()).then_some(left)
     }
 
-    fn accept_by_spare(
+    fn refill(&mut self) {
+        self.filler = self.filler.take().or_else(filler);
+        while self.spares.len() < SPARES
+            && let Some(spare) = filler()
+        {
+            self.spares.push(spare);
+        }
+    }
+
+    fn accept_by_spares(
         &mut self,
         listener: impl AsFd,
         error: Errno,
         report: impl FnOnce(&io::Error),
     ) -> Accepted {
-        if self.surplus >= AT_ONCE_MAX || self.spare.take().is_none() {
+        // The kernel looks for a descriptor before it looks for a connection.
+        if !has_connection(&listener) {
+            return Accepted::Nothing;
+        }
+        if self.surplus >= AT_ONCE_MAX {
             return self.fail(error, report);
         }
-        match accept(listener) {
-            Ok(connection) => {
-                // Others have closed descriptors meanwhile.
-                self.spare = spare();
-                if self.spare.is_some() {
-                    self.surplus = 0;
-                    return Accepted::Connection(connection);
+        while let Some(spare) = self.spares.pop() {
+            drop(spare);
+            match accept(&listener) {
+                Ok(connection) => {
+                    // Others have closed descriptors meanwhile.
+                    self.refill();
+                    if self.spares.len() == SPARES {
+                        self.surplus = 0;
+                        return Accepted::Connection(connection);
+                    }
+                    self.surplus += 1;
+                    self.report(error, report);
+                    return Accepted::Surplus(connection);
                 }
-                self.surplus += 1;
-                self.report(error, report);
-                Accepted::Surplus(connection)
+                // Another thread was faster.
+                Err(Errno::MFILE | Errno::NFILE) => {}
+                Err(error) if error == Errno::AGAIN || is_of_connection(error) => {
+                    // It is gone; there may be another one behind it.
+                    self.refill();
+                    return Accepted::Nothing;
+                }
+                Err(error) => return self.fail(error, report),
             }
-            // The kernel looks for a descriptor before it looks for a connection.
-            Err(Errno::AGAIN) => Accepted::Nothing,
-            // There may be another one behind it.
-            Err(error) if is_of_connection(error) => Accepted::Nothing,
-            Err(error) => self.fail(error, report),
         }
+        self.fail(error, report)
     }
 
     fn fail(&mut self, error: Errno, report: impl FnOnce(&io::Error)) -> Accepted {
@@ -138,8 +179,14 @@ fn accept(listener: impl AsFd) -> Result<OwnedFd, Errno> {
     accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
 }
 
+fn has_connection(listener: impl AsFd) -> bool {
+    let mut listeners = [PollFd::new(&listener, PollFlags::IN)];
+    // What cannot be asked is tried.
+    poll(&mut listeners, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
+}
+
 /// Needs no file system.
-fn spare() -> Option<OwnedFd> {
+fn filler() -> Option<OwnedFd> {
     eventfd(0, EventfdFlags::CLOEXEC).ok()
 }
 

@@ -89,10 +89,20 @@ impl LocalListener {
     /// The next connection of a process that may connect, also where the system has no descriptor
     /// left: see [`Acceptor::accept`]. Those of others are closed unread.
     pub fn accept_by(&self, acceptor: &mut Acceptor, report: impl Fn(&io::Error)) -> Accepted {
-        self.accept_or_refuse(acceptor, report, drop)
+        for _ in 0..REFUSED_AT_ONCE {
+            match acceptor.accept(&self.socket, &report) {
+                Accepted::Connection(stranger) if !self.peers.admit(&stranger) => {}
+                Accepted::Surplus(stranger) if !self.peers.admit(&stranger) => {
+                    acceptor.take_back(stranger);
+                }
+                accepted => return accepted,
+            }
+        }
+        Accepted::Nothing
     }
 
-    /// As [`accept_by`](Self::accept_by), and hands the connections of others to `refuse`.
+    /// As [`accept_by`](Self::accept_by), and hands the connections of others to `refuse`, also
+    /// surplus ones.
     pub fn accept_or_refuse(
         &self,
         acceptor: &mut Acceptor,

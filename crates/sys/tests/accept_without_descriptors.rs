@@ -46,7 +46,8 @@ fn connections_are_refused_and_taken_again_later() {
         match acceptor.accept(&listener, |error| reports.push(error.to_string())) {
             Accepted::Surplus(connection) => {
                 surplus += 1;
-                drop(connection);
+                acceptor.take_back(connection);
+                assert!(fill().is_empty(), "others get the spare descriptor");
             }
             Accepted::Connection(_) => panic!("there is no descriptor for it"),
             // After a number of them there is a pause.
@@ -62,23 +63,21 @@ fn connections_are_refused_and_taken_again_later() {
     let accepted = acceptor.accept(&listener, |error| panic!("{error}"));
     assert!(matches!(accepted, Accepted::Nothing) && acceptor.pause().is_none());
 
-    // Another thread takes the spare descriptor: the connection waits.
     full.extend(fill());
-    drop(full.pop());
-    let client = UnixStream::connect(&path).expect("it listens");
-    client.set_nonblocking(true).expect("set");
-    let Accepted::Surplus(connection) = acceptor.accept(&listener, |_| ()) else {
-        panic!("the spare descriptor is there");
+    // Other threads get what is not taken back; when no spare one is left, connections wait.
+    let late = loop {
+        drop(full.pop());
+        let client = UnixStream::connect(&path).expect("it listens");
+        client.set_nonblocking(true).expect("set");
+        match acceptor.accept(&listener, |_| ()) {
+            Accepted::Surplus(connection) => {
+                drop(connection);
+                full.extend(fill());
+            }
+            Accepted::Connection(_) => panic!("there is no descriptor for it"),
+            Accepted::Nothing => break client,
+        }
     };
-    drop(connection);
-    let _taken = fill();
-    drop(full.pop());
-    let late = UnixStream::connect(&path).expect("it listens");
-    late.set_nonblocking(true).expect("set");
-    assert!(matches!(
-        acceptor.accept(&listener, |_| ()),
-        Accepted::Nothing
-    ));
     assert!(acceptor.pause().is_some() && !is_hung_up(&late));
 
     full.clear();

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use hythe_cluster::Connection;
 use hythe_sys::accept::{self, Accepted};
+use rustix::event::{PollFd, PollFlags, poll};
 
 use super::counts::count;
 use super::greeting::{GreetingError, Halves, welcome};
@@ -80,6 +81,7 @@ struct Call {
 impl Acceptor {
     pub(super) fn start(listener: TcpListener, inner: Arc<Inner>) -> io::Result<Self> {
         let address = listener.local_addr()?;
+        listener.set_nonblocking(true)?;
         let listener = Arc::new(listener);
         let shared = Arc::new(Shared {
             inner,
@@ -179,10 +181,18 @@ fn accept_all(listener: &TcpListener, shared: &Arc<Shared>) {
                     Err(_) => count(&shared.inner.counts.too_slow),
                 }
             }
-            Accepted::Surplus(_) => count(&shared.inner.counts.crowded_out),
+            Accepted::Surplus(stream) => {
+                acceptor.take_back(stream);
+                count(&shared.inner.counts.crowded_out);
+            }
             Accepted::Nothing => match acceptor.pause() {
                 Some(pause) if !is_over() => std::thread::sleep(pause),
-                _ => {}
+                Some(_) => {}
+                None => {
+                    let mut listeners = [PollFd::new(listener, PollFlags::IN)];
+                    // What keeps it from waiting the next call says.
+                    let _ = poll(&mut listeners, None);
+                }
             },
         }
     }

@@ -125,10 +125,11 @@ impl Echo {
         let accepted = self.acceptor.accept(&self.listener, |error| {
             tracing::debug!(%error, "a link is not measured by TCP");
         });
-        let Accepted::Connection(stream) = accepted else {
-            return;
+        let stream = match accepted {
+            Accepted::Connection(stream) => TcpStream::from(stream),
+            Accepted::Surplus(stream) => return self.acceptor.take_back(stream),
+            Accepted::Nothing => return,
         };
-        let stream = TcpStream::from(stream);
         let from = stream.peer_addr();
         if from.is_ok_and(|from| from.ip() == self.peer)
             && !(self.is_known && self.stream.is_some())

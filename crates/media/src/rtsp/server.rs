@@ -248,7 +248,10 @@ impl ServerLoop<'_> {
                         self.welcome(stream, peer);
                     }
                 }
-                Accepted::Surplus(_) => self.service.counters_mut().accept_failures += 1,
+                Accepted::Surplus(stream) => {
+                    self.acceptor.take_back(stream);
+                    self.service.counters_mut().accept_failures += 1;
+                }
                 Accepted::Nothing => {
                     let is_failed = self.acceptor.pause().is_some();
                     self.service.counters_mut().accept_failures += u64::from(is_failed);

@@ -181,7 +181,7 @@ impl Serving {
                         }
                     }
                     // Its task finds its connection closed.
-                    Accepted::Surplus(_) => {}
+                    Accepted::Surplus(stream) => self.acceptor.take_back(stream),
                     Accepted::Nothing => break,
                 }
             }

@@ -79,7 +79,9 @@ fn accept(acceptor: &mut Acceptor, listener: &LocalListener) -> Option<UnixStrea
             Accepted::Surplus(stream) => {
                 let reason = "the agent of this host may open no more files".to_owned();
                 // It fits the socket, whether that is read or not.
-                let _ = say(&stream.into(), &AgentReply::Refused { reason });
+                let stream = UnixStream::from(stream);
+                let _ = say(&stream, &AgentReply::Refused { reason });
+                acceptor.take_back(stream);
             }
             Accepted::Nothing => return None,
         }

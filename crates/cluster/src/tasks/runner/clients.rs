@@ -98,6 +98,7 @@ impl Clients {
                     let reason = reason.to_owned();
                     // It fits the socket, whether that is read or not.
                     let _ = refused.say(&Reply::Failed { reason }) && refused.flush();
+                    self.acceptor.take_back(refused.stream);
                 }
                 Accepted::Nothing => break,
             }
