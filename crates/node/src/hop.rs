@@ -35,6 +35,7 @@ pub use crate::ends::{ChannelEnds, End, ends, epoch};
 pub use crate::host_agent::HostAgent;
 pub use crate::participant::{Joined, Participant};
 pub use crate::pool::files::{PoolFiles, PoolStamp};
+pub use crate::quota::receiver_share;
 pub use crate::sleep_word_guard::SleepWordGuard;
 pub use crate::sleep_words::SleepWord;
 pub use crate::transport::{

@@ -182,20 +182,34 @@ impl Quota {
         let Some(receivers) = self.receivers else {
             return half;
         };
-        let plenty = class.slots.div_ceil(SCARCE_PART);
-        let count = || {
-            control
-                .ledger()
-                .free_slots(class.first, class.slots, plenty)
+        let free = |enough| {
+            let count = || {
+                control
+                    .ledger()
+                    .free_slots(class.first, class.slots, enough)
+            };
+            *parcel.free.get_or_init(count)
         };
-        match *parcel.free.get_or_init(count) {
-            // The last slot is for those who have shown that it comes back, to this sender or to
-            // others; for a newcomer only where the sender itself has all the others.
-            0 if returns() => 1,
-            0 => u32::from(class.is_all_of(control, sender)),
-            free if free < plenty => share(class.slots, receivers).min(half),
-            _ => half,
-        }
+        // The last slot is for those who have shown that it comes back, to this sender or to
+        // others; for a newcomer only where the sender itself has all the others.
+        let gets_last = || returns() || class.is_all_of(control, sender);
+        receiver_share(class.slots, receivers, free, gets_last)
+    }
+}
+
+/// The slots of one class, of `slots`, that one of so many receivers may occupy. `free` counts free
+/// ones up to a number; `gets_last`: may it have the last one?
+pub fn receiver_share(
+    slots: u32,
+    receivers: u32,
+    free: impl FnOnce(u32) -> u32,
+    gets_last: impl FnOnce() -> bool,
+) -> u32 {
+    let (half, plenty) = ((slots / 2).max(1), slots.div_ceil(SCARCE_PART));
+    match free(plenty) {
+        0 => u32::from(gets_last()),
+        free if free < plenty => share(slots, receivers).min(half),
+        _ => half,
     }
 }
 

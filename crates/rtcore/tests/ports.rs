@@ -299,6 +299,9 @@ fn what_a_port_misses_is_counted_there() {
     }
 }
 
+/// Long enough for a message that is on its way.
+const NONE_COMES: Duration = Duration::from_millis(500);
+
 /// A message from `ping`, echoed to all subscribers of `pong`.
 fn send(ping: &mut Publisher, bytes: usize, number: u64) {
     let mut lease = ping.lease(bytes).expect("a free slot");
@@ -333,6 +336,103 @@ fn stopped_subscriber_is_named_to_who_waits_for_its_core() {
         drop(ping);
         signal(pid, Signal::CONT);
         sleeper.kill();
+        core.stop().expect("stopped");
+        drop(node);
+        world.assert_clean();
+    }
+}
+
+/// The slots of the core's region that take so many bytes, of the smallest size that does.
+fn slots_of_size(pool: &Pool, bytes: usize) -> u64 {
+    let regions = pool.snapshot().regions;
+    let of_core = regions.iter().find(|region| region.link.is_some());
+    let mut classes = of_core.expect("a core's region").classes.iter();
+    let class = classes.find(|class| class.payload_bytes() >= bytes);
+    class.expect("a size").count.into()
+}
+
+#[test]
+fn subscriber_that_releases_nothing_keeps_its_share() {
+    for (board, bytes) in boards().into_iter().flat_map(|board| {
+        let sizes = [8, 4000, 60_000, 1 << 20];
+        sizes.map(|bytes| (board.clone(), bytes))
+    }) {
+        let world = World::new();
+        let core = start(&world, &board);
+        let mut readers = subscribers(&world.pool, 2);
+        let node = hythe_rtcore::join(&world.pool, "writer").expect("joins");
+        let options = PublisherOptions::default();
+        let mut ping = node.publisher("ping", &options).expect("publishes");
+        let (_, mut holder) = readers.pop().expect("two");
+        let (_, mut lively) = readers.pop().expect("two");
+        let slots = slots_of_size(&world.pool, bytes);
+        let sent = slots * 2 + 8;
+        let mut held = Vec::new();
+        for number in 0..sent {
+            send(&mut ping, bytes, number);
+            assert_eq!(take(&mut lively).to_vec()[..8], number.to_le_bytes());
+            held.extend(holder.take(Duration::ZERO).expect("sound"));
+        }
+        let kept = held.len() as u64;
+        let half = (slots / 2).max(1);
+        assert!((1..=half).contains(&kept), "{kept} of {slots}");
+        assert_eq!(lively.statistics().dropped, 0);
+        // What it releases it may have again: first what waited for that.
+        held.clear();
+        let mut waited = 0;
+        while holder.take(NONE_COMES).expect("sound").is_some() {
+            waited += 1;
+        }
+        let dropped = holder.statistics().dropped;
+        assert_eq!(
+            kept + waited + dropped,
+            sent,
+            "{bytes} bytes, {slots} slots"
+        );
+        for number in 0..4 {
+            send(&mut ping, bytes, number);
+            assert_eq!(take(&mut holder).to_vec()[..8], number.to_le_bytes());
+            drop(take(&mut lively));
+        }
+        assert_eq!(holder.statistics().dropped, dropped);
+        drop((holder, lively, ping, readers));
+        core.stop().expect("stopped");
+        drop(node);
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn share_is_waited_for_until_another_thread_releases() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let (_reader, mut holder) = subscribers(&world.pool, 1).remove(0);
+        let node = hythe_rtcore::join(&world.pool, "writer").expect("joins");
+        let options = PublisherOptions::default();
+        let mut ping = node.publisher("ping", &options).expect("publishes");
+        // Of this size the share is a few.
+        let sent = slots_of_size(&world.pool, 1 << 20);
+        let (to, from) = std::sync::mpsc::channel::<Sample>();
+        let releasing = std::thread::spawn(move || {
+            for sample in from {
+                std::thread::sleep(Duration::from_millis(50));
+                drop(sample);
+            }
+        });
+        let taking = std::thread::spawn(move || {
+            for number in 0..sent {
+                let sample = take(&mut holder);
+                assert_eq!(sample.to_vec()[..8], number.to_le_bytes());
+                to.send(sample).expect("it is released");
+            }
+            holder
+        });
+        (0..sent).for_each(|number| send(&mut ping, 1 << 20, number));
+        let holder = taking.join().expect("all came");
+        assert_eq!(holder.statistics().dropped, 0);
+        releasing.join().expect("released");
+        drop((holder, ping));
         core.stop().expect("stopped");
         drop(node);
         world.assert_clean();

@@ -71,6 +71,43 @@ fn what_a_core_sends_wakes_a_wait_set_also_after_it_was_started_anew() {
     }
 }
 
+/// It holds as much as it may (ADR 0022), so that more waits.
+#[test]
+fn what_a_subscriber_may_not_take_does_not_make_its_wait_a_spin() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let mut echo = Echo::open(&world.pool, "echo").expect("ports");
+        let mut wait_set = echo.node.wait_set().expect("made");
+        wait_set.attach(&mut echo.pong).expect("attached");
+        let (mut held, mut last) = (Vec::new(), Instant::now());
+        while last.elapsed() < Duration::from_millis(300) {
+            // What the core has no place for is refused, and what waits is enough.
+            let _ = echo.send(&pattern(1 << 20, 0));
+            if let Some(sample) = echo.pong.try_take().expect("sound") {
+                held.push(sample);
+                last = Instant::now();
+            }
+        }
+        let (start, mut wakes) = (Instant::now(), 0);
+        while start.elapsed() < Duration::from_millis(500) {
+            let events = wait_set.wait(Duration::from_millis(500)).expect("waits");
+            match echo.pong.try_take().expect("sound") {
+                Some(late) => held.push(late),
+                None => wakes += events.len(),
+            }
+        }
+        assert!(wakes > 0, "nothing waits");
+        let most = start.elapsed().as_millis() / 10;
+        assert!(wakes as u128 <= most, "woken {wakes} times, at most {most}");
+        held.clear();
+        assert!(echo.pong.take(LONG).expect("sound").is_some());
+        drop((wait_set, echo));
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+}
+
 #[test]
 fn what_a_core_asks_wakes_a_wait_set() {
     for board in boards() {

@@ -443,6 +443,13 @@ impl LinkMap {
         self.waiting_count(flow) != 0
     }
 
+    /// Head and tail of the queue core -> Linux.
+    pub(super) fn waiting_ends(&self, flow: Flow) -> (u32, u32) {
+        let places = self.queue_from_core(flow);
+        let read = |at| self.words.load(at, Ordering::Acquire);
+        (read(places.head), read(places.tail))
+    }
+
     /// What waits in the queue core -> Linux. A claim that is out of range counts as none.
     pub(super) fn waiting(&self, flow: Flow) -> Vec<Entry> {
         let count = self.waiting_count(flow);

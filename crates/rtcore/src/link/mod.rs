@@ -12,6 +12,7 @@ mod client;
 mod doorbell_line;
 mod events;
 pub(crate) mod health;
+mod kept;
 mod map;
 mod right;
 mod ring;

@@ -11,6 +11,7 @@ use hythe_pool::{ChannelInfo, LedgerSlot, MemberIndex, Taken};
 
 use super::NAP;
 use super::attachment::{Attachment, attach, step};
+use super::kept::{Kept, Taker};
 use super::settle::published;
 use super::supply::Supply;
 use super::violation::ViolatedWord;
@@ -38,6 +39,8 @@ pub(super) struct CoreSource {
     dropped: u32,
     /// Where slots for the fill ring come from.
     supply: Supply,
+    /// Messages of the core that the subscriber has.
+    kept: Kept,
 }
 
 impl CoreSource {
@@ -54,6 +57,7 @@ impl CoreSource {
             supplied: Vec::new(),
             dropped: 0,
             supply: Supply::default(),
+            kept: Kept::default(),
         }
     }
 
@@ -85,6 +89,9 @@ impl CoreSource {
             let Some(entry) = self.attachment.as_mut().and_then(Attachment::peek) else {
                 break;
             };
+            if !self.may_keep(&entry.descriptor) {
+                break;
+            }
             let accepted = self.accept(entry)?;
             if let Some(attachment) = &mut self.attachment {
                 attachment.advance();
@@ -110,6 +117,16 @@ impl CoreSource {
             self.ring();
         }
         Ok(Polled::Nothing)
+    }
+
+    /// May the subscriber occupy what waits next? What holds no message is no matter of that.
+    fn may_keep(&mut self, descriptor: &Descriptor) -> bool {
+        let taker = Taker {
+            control: self.participant.pool().control(),
+            member: self.participant.index(),
+            channel: self.channel.index,
+        };
+        descriptor.mark().is_some() || self.kept.admits(descriptor, &taker)
     }
 
     fn ring(&self) {
@@ -148,6 +165,9 @@ impl CoreSource {
         if let Some(attachment) = &self.attachment {
             self.dropped = attachment.link.dropped(attachment.flow());
             self.supply.begin(attachment);
+            let index = attachment.core.region;
+            let region = self.participant.pool().region(index);
+            self.kept.begin(index, region.as_ref());
         }
         if self.fill()? {
             self.ring();

@@ -68,12 +68,14 @@ impl Supply {
         }
     }
 
-    /// Are fewer slots with the core than half of those that are large enough? Where there are
-    /// many, the windows of all ports together come to less.
+    /// Are fewer slots with the core than half of those that are large enough, and beyond half of
+    /// that only while more than a quarter is free? Receivers may keep the other half. Where there
+    /// are many, the windows of all ports together come to less.
     fn leaves_enough(&mut self, participant: &Participant, attachment: &Attachment) -> bool {
+        let fitting = self.fitting.len() as u32;
+        let (half, quarter) = ((fitting / 2).max(1), fitting / 4);
         let windows = CORE_PORTS_MAX as u32 * 2 * attachment.window();
-        let half = (self.fitting.len() / 2).max(1);
-        if half as u32 >= windows {
+        if quarter >= windows {
             return true;
         }
         // Whoever attached a moment ago is missed this once.
@@ -87,6 +89,11 @@ impl Supply {
             rows.any(|&row| ledger.held_by(row, LedgerSlot(*slot)) > 0)
         };
         let at_core = self.fitting.clone().filter(is_at_core);
-        at_core.take(half).count() < half
+        let at_core = at_core.take(half as usize).count() as u32;
+        let is_free = || {
+            let first = LedgerSlot(self.fitting.start);
+            ledger.free_slots(first, fitting, quarter + 1) > quarter
+        };
+        at_core < half && (at_core < quarter.max(1) || is_free())
     }
 }

@@ -25,7 +25,12 @@ pub(super) struct EndpointWatch {
     agreed: [u32; CORE_PORTS_MAX],
     /// When the port was last asked to go on with the agreement on a session.
     asked: Option<Instant>,
+    /// What waited by port when the port was last asked to take it, and when that was.
+    shown: Option<(Waiting, Instant)>,
 }
+
+/// Head and tail of the queue of each port.
+type Waiting = [(u32, u32); CORE_PORTS_MAX];
 
 impl EndpointWatch {
     /// At the core behind the channel of a port, if the port takes anything from it. Replies come
@@ -53,11 +58,24 @@ impl EndpointWatch {
             endpoint: core.endpoint as usize,
             agreed: [0; CORE_PORTS_MAX],
             asked: None,
+            shown: None,
         })
     }
 }
 
 impl EndpointWatch {
+    /// Is something to be taken? What stays there is asked for again, but not so that the wait of a
+    /// subscriber that may keep no more becomes a spin.
+    fn asks_to_take(&mut self, waiting: Waiting) -> bool {
+        let is_nothing = waiting.iter().all(|(head, tail)| head == tail);
+        let was_shown = |(shown, at): (Waiting, Instant)| shown == waiting && at.elapsed() < NAP;
+        if is_nothing || self.shown.is_some_and(was_shown) {
+            return false;
+        }
+        self.shown = Some((waiting, Instant::now()));
+        true
+    }
+
     /// Those of the endpoint at which this participant is.
     fn own_flows(&self) -> impl Iterator<Item = Flow> {
         let (participant, channel) = (&self.participant, self.channel);
@@ -73,19 +91,22 @@ impl Watch for EndpointWatch {
     fn is_ready(&mut self) -> bool {
         // What waits at a core that is down, nobody can take.
         if self.link.life().is_some() {
-            let (mut agreed, mut has_something) = ([0; CORE_PORTS_MAX], false);
+            let (mut agreed, mut has_events) = ([0; CORE_PORTS_MAX], false);
+            let mut waiting: Waiting = [(0, 0); CORE_PORTS_MAX];
             for flow in self.own_flows() {
                 let (wanted, echo) = self.link.sessions(flow);
                 if let Some(session) = agreed.get_mut(flow.port).filter(|_| wanted == echo) {
                     *session = wanted;
-                    has_something |=
-                        wanted != 0 && (self.link.has_waiting(flow) || self.link.has_events(flow));
+                    has_events |= wanted != 0 && self.link.has_events(flow);
+                    if wanted != 0 && self.link.has_waiting(flow) {
+                        waiting[flow.port] = self.link.waiting_ends(flow);
+                    }
                 }
             }
             if agreed.iter().any(|&session| session != 0) {
                 // Once for each session: what comes behind the echo is the port's step, too.
                 let is_new = std::mem::replace(&mut self.agreed, agreed) != agreed;
-                return has_something || is_new;
+                return self.asks_to_take(waiting) || has_events || is_new;
             }
         }
         self.agreed = [0; CORE_PORTS_MAX];
