@@ -67,8 +67,8 @@ impl Default for Acceptor {
 }
 
 impl Acceptor {
-    /// The next connection of a listener that does not block. `report` receives what keeps connections from being
-    /// taken, at most once a minute.
+    /// The next connection of a listener that does not block. `report` receives what keeps
+    /// connections from being taken, at most once a minute.
     pub fn accept(&mut self, listener: impl AsFd, report: impl FnOnce(&io::Error)) -> Accepted {
         if self.pause().is_some() {
             return Accepted::Nothing;
