@@ -19,6 +19,7 @@ use crate::args::Globals;
 use crate::error::CliError;
 use crate::output;
 use crate::stop::Stop;
+use crate::units::counted;
 
 use super::conference;
 use super::inputs::{self, CHANNEL};
@@ -85,18 +86,18 @@ struct Document {
 impl Document {
     fn text(&self) -> String {
         let mut text = format!(
-            "{} connections, {} sessions, {} requests\n",
-            self.connections, self.sessions, self.requests
+            "{}, {}, {}\n",
+            counted(self.connections, "connection"),
+            counted(self.sessions, "session"),
+            counted(self.requests, "request")
         );
         let refused = [
-            (self.refused_connections, "connections"),
-            (self.refused_sessions, "sessions"),
-            (self.failed_starts, "PLAYs"),
+            (self.refused_connections, "connection"),
+            (self.refused_sessions, "session"),
+            (self.failed_starts, "PLAY"),
         ];
         let refused = refused.iter().filter(|(count, _)| *count > 0);
-        let refused: Vec<String> = refused
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
+        let refused: Vec<String> = refused.map(|(count, what)| counted(*count, what)).collect();
         if !refused.is_empty() {
             text += &format!("refused: {}\n", refused.join(", "));
         }
@@ -254,6 +255,24 @@ mod tests {
             addresses(&[])
                 .iter()
                 .all(|address| address.ip().is_loopback())
+        );
+    }
+
+    #[test]
+    fn one_of_a_kind_is_printed_in_the_singular() {
+        let document = Document {
+            paths: Vec::new(),
+            urls: Vec::new(),
+            connections: 1,
+            refused_connections: 1,
+            sessions: 1,
+            refused_sessions: 2,
+            requests: 0,
+            failed_starts: 1,
+        };
+        assert_eq!(
+            document.text(),
+            "1 connection, 1 session, 0 requests\nrefused: 1 connection, 2 sessions, 1 PLAY\n"
         );
     }
 }
