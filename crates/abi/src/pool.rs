@@ -5,7 +5,7 @@ use crate::{Descriptor, LINE_BYTES, PAGE_BYTES, round_up};
 /// First eight bytes of a control file: "HYTHEPL" and a one.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HYTHEPL\x01");
 /// Version of this layout.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes of a name in any table, zero padded.
 pub const NAME_BYTES: usize = 64;
 /// Most regions of one pool.
@@ -312,6 +312,9 @@ pub struct ControlLayout {
     ports: usize,
     connections: usize,
     queue_segment_owners: usize,
+    channel_hashes: usize,
+    port_channels: usize,
+    consumer_ports: usize,
     marks: usize,
     ledger: usize,
     holds: usize,
@@ -356,7 +359,10 @@ impl ControlLayout {
         let ports = channels + table(limits.channels, channel::BYTES);
         let connections = ports + table(limits.ports, port::BYTES);
         let queue_segment_owners = connections + table(limits.connections, connection::BYTES);
-        let marks = lines(queue_segment_owners + table(limits.queue_segments, 8));
+        let channel_hashes = lines(queue_segment_owners + table(limits.queue_segments, 8));
+        let port_channels = lines(channel_hashes + table(limits.channels, 4));
+        let consumer_ports = lines(port_channels + table(limits.ports, 4));
+        let marks = lines(consumer_ports + table(limits.connections, 4));
         let ledger = page(marks + table(limits.participants, mark_stride(limits)));
         let holds = page(ledger + table(limits.slots, LINE_BYTES));
         let arena = page(holds + table(limits.participants, hold_stride(limits)));
@@ -378,6 +384,9 @@ impl ControlLayout {
             ports: ports as usize,
             connections: connections as usize,
             queue_segment_owners: queue_segment_owners as usize,
+            channel_hashes: channel_hashes as usize,
+            port_channels: port_channels as usize,
+            consumer_ports: consumer_ports as usize,
             marks: marks as usize,
             ledger: ledger as usize,
             holds: holds as usize,
@@ -403,13 +412,14 @@ impl ControlLayout {
 
     /// Each part of the sum with its size, in the order of the file.
     #[must_use]
-    pub const fn terms(&self) -> [(&'static str, usize); 9] {
+    pub const fn terms(&self) -> [(&'static str, usize); 10] {
         [
             ("header and regions", self.participants),
             ("participants", self.channels - self.participants),
             ("channels", self.ports - self.channels),
             ("ports", self.connections - self.ports),
-            ("connections", self.marks - self.connections),
+            ("connections", self.channel_hashes - self.connections),
+            ("indexes", self.marks - self.channel_hashes),
             ("marks", self.ledger - self.marks),
             ("ledger", self.holds - self.ledger),
             ("hold records", self.arena - self.holds),
@@ -481,6 +491,28 @@ impl ControlLayout {
     #[inline]
     pub const fn queue_segment_owner(&self, queue_segment: usize) -> usize {
         self.queue_segment_owners + queue_segment * 8
+    }
+
+    /// Index word of a channel: the hash of its name, also in its state. The words of all records
+    /// of a table stand side by side: searching them reads a sixteenth of the lines at most.
+    #[must_use]
+    #[inline]
+    pub const fn channel_hash(&self, channel: usize) -> usize {
+        self.channel_hashes + channel * 4
+    }
+
+    /// Index word of a port: its channel's number, plus one; 0: the record is free.
+    #[must_use]
+    #[inline]
+    pub const fn port_channel(&self, port: usize) -> usize {
+        self.port_channels + port * 4
+    }
+
+    /// Index word of a connection: its consumer's port, plus one; 0: the record is free.
+    #[must_use]
+    #[inline]
+    pub const fn consumer_port(&self, connection: usize) -> usize {
+        self.consumer_ports + connection * 4
     }
 
     /// Summary of a participant's marks: bit b says that one of its cells `b * span` to `b * span +
@@ -591,7 +623,10 @@ mod tests {
         assert!(layout.channel(1024) <= layout.port(0));
         assert!(layout.port(4096) <= layout.connection(0));
         assert!(layout.connection(4096) <= layout.queue_segment_owner(0));
-        assert!(layout.queue_segment_owner(4096) <= layout.mark_summary(0));
+        assert!(layout.queue_segment_owner(4096) <= layout.channel_hash(0));
+        assert!(layout.channel_hash(1024) <= layout.port_channel(0));
+        assert!(layout.port_channel(4096) <= layout.consumer_port(0));
+        assert!(layout.consumer_port(4096) <= layout.mark_summary(0));
         assert!(layout.mark_cell(95, 63) < layout.slot_cell(0));
         assert!(layout.slot_cell(5000) <= layout.hold(0, 0));
         assert!(layout.hold(95, 4999) < layout.queue_segment(0));

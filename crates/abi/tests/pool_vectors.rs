@@ -59,6 +59,9 @@ fn tables_stand_where_the_page_says() {
             ("ports", layout.port(0)),
             ("connections", layout.connection(0)),
             ("queue_segment_owners", layout.queue_segment_owner(0)),
+            ("channel_hashes", layout.channel_hash(0)),
+            ("port_channels", layout.port_channel(0)),
+            ("consumer_ports", layout.consumer_port(0)),
             ("marks", layout.mark_summary(0)),
             ("ledger", layout.slot_cell(0)),
             ("holds", layout.hold(0, 0)),
@@ -67,6 +70,10 @@ fn tables_stand_where_the_page_says() {
             ("bytes", layout.bytes()),
             ("last_participant", layout.participant(last)),
             ("last_witness", layout.witness(last, last)),
+            (
+                "last_consumer_port",
+                layout.consumer_port(limits.connections as usize - 1),
+            ),
             ("last_mark", layout.mark_cell(last, layout.mark_cells() - 1)),
             ("last_hold", layout.hold(last, limits.slots as usize - 1)),
         ];

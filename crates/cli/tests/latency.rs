@@ -66,6 +66,8 @@ fn every_measure_of_every_cpu_is_in_the_document_with_its_conditions() {
         "load",
         "cpu_dma_latency_held",
         "not_permitted",
+        "load_average",
+        "steal_percent",
     ] {
         assert!(!conditions[name].is_null(), "{name} in {conditions}");
     }
@@ -523,7 +525,12 @@ fn runs_are_compared_with_their_conditions_side_by_side() {
         assert!(text.contains(word), "no `{word}` in {text}");
     }
     assert!(!text.contains("* clock "), "{text}");
+    let compared = root.run(&["latency", "compare", &idle, &hog]);
+    let warning = "warning: the conditions differ, load: idle in ";
+    assert!(compared.errors.contains(warning), "{}", compared.errors);
     let document = root.json(&["latency", "compare", &idle, &hog]);
+    let differing = document["conditions"]["differing"].to_string();
+    assert!(differing.contains("load: idle in "), "{differing}");
     assert_eq!(document["schema"], "hythe.result/1");
     assert_eq!(
         document["ratios"].as_array().map(Vec::len),

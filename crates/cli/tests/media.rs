@@ -324,7 +324,7 @@ fn destinations_come_and_go_while_the_others_hear_everything() {
     let mut heard = visitor.hear(10);
     change("nonsense", "line 1: nonsense");
     heard.extend(visitor.hear(10));
-    change(&one, "1 destinations");
+    change(&one, "1 destination\n");
     heard.extend(visitor.hear_what_waits());
     sender.interrupt();
     let sent = document(&sender.end());

@@ -269,7 +269,7 @@ fn a_file_that_became_a_fifo_is_refused_and_nobody_else_notices() {
     let ended = server.end();
     assert_eq!(ended.code, Some(0), "{}", ended.errors);
     assert!(
-        ended.text().contains("refused: 1 PLAYs"),
+        ended.text().contains("refused: 1 PLAY\n"),
         "{}",
         ended.text()
     );

@@ -29,6 +29,33 @@ const REQUIRED_OF_BOARD: [&str; 6] = [
     "flags",
 ];
 const CLOCK: &str = "clock";
+/// Conditions without which equal programs give other figures: what differs among them is warned
+/// of. The commit is not among them, since commits are what is compared.
+const WARNED: [&str; 18] = [
+    "cpu",
+    "cpu count",
+    "kernel",
+    "load",
+    LOAD_AVERAGE,
+    STEAL_PERCENT,
+    "scheduler",
+    "priority",
+    "interval_us",
+    "cpu_dma_latency_held",
+    "preemption",
+    "clocksource",
+    "rt_runtime_us",
+    "virtual_machine",
+    "tick_hz",
+    "time_slicing",
+    "stack_checks",
+    "flags",
+];
+const LOAD_AVERAGE: &str = "load_average";
+const STEAL_PERCENT: &str = "steal_percent";
+/// Conditions that are measured, and by how much they vary between runs that count as alike: one
+/// more program that runs, and one percent of the time.
+const TOLERANCES: [(&str, f64); 2] = [(LOAD_AVERAGE, 1.0), (STEAL_PERCENT, 1.0)];
 /// The figures of which ratios are given.
 pub const FIGURES: [&str; 5] = ["min", "p50", "p99", "p99.9", "max"];
 
@@ -84,10 +111,28 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Is it not the same everywhere?
+    /// Is it not the same everywhere? What is measured may vary a little; where a run does not say
+    /// it, as those of before it was kept, it is not known to differ.
     #[must_use]
     pub fn differs(&self) -> bool {
-        self.values.iter().any(|value| *value != self.values[0])
+        let tolerance = TOLERANCES.iter().find(|known| known.0 == self.name);
+        let Some((_, tolerance)) = tolerance else {
+            return self.values.iter().any(|value| *value != self.values[0]);
+        };
+        let known = self.values.iter().flatten().filter_map(Value::as_f64);
+        let (least, most) = known.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), one| {
+            (least.min(one), most.max(one))
+        });
+        most - least > *tolerance
+    }
+
+    /// For people: what it is in each run.
+    fn spread(&self, runs: &[Run]) -> String {
+        let each = runs.iter().zip(&self.values).map(|(run, value)| {
+            let value = value.as_ref().map_or_else(|| "not known".to_owned(), text);
+            format!("{} in {}", value, run.name)
+        });
+        format!("{}: {}", self.name, each.collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -400,6 +445,17 @@ fn left_out(runs: &[Run], used: &[BTreeSet<usize>]) -> Vec<String> {
 }
 
 impl Comparison {
+    /// The conditions that change figures by themselves and are not the same in all runs, each with
+    /// its values: a ratio may come from one of them.
+    #[must_use]
+    pub fn warnings(&self, runs: &[Run]) -> Vec<String> {
+        let of_run = self.conditions.iter();
+        of_run
+            .filter(|condition| WARNED.contains(&condition.name.as_str()) && condition.differs())
+            .map(|condition| condition.spread(runs))
+            .collect()
+    }
+
     /// The ratios as a result document lists them, of each run to the first.
     #[must_use]
     pub fn ratios(&self, runs: &[Run]) -> Vec<Ratio> {
@@ -505,6 +561,38 @@ mod tests {
         let ratios = comparison.ratios(&runs);
         assert_eq!(ratios.len(), 10);
         assert_eq!(ratios[9].name, "B.json/A.json host/cpu1/idle timer max");
+    }
+
+    #[test]
+    fn conditions_that_change_figures_are_warned_of_where_they_differ() {
+        let run = |name, kernel: &str, load_average: Option<f64>, steal_percent: f64| {
+            host(name, "idle", |run| {
+                run.machine.kernel = kernel.to_owned();
+                run.commit = name.to_owned();
+                let average = load_average.map_or(Value::Null, |average| json!(average));
+                let measured = [
+                    (LOAD_AVERAGE, average),
+                    (STEAL_PERCENT, json!(steal_percent)),
+                ];
+                let measured = measured.map(|(key, value)| (key.to_owned(), value));
+                run.conditions.extend(measured);
+            })
+        };
+        let warnings = |runs: &[Run]| compare(runs, false).expect("comparable").warnings(runs);
+        let one = run("A.json", "6.1", Some(0.2), 0.0);
+        let alike = run("B.json", "6.1", Some(0.9), 0.4);
+        assert!(warnings(&[one.clone(), alike]).is_empty());
+        let unknown = run("B.json", "6.1", None, 0.0);
+        assert!(warnings(&[one.clone(), unknown]).is_empty());
+        let other = run("B.json", "6.8", Some(7.5), 12.0);
+        assert_eq!(
+            warnings(&[one, other]),
+            [
+                "kernel: 6.1 in A.json, 6.8 in B.json",
+                "load_average: 0.2 in A.json, 7.5 in B.json",
+                "steal_percent: 0.0 in A.json, 12.0 in B.json",
+            ]
+        );
     }
 
     #[test]

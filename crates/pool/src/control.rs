@@ -205,7 +205,7 @@ mod tests {
         for (at, word, named) in [
             (header::MAGIC, 0, "magic"),
             (header::MAGIC + 4, 0, "magic"),
-            (header::VERSION, VERSION + 1, "layout version 4"),
+            (header::VERSION, VERSION + 1, "layout version 5"),
             (header::LINE_BYTES, 32, "lines of 32"),
             (header::PARTICIPANTS, 0, "participants as 0, which"),
             (

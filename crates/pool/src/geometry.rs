@@ -65,6 +65,10 @@ const CORES: core::ops::RangeInclusive<usize> = 2..=4;
 /// Queue segments for queues deeper than the usual 32 messages, which need none of these: 65,536
 /// messages, 1.25 MiB.
 const DEEP_QUEUE_SEGMENTS: u32 = 2048;
+/// The same in a pool of less than [`SMALLEST_USUAL_BYTES`], of which they would take a large part:
+/// 16,384 messages, 320 KiB. With it a pool of 8 MiB has room for slots.
+const FEW_DEEP_QUEUE_SEGMENTS: u32 = 512;
+const SMALLEST_USUAL_BYTES: usize = 16 << 20;
 /// The tables of a default pool.
 const DEFAULT_LIMITS: Limits = Limits {
     participants: 96,
@@ -98,7 +102,7 @@ impl Geometry {
     /// [`PoolError::TooSmall`] if the control tables alone need more; [`PoolError::BadGeometry`] if
     /// a pool cannot have as many slots.
     pub fn for_bytes(bytes: usize) -> Result<Self, PoolError> {
-        Self::for_bytes_with(DEFAULT_LIMITS, bytes)
+        Self::for_bytes_with(Self::default_limits_for(bytes), bytes)
     }
 
     /// The same with other limits. `limits.slots` counts the entries kept for later regions; 0 is
@@ -269,6 +273,20 @@ impl Geometry {
     #[must_use]
     pub const fn default_limits() -> Limits {
         DEFAULT_LIMITS
+    }
+
+    /// The tables' limits where only the size of the pool was chosen: the default ones, with less
+    /// memory for deep queues in a pool of less than 16 MiB.
+    #[must_use]
+    pub const fn default_limits_for(bytes: usize) -> Limits {
+        let deep = match bytes {
+            0..SMALLEST_USUAL_BYTES => FEW_DEEP_QUEUE_SEGMENTS,
+            _ => DEEP_QUEUE_SEGMENTS,
+        };
+        Limits {
+            queue_segments: DEFAULT_LIMITS.connections + deep,
+            ..DEFAULT_LIMITS
+        }
     }
 
     /// The tables of a small device: 8 participants, 64 channels, 192 ports, 128 connections. With
@@ -610,6 +628,33 @@ mod tests {
             assert!(message.contains(shown), "{message}");
             assert!(message.contains("from 1 to 1048576"), "{message}");
         }
+    }
+
+    #[test]
+    fn pool_of_8_mib_has_default_tables_and_small_slots() {
+        let geometry = Geometry::for_bytes(8 << 20).expect("fits");
+        let sum = geometry.layout().expect("laid out").bytes() + geometry.region_bytes();
+        assert!(sum <= (8 << 20) + (1 << 16), "{sum}");
+        let Limits {
+            participants,
+            channels,
+            ports,
+            connections,
+            ..
+        } = geometry.limits;
+        let tables = (participants, channels, ports, connections);
+        assert_eq!(tables, (96, 1024, 4096, 4096));
+        for payload_bytes in [768, 3840, 16 << 10, 64 << 10] {
+            let fitting = geometry.classes.iter();
+            let fitting = fitting.filter(|class| class.payload_bytes() >= payload_bytes);
+            let slots: u32 = fitting.map(|class| class.count).sum();
+            assert!(slots >= 2, "{payload_bytes}: {geometry:?}");
+        }
+        let deep = |bytes: usize| {
+            let limits = Geometry::default_limits_for(bytes);
+            limits.queue_segments - limits.connections
+        };
+        assert_eq!((deep((16 << 20) - 1), deep(16 << 20)), (512, 2048));
     }
 
     #[test]

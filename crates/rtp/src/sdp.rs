@@ -425,23 +425,39 @@ fn parse_format(media: &Media, maps: &Maps, payload_type: u8) -> Result<StreamFo
     })
 }
 
-/// What RFC 3551, tables 4 and 5, say of payload types that need no `a=rtpmap`.
+/// What RFC 3551, tables 4 and 5, say of payload types that need no `a=rtpmap`; also of those
+/// whose encoding is not known here, so that it can be named.
 fn assigned(payload_type: u8) -> Option<RtpMap> {
     let (encoding, clock_hz, channels) = match payload_type {
-        0 => (Encoding::Pcmu, 8000, 1),
-        8 => (Encoding::Pcma, 8000, 1),
-        10 => (Encoding::L16, 44_100, 2),
-        11 => (Encoding::L16, 44_100, 1),
-        14 => (Encoding::MpegAudio, 90_000, 1),
-        33 => (Encoding::MpegTs, 90_000, 1),
+        0 => ("PCMU", 8000, 1),
+        3 => ("GSM", 8000, 1),
+        4 => ("G723", 8000, 1),
+        5 => ("DVI4", 8000, 1),
+        6 => ("DVI4", 16_000, 1),
+        7 => ("LPC", 8000, 1),
+        8 => ("PCMA", 8000, 1),
+        // 16,000 samples a second, and for historical reasons a clock of 8000 (section 4.5.2).
+        9 => ("G722", 8000, 1),
+        10 => ("L16", 44_100, 2),
+        11 => ("L16", 44_100, 1),
+        12 => ("QCELP", 8000, 1),
+        13 => ("CN", 8000, 1),
+        14 => ("MPA", 90_000, 1),
+        15 => ("G728", 8000, 1),
+        16 => ("DVI4", 11_025, 1),
+        17 => ("DVI4", 22_050, 1),
+        18 => ("G729", 8000, 1),
+        25 => ("CelB", 90_000, 1),
+        26 => ("JPEG", 90_000, 1),
+        28 => ("nv", 90_000, 1),
+        31 => ("H261", 90_000, 1),
+        32 => ("MPV", 90_000, 1),
+        33 => ("MP2T", 90_000, 1),
+        34 => ("H263", 90_000, 1),
         _ => return None,
     };
-    Some(RtpMap::with_encoding_params(
-        payload_type,
-        encoding.name(),
-        clock_hz,
-        channels,
-    ))
+    let map = RtpMap::with_encoding_params(payload_type, encoding, clock_hz, channels);
+    Some(map)
 }
 
 #[cfg(test)]
@@ -558,6 +574,12 @@ mod tests {
             let found = parse(text.as_bytes()).unwrap();
             assert_eq!(found[0].format.encoding.name(), name);
         }
+        // RFC 3551, section 4.5.2: its clock is not its sampling rate.
+        let g722 = assigned(9).expect("assigned");
+        assert_eq!((&g722.encoding_name[..], g722.clock_rate), ("G722", 8000));
+        for unassigned in [1, 2, 19, 23, 35, 72, 95, 96, 127] {
+            assert!(assigned(unassigned).is_none(), "{unassigned}");
+        }
     }
 
     #[test]
@@ -590,6 +612,8 @@ mod tests {
                 "speex",
             ),
             (with("m=audio 5004 RTP/AVP 97\r\n"), "no a=rtpmap"),
+            (with("m=audio 5004 RTP/AVP 9\r\n"), "its encoding G722"),
+            (with("m=video 5004 RTP/AVP 26\r\n"), "its encoding JPEG"),
             (
                 with("m=audio 5004 RTP/AVP 97\r\na=rtpmap:97 L16/48000/9\r\n"),
                 "eight channels",

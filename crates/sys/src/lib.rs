@@ -6,7 +6,8 @@
 //! - the node: [`fork`], [`identity`], [`peer`], [`control_group`] (files of the kernel),
 //!   [`biased_lock`] (a lock by `membarrier`);
 //! - threads that wait: [`wait`]; programs that listen: [`accept`];
-//! - the media hop: [`packet`], [`socket_option`], [`error_queue`], [`udp_receive`];
+//! - the media hop: [`packet`], [`socket_option`], [`error_queue`], [`udp_receive`],
+//!   [`interface_addresses`];
 //! - flows between hosts: [`udp_receive`], [`udp_send`], [`socket_option`], [`peer`], [`wait`],
 //!   [`bpf`], [`interface`];
 //! - the storage hop: [`control_group`], [`fanotify`], [`file_pages`], [`io_priority`],
@@ -36,6 +37,7 @@ pub mod file_pages;
 pub mod fork;
 pub mod identity;
 pub mod interface;
+pub mod interface_addresses;
 pub mod io_priority;
 pub mod local_socket;
 pub mod namespaces;

@@ -39,6 +39,9 @@ pub(super) fn run(args: &CompareArgs, globals: &Globals) -> Result<(), CliError>
     for reason in &comparison.forced {
         output::note(format!("compared all the same: {reason}"));
     }
+    for warning in comparison.warnings(&runs) {
+        output::note(format!("warning: the conditions differ, {warning}"));
+    }
     let document = document(&runs, &comparison);
     output::print(globals.json, &document, |_| render(&runs, &comparison))
 }
@@ -58,6 +61,7 @@ fn document(runs: &[Run], comparison: &Comparison) -> Document {
         ("runs", each.collect()),
         ("left_out", json!(comparison.left_out)),
         ("forced", json!(comparison.forced)),
+        ("differing", json!(comparison.warnings(runs))),
     ];
     Document {
         schema: SCHEMA.to_owned(),

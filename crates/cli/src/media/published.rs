@@ -3,6 +3,8 @@
 use hythe::media::slots::Counts;
 use serde::Serialize;
 
+use crate::units::counted;
+
 /// What became of the messages of the channel.
 #[derive(Serialize)]
 pub(crate) struct Published {
@@ -36,34 +38,63 @@ impl Published {
     /// What went onto the channel, and what kept it from doing so without a copy.
     pub(crate) fn text(&self) -> String {
         let mut line = format!(
-            "published {} messages: {} where they lay, {} copied\n",
-            self.in_place + self.copied,
+            "published {}: {} in place, {} copied\n",
+            counted(self.in_place + self.copied, "message"),
             self.in_place,
             self.copied
         );
         let reasons = [
             (
                 self.none_back,
-                "times readers held all slots that may be received into: they are slow, or keep what they read",
+                "time",
+                "readers held all slots that may be received into: they are slow, or keep what they read",
             ),
             (
                 self.none_free,
-                "times the pool had no slot to receive into: `hythe who` says who has them",
+                "time",
+                "the pool had no slot to receive into: `hythe who` says who has them",
             ),
             (
                 self.dropped,
-                "messages were not published because the pool had no slot: make it larger, or its readers faster",
+                "message",
+                "not published because the pool had no slot: make it larger, or its readers faster",
             ),
             (
                 self.too_large,
-                "messages were not published because no slot is that large: `hythe pool create --class` makes larger ones",
+                "message",
+                "not published because no slot is that large: `hythe pool create --class` makes larger ones",
             ),
         ];
-        for (count, reason) in reasons {
+        for (count, thing, reason) in reasons {
             if count > 0 {
-                line += &format!("{count} {reason}\n");
+                line += &format!("{} {reason}\n", counted(count, thing));
             }
         }
         line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_a_kind_is_printed_in_the_singular() {
+        let published = Published::new(Counts {
+            in_place: 1,
+            none_back: 1,
+            none_free: 2,
+            dropped: 1,
+            ..Counts::default()
+        });
+        let text = published.text();
+        for line in [
+            "published 1 message: 1 in place, 0 copied\n",
+            "1 time readers held",
+            "2 times the pool",
+            "1 message not published",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
     }
 }

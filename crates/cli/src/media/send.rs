@@ -358,7 +358,8 @@ impl Sending<'_> {
                 let tell = &mut |what| output::note(what);
                 self.targets
                     .follow(&self.args.targets, &wanted, session, tell);
-                output::note(format!("{} destinations", self.targets.len()));
+                let count = self.targets.len() as u64;
+                output::note(units::counted(count, "destination"));
             }
             Err(error) => output::note(format!("the destinations stay as they are: {error}")),
         }

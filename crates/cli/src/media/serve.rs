@@ -13,12 +13,14 @@ use hythe::media::serve::Programme;
 use hythe::media::source::OpenOptions;
 use hythe::rtp::format::StreamFormat;
 use hythe::rtp::rtsp::{Limits, presentation_url};
+use hythe_sys::interface_addresses::interface_addresses;
 use serde::Serialize;
 
 use crate::args::Globals;
 use crate::error::CliError;
 use crate::output;
 use crate::stop::Stop;
+use crate::units::counted;
 
 use super::conference;
 use super::inputs::{self, CHANNEL};
@@ -26,6 +28,8 @@ use super::repair::ResendArgs;
 
 /// The usual port for servers without the privilege to use 554.
 const PORT: u16 = 8554;
+/// 1: a socket that is bound to `[::]` takes no connections by IPv4 (ipv6(7)).
+const IPV6_ONLY: &str = "/proc/sys/net/ipv6/bindv6only";
 
 /// What to serve, and where.
 #[derive(Args, Debug)]
@@ -85,18 +89,18 @@ struct Document {
 impl Document {
     fn text(&self) -> String {
         let mut text = format!(
-            "{} connections, {} sessions, {} requests\n",
-            self.connections, self.sessions, self.requests
+            "{}, {}, {}\n",
+            counted(self.connections, "connection"),
+            counted(self.sessions, "session"),
+            counted(self.requests, "request")
         );
         let refused = [
-            (self.refused_connections, "connections"),
-            (self.refused_sessions, "sessions"),
-            (self.failed_starts, "PLAYs"),
+            (self.refused_connections, "connection"),
+            (self.refused_sessions, "session"),
+            (self.failed_starts, "PLAY"),
         ];
         let refused = refused.iter().filter(|(count, _)| *count > 0);
-        let refused: Vec<String> = refused
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
+        let refused: Vec<String> = refused.map(|(count, what)| counted(*count, what)).collect();
         if !refused.is_empty() {
             text += &format!("refused: {}\n", refused.join(", "));
         }
@@ -125,7 +129,7 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals) -> Result<(), CliError> {
     if paths.is_empty() {
         return Err(CliError::Failed("there is nothing to serve".to_owned()));
     }
-    let addresses = server.addresses();
+    let addresses = openable(&server.addresses());
     let of_address = |address: &SocketAddr| {
         let address = *address;
         paths
@@ -162,6 +166,48 @@ fn addresses(asked: &[Listen]) -> Vec<SocketAddr> {
     loopback
         .map(|address| SocketAddr::new(address, PORT))
         .collect()
+}
+
+/// What clients can open of the addresses that are listened on: where these are all addresses of
+/// this machine, those that it has now.
+fn openable(listening: &[SocketAddr]) -> Vec<SocketAddr> {
+    if listening
+        .iter()
+        .all(|address| !address.ip().is_unspecified())
+    {
+        return listening.to_vec();
+    }
+    // Without the list the unspecified address is printed, which says that it is any.
+    let own = interface_addresses().unwrap_or_default();
+    let takes_both = !std::fs::read_to_string(IPV6_ONLY).is_ok_and(|text| text.trim() == "1");
+    let each = listening.iter();
+    each.flat_map(|&address| expanded(address, &own, takes_both))
+        .collect()
+}
+
+/// The addresses among `own` at which a socket is reached that is bound to `address`.
+/// `takes_both`: one that is bound to `[::]` takes connections by IPv4, too. Link-local addresses
+/// are left out, since a URL cannot name their interface, and so is the loopback interface, unless
+/// there is no other.
+fn expanded(address: SocketAddr, own: &[IpAddr], takes_both: bool) -> Vec<SocketAddr> {
+    if !address.ip().is_unspecified() {
+        return vec![address];
+    }
+    let is_reached = |own: &&IpAddr| match own {
+        IpAddr::V4(own) => (address.is_ipv4() || takes_both) && !own.is_link_local(),
+        IpAddr::V6(own) => address.is_ipv6() && !own.is_unicast_link_local(),
+    };
+    let reached: Vec<IpAddr> = own.iter().filter(is_reached).copied().collect();
+    let remote = reached.iter().filter(|own| !own.is_loopback());
+    let chosen: Vec<IpAddr> = match remote.clone().next() {
+        Some(_) => remote.copied().collect(),
+        None => reached,
+    };
+    if chosen.is_empty() {
+        return vec![address];
+    }
+    let at_port = |ip| SocketAddr::new(ip, address.port());
+    chosen.into_iter().map(at_port).collect()
 }
 
 /// A directory's files that cannot be sent are named and left out; anything else that was asked for
@@ -254,6 +300,59 @@ mod tests {
             addresses(&[])
                 .iter()
                 .all(|address| address.ip().is_loopback())
+        );
+    }
+
+    #[test]
+    fn all_addresses_are_printed_as_those_that_others_can_open() {
+        let own = |text: &[&str]| -> Vec<IpAddr> {
+            text.iter().map(|text| text.parse().unwrap()).collect()
+        };
+        let all = [
+            "127.0.0.1",
+            "::1",
+            "192.0.2.7",
+            "169.254.1.1",
+            "fe80::1",
+            "2001:db8::7",
+        ];
+        for (listening, own, takes_both, expected) in [
+            ("192.0.2.1:554", own(&all), true, vec!["192.0.2.1:554"]),
+            ("0.0.0.0:554", own(&all), true, vec!["192.0.2.7:554"]),
+            (
+                "[::]:554",
+                own(&all),
+                true,
+                vec!["192.0.2.7:554", "[2001:db8::7]:554"],
+            ),
+            ("[::]:554", own(&all), false, vec!["[2001:db8::7]:554"]),
+            // Without a network only this machine can open it.
+            ("0.0.0.0:554", own(&all[..2]), true, vec!["127.0.0.1:554"]),
+            ("0.0.0.0:554", own(&[]), true, vec!["0.0.0.0:554"]),
+        ] {
+            let found = expanded(listening.parse().unwrap(), &own, takes_both);
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert_eq!(found, expected, "{listening}");
+        }
+        let of_this_machine = openable(&["0.0.0.0:554".parse().unwrap()]);
+        assert!(!of_this_machine.is_empty());
+    }
+
+    #[test]
+    fn one_of_a_kind_is_printed_in_the_singular() {
+        let document = Document {
+            paths: Vec::new(),
+            urls: Vec::new(),
+            connections: 1,
+            refused_connections: 1,
+            sessions: 1,
+            refused_sessions: 2,
+            requests: 0,
+            failed_starts: 1,
+        };
+        assert_eq!(
+            document.text(),
+            "1 connection, 1 session, 0 requests\nrefused: 1 connection, 2 sessions, 1 PLAY\n"
         );
     }
 }

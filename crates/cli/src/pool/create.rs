@@ -80,9 +80,10 @@ fn planned(args: &PoolCreateArgs, globals: &Globals) -> Result<PoolOptions, CliE
     if let Some(mount) = &args.huge_pages {
         options = options.huge_pages(mount);
     }
-    let mut limits = match args.small {
-        true => Geometry::small_limits(),
-        false => Geometry::default_limits(),
+    let mut limits = match (args.small, args.size) {
+        (true, _) => Geometry::small_limits(),
+        (false, Some(bytes)) => Geometry::default_limits_for(bytes),
+        (false, None) => Geometry::default_limits(),
     };
     for limit in &args.limit {
         limit.apply(&mut limits);

@@ -12,6 +12,7 @@ mod cpus;
 mod crew;
 mod cycle;
 mod load;
+mod other_load;
 mod permission;
 mod plan;
 mod recorder;
@@ -89,6 +90,7 @@ pub fn run(
             what: format!("no CPU is left to measure: {}", refusals.join("; ")),
         });
     }
+    let start = other_load::Start::now();
     let load = load::Running::start(plan.load, &permissions.cpus, &plan.load_directory)?;
     let mut outcome = Outcome {
         measurements: Vec::new(),
@@ -111,6 +113,7 @@ pub fn run(
     }
     let rounds = load.end()?;
     outcome.conditions = conditions::of_run(plan, &permissions);
+    outcome.conditions.extend(start.conditions());
     outcome
         .conditions
         .insert("complete".to_owned(), json!(outcome.is_complete));

@@ -156,10 +156,14 @@ impl Container {
     }
 }
 
-/// The byte behind the start code that an input begins with.
+/// The byte behind the start code that an input begins with. Any number of zeros may stand in front
+/// of it (`leading_zero_8bits`, and `zero_byte` of long start codes).
 fn behind_start_code(start: &[u8]) -> Option<u8> {
-    let behind = |code: &[u8]| start.strip_prefix(code)?.first().copied();
-    behind(&[0, 0, 1]).or_else(|| behind(&[0, 0, 0, 1]))
+    let zeros = start.iter().take_while(|byte| **byte == 0).count();
+    match start[zeros..] {
+        [1, first, ..] if zeros >= 2 => Some(first),
+        _ => None,
+    }
 }
 
 /// The first box of an ISO base media file (ISO/IEC 14496-12, 4.3), or of a QuickTime movie without
@@ -210,6 +214,13 @@ mod tests {
             (b"\0\0\0\x18ftypisom".to_vec(), Some(Container::Movie)),
             (b"\0\0\0\x01\x67".to_vec(), Some(Container::ByteStream)),
             (b"\0\0\x01\x40".to_vec(), Some(Container::ByteStream)),
+            (b"\0\0\0\0\0\x01\x67".to_vec(), Some(Container::ByteStream)),
+            (
+                [vec![0; 1000], b"\x01\x67".to_vec()].concat(),
+                Some(Container::ByteStream),
+            ),
+            (b"\0\x01\x67".to_vec(), None),
+            (vec![0; 1000], None),
             (b"\0\0\x01\xba\x44".to_vec(), Some(Container::ProgramStream)),
             (b"\0\0\0\x01\xba".to_vec(), Some(Container::ProgramStream)),
             (b"\0\0\x01\xb3\x16".to_vec(), Some(Container::OtherVideo)),

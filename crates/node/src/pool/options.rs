@@ -86,8 +86,9 @@ impl PoolOptions {
     }
 
     /// The sizes of the control tables, if the pool has to be made; `limits.slots` counts the
-    /// entries kept for later regions. Default: [`hythe_pool::Geometry::default_limits`], or where
-    /// the default size is less than twice what these take, [`hythe_pool::Geometry::small_limits`].
+    /// entries kept for later regions. Default: those of its size
+    /// ([`hythe_pool::Geometry::default_limits_for`]), or where the default size is less than
+    /// twice what these take, [`hythe_pool::Geometry::small_limits`].
     #[must_use]
     pub const fn limits(mut self, limits: hythe_abi::pool::Limits) -> Self {
         self.limits = Some(limits);

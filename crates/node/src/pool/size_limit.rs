@@ -98,7 +98,6 @@ pub(crate) fn geometry(options: &PoolOptions, limit: &SizeLimit) -> Result<Geome
         // Before it is laid out: what is far too large has too many slots as well, which says less.
         limit.clone().check(bytes as u64, || options.path())?;
     }
-    let usual = options.limits.unwrap_or(Geometry::default_limits());
     let half = usize::try_from(limit.bytes / 2).unwrap_or(usize::MAX);
     let own = &options.classes;
     let default = || {
@@ -106,7 +105,9 @@ pub(crate) fn geometry(options: &PoolOptions, limit: &SizeLimit) -> Result<Geome
         bytes.saturating_add(Geometry::classes_bytes(own))
     };
     let bytes = options.bytes.unwrap_or_else(default);
-    let found = Geometry::for_bytes_and(usual, bytes, own);
+    let limits = options.limits;
+    let limits = limits.unwrap_or_else(|| Geometry::default_limits_for(bytes));
+    let found = Geometry::for_bytes_and(limits, bytes, own);
     if options.bytes.is_some() || options.limits.is_some() {
         return Ok(found?);
     }

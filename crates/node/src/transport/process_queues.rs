@@ -66,9 +66,8 @@ impl Transport for ProcessQueues {
         }
         let (shared, port) = (find.seeking.shared, find.seeking.port);
         let control = shared.pool().control();
-        let connections = control.tables().connections();
-        let to_us =
-            |info: &ConnectionInfo| info.consumer == shared.index() && info.consumer_port == port;
+        let connections = control.tables().connections_to(port);
+        let to_us = |info: &ConnectionInfo| info.consumer == shared.index();
         for info in connections.filter(to_us) {
             let is_known = find.known().any(|source| {
                 let source: &dyn Any = source;

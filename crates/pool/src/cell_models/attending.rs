@@ -39,6 +39,7 @@ fn record() -> Shared {
         places.push(eight(layout.participant(member) + participant::CHANGES));
     }
     places.push(layout.gap(0)..layout.gap(0) + 4 * 4);
+    places.push(eight(layout.consumer_port(0)));
     let entries: usize = places.iter().map(Range::len).sum();
     let queue_segment = layout.queue_segment(0);
     places.push(queue_segment..queue_segment + 2 * Descriptor::BYTES);

@@ -72,14 +72,15 @@ impl Member {
         let hash = hash_of(name);
         let mine = self.claim_channel(control, hash)?;
         note_table(control, Table::Channels, mine + 1);
+        let tables = control.tables();
+        tables.note_channel_hash(mine, hash);
         // Our claim is visible; now every other claim or channel of this hash is visible to us, or
         // its maker sees ours.
         hythe_memory::full_barrier();
-        let rivals = (0..control.layout().limits().channels).filter(|&index| index != mine);
-        for index in rivals {
-            let rival = control.tables().channel_state(index);
+        for index in tables.channels_by_hash(hash).filter(|&index| index != mine) {
+            let rival = tables.channel_state(index);
             if status_of(rival) != FREE && (rival >> 32) as u32 == hash {
-                let theirs = control.tables().channel(ChannelIndex(index));
+                let theirs = tables.channel(ChannelIndex(index));
                 if theirs.is_some_and(|theirs| theirs.name != name) {
                     continue;
                 }

@@ -66,6 +66,8 @@ impl Member {
         let word = |offset, value| memory.store(at + offset, value, Ordering::Release);
         word(connection::PRODUCER_PORT, producer_port.0);
         word(connection::CONSUMER_PORT, consumer_port.0);
+        let tables = control.tables();
+        tables.note_consumer_port(ConnectionIndex(index), Some(consumer_port));
         word(connection::QUEUE_SEGMENT, queue_segment);
         word(connection::CAPACITY, capacity);
         word(connection::EVICTS_OLDEST, queue.evicts_oldest.into());
@@ -94,24 +96,22 @@ impl Member {
             nonce,
         };
         memory.store_cell(at + connection::STATE, open.to_bits(), Ordering::Release);
-        control.tables().note_change(consumer.0);
-        control
-            .tables()
-            .connection(ConnectionIndex(index))
-            .ok_or_else(|| {
-                PoolError::Damaged(format!("connection {index} changed while it was made"))
-            })
+        tables.note_change(consumer.0);
+        let made = tables.connection(ConnectionIndex(index));
+        made.ok_or_else(|| {
+            PoolError::Damaged(format!("connection {index} changed while it was made"))
+        })
     }
 
     fn claim_connection<M: Memory>(&self, control: &Control<M>) -> Result<(u32, u32), PoolError> {
         let limit = control.layout().limits().connections;
-        for index in 0..limit {
+        let claimed = control.tables().claim_connection(|index| {
             let at = control.layout().connection(index as usize) + connection::STATE;
             // Relaxed: a free one is confirmed by the swap.
             let bits = control.memory().load_cell(at, Ordering::Relaxed);
             let found = State::from_bits(bits);
             if found.status != Status::Free {
-                continue;
+                return None;
             }
             let nonce = (found.nonce + 1) & 0x00FF_FFFF;
             let claim = State {
@@ -119,15 +119,10 @@ impl Member {
                 producer: self.index().0,
                 ..State::free(nonce)
             };
-            if control
-                .memory()
-                .replace_cell(at, bits, claim.to_bits())
-                .is_ok()
-            {
-                return Ok((index, nonce));
-            }
-        }
-        Err(PoolError::TableFull {
+            let replaced = control.memory().replace_cell(at, bits, claim.to_bits());
+            replaced.ok().map(|()| (index, nonce))
+        });
+        claimed.ok_or(PoolError::TableFull {
             what: "connection",
             limit,
         })
@@ -403,6 +398,7 @@ impl Member {
 /// Gives a record back, of which nothing is in use any more. Pairs with the swap of the next maker
 /// in `claim_connection`.
 fn free_record<M: Memory>(control: &Control<M>, index: ConnectionIndex, nonce: u32) {
+    control.tables().note_consumer_port(index, None);
     let at = control.layout().connection(index.0 as usize) + connection::STATE;
     let free = State::free(nonce).to_bits();
     control.memory().store_cell(at, free, Ordering::Release);

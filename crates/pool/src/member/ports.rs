@@ -62,10 +62,11 @@ impl Member {
         let limit = control.layout().limits().ports;
         let (memory, me) = (control.memory(), self.index().0);
         let claim = state_bits(STATUS_CLAIMED, me, kind, self.session());
-        let index = (0..limit).find(|&index| {
+        let index = control.tables().claim_port(|index| {
             let at = control.layout().port(index as usize) + port::STATE;
-            memory.load_cell(at, Ordering::Relaxed) == STATUS_FREE
-                && memory.replace_cell(at, STATUS_FREE, claim).is_ok()
+            let is_claimed = memory.load_cell(at, Ordering::Relaxed) == STATUS_FREE
+                && memory.replace_cell(at, STATUS_FREE, claim).is_ok();
+            is_claimed.then_some(index)
         });
         let index = index.ok_or(PoolError::TableFull {
             what: "port",
@@ -74,15 +75,15 @@ impl Member {
         note_table(control, Table::Ports, index + 1);
         let at = control.layout().port(index as usize);
         memory.store(at + port::CHANNEL, channel.0, Ordering::Relaxed);
+        let tables = control.tables();
+        tables.note_port_channel(PortIndex(index), Some(channel));
         memory.store(at + port::DEPTH, wishes.depth, Ordering::Relaxed);
         let when_full = wishes.policy.to_word();
         memory.store(at + port::BLOCK_MS, when_full, Ordering::Relaxed);
         memory.store(at + port::HISTORY, wishes.history, Ordering::Relaxed);
         memory.store(at + port::FLAGS, 0, Ordering::Relaxed);
         EventCell::begin(memory, at + port::EVENTS);
-        control
-            .tables()
-            .set_statistics(PortIndex(index), PortStatistics::default());
+        tables.set_statistics(PortIndex(index), PortStatistics::default());
         let open = state_bits(STATUS_OPEN, me, kind, self.session());
         memory.store_cell(at + port::STATE, open, Ordering::Release);
         // Whoever retires the channel sees this port, or its claim is seen here.
@@ -146,6 +147,7 @@ impl Member {
         let (memory, at) = (control.memory(), control.layout().port(index as usize));
         let channel = memory.load(at + port::CHANNEL, Ordering::Relaxed);
         self.retire_channel(control, ChannelIndex(channel));
+        control.tables().note_port_channel(PortIndex(index), None);
         memory.store_cell(at + port::STATE, STATUS_FREE, Ordering::Release);
     }
 

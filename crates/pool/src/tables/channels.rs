@@ -258,7 +258,7 @@ impl<'c, M: Memory> Tables<'c, M> {
     /// The channel of that name.
     pub fn find_channel(self, name: &str) -> Option<ChannelInfo> {
         let hash = hash_of(name);
-        (0..self.layout().limits().channels)
+        self.channels_by_hash(hash)
             .filter(|&index| (self.channel_state(index) >> 32) as u32 == hash)
             .filter_map(move |index| self.channel(ChannelIndex(index)))
             .find(|info| info.name == name)

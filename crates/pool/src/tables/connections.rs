@@ -215,6 +215,13 @@ impl<'c, M: Memory> Tables<'c, M> {
         in_use && state.nonce == info.nonce && state.left & Side::Consumer.bit() == 0
     }
 
+    /// The connections to one port that are open or closing, found by their index words.
+    pub fn connections_to(self, port: PortIndex) -> impl Iterator<Item = ConnectionInfo> {
+        self.connections_by_port(port)
+            .filter_map(move |index| self.connection(ConnectionIndex(index)))
+            .filter(move |info| info.consumer_port == port)
+    }
+
     /// Every connection that is open or closing.
     pub fn connections(self) -> impl Iterator<Item = ConnectionInfo> {
         (0..self.layout().limits().connections)

@@ -84,8 +84,7 @@ impl<'c, M: Memory> Tables<'c, M> {
 
     /// Does something wait for a port, over any of its connections? A snapshot.
     pub fn something_waits_for(self, port: PortIndex) -> bool {
-        self.connections()
-            .filter(|info| info.consumer_port == port)
+        self.connections_to(port)
             // Relaxed: nothing is read on the strength of it.
             .any(|info| {
                 let tail = self.memory().load(info.places.tail, Ordering::Relaxed);

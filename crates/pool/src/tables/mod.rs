@@ -9,6 +9,7 @@ pub(crate) mod channels;
 pub(crate) mod connections;
 pub(crate) mod core_counters;
 pub(crate) mod ends;
+pub(crate) mod indexes;
 pub(crate) mod members;
 pub(crate) mod missed;
 pub(crate) mod ports;

@@ -259,17 +259,11 @@ impl<'c, M: Memory> Tables<'c, M> {
         self.is_still_open(known) && flags & port::NOBODY_NEW == 0
     }
 
-    /// The open ports of one channel, found by one word of each other record: a table may have
-    /// thousands of them, and is searched several times whenever a port opens or closes.
+    /// The open ports of one channel, found by their index words: a table may have thousands of
+    /// records, and is searched several times whenever a port opens or closes.
     pub fn ports_of_channel(self, channel: ChannelIndex) -> impl Iterator<Item = PortInfo> {
-        let (memory, layout) = (self.memory(), self.layout());
-        let names_it = move |index: &u32| {
-            let at = layout.port(*index as usize) + port::CHANNEL;
-            memory.load(at, Ordering::Relaxed) == channel.0
-        };
         // The record is read whole afterwards: it may have become one of another channel.
-        (0..layout.limits().ports)
-            .filter(names_it)
+        self.ports_by_channel(channel)
             .filter_map(move |index| self.port(PortIndex(index)))
             .filter(move |port| port.channel == channel)
     }
