@@ -222,6 +222,30 @@ fn the_address_sanitizer_finds_nothing_wrong_and_nothing_lost() {
     assert_eq!(text(&run(&mut stage.command(&program))), "all refused\n");
 }
 
+/// The library's atomic operations are not compiled for the sanitizer: without the suppressions it
+/// reports each copy of a message that another thread wrote.
+#[test]
+fn thread_sanitizer_is_content_with_the_suppressions_of_the_guide() {
+    let stage = Stage::install();
+    let guide = std::fs::read_to_string(repository().join("docs/guide/c.md")).expect("there");
+    let is_suppression =
+        |line: &&str| line.starts_with("called_from_lib:") || line.starts_with("race:");
+    let lines: Vec<&str> = guide.lines().filter(is_suppression).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let file = stage.prefix().join("hythe.supp");
+    std::fs::write(&file, lines.join("\n")).expect("own");
+    let replies = repository().join("examples/c/request_reply.c");
+    for compiler in COMPILERS {
+        let program =
+            stage.compile_with(compiler, Linking::Shared, &replies, &["-fsanitize=thread"]);
+        // Older sanitizers refuse the addresses that newer kernels choose at random.
+        let mut watched = stage.command(Path::new("setarch"));
+        watched.env("TSAN_OPTIONS", format!("suppressions={}", file.display()));
+        let output = run(watched.arg("-R").arg(&program).arg("watched"));
+        assert_eq!(text(&output), REPLIES, "{compiler}");
+    }
+}
+
 #[test]
 fn cmake_finds_the_package() {
     if !is_installed("cmake") {
