@@ -1145,8 +1145,11 @@ int hythe_node_lease(const struct hythe_node *node, size_t bytes, struct hythe_l
 int hythe_pool_options_init(struct hythe_pool_options *options, size_t size);
 
 /**
- * Opens a pool, or makes it if there is none. The result is the caller's, until
- * hythe_pool_close(). May take as long as the system needs to reserve the memory. Any thread.
+ * Opens a pool, or makes it if there is none. One of another layout version that no process uses
+ * is made anew, if it is the caller's and has no semaphores, queues or segments; else
+ * HYTHE_ENOTPOOL, and hythe_last_error() names what is in the way. The result is the caller's,
+ * until hythe_pool_close(). May take as long as the system needs to reserve the memory. Any
+ * thread.
  *
  * Requires:
  * `options` are initialised.

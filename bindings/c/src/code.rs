@@ -120,6 +120,7 @@ pub(crate) fn of(error: &NodeError) -> c_int {
         NodeError::Unsafe { .. } => HYTHE_EUNSAFE,
         NodeError::NoSuchPool { .. } | NodeError::NoPoolOfUser { .. } => HYTHE_ENOPOOL,
         NodeError::NoSuchUser { .. } => HYTHE_ENAME,
+        NodeError::OtherVersion { .. } => HYTHE_ENOTPOOL,
         NodeError::InUse { .. } => HYTHE_EINUSE,
         NodeError::NoRoom { .. } | NodeError::TooLarge { .. } | NodeError::NoHugePages { .. } => {
             HYTHE_ENOROOM
@@ -160,7 +161,7 @@ pub(crate) fn of(error: &NodeError) -> c_int {
 
 fn of_pool(error: &PoolError) -> c_int {
     match error {
-        PoolError::NotAPool(_) => HYTHE_ENOTPOOL,
+        PoolError::NotAPool(_) | PoolError::OtherVersion { .. } => HYTHE_ENOTPOOL,
         PoolError::BadGeometry(_) | PoolError::TooSmall { .. } | PoolError::QueueTooDeep { .. } => {
             HYTHE_EGEOMETRY
         }

@@ -136,6 +136,22 @@ pub enum NodeError {
         /// Who takes part.
         members: Vec<String>,
     },
+    /// There is a pool of that name with another layout, which this program cannot replace.
+    #[error(
+        "pool `{name}` has layout version {found}, this program speaks {expected}; {reason}",
+        name = escaped(name),
+        reason = escaped(reason)
+    )]
+    OtherVersion {
+        /// The name.
+        name: String,
+        /// The pool's version.
+        found: u32,
+        /// That of this program.
+        expected: u32,
+        /// Why it was left, and what to do.
+        reason: String,
+    },
     /// The system has not enough memory for the pool.
     #[error(
         "no room for {bytes} bytes at {}: {source}; enlarge the file system, or make the pool smaller",
