@@ -1713,10 +1713,18 @@ int hythe_subscriber_take(struct hythe_subscriber *subscriber,
 int hythe_subscriber_try_take(struct hythe_subscriber *subscriber, struct hythe_sample **sample);
 
 /**
- * How many publishers are connected. One that left counts until all that it sent is taken. Does
+ * How many publishers the channel has: those that are connected, and those that have opened and
+ * will connect with their next call. One that left counts until all that it sent is taken. Does
  * not block.
  */
 int hythe_subscriber_publishers(struct hythe_subscriber *subscriber);
+
+/**
+ * How many publishers are connected: a publisher connects when it publishes or looks for
+ * subscribers, not when it opens. One that left counts until all that it sent is taken. Does not
+ * block.
+ */
+int hythe_subscriber_connected_publishers(struct hythe_subscriber *subscriber);
 
 /**
  * Reads the counters of this port. The caller sets the size in `statistics`.
