@@ -33,7 +33,10 @@
  * call on the pool returns HYTHE_EPOOLLOST. After reading or writing in place, ask
  * hythe_node_check_pool(). Every fault elsewhere goes to the handler that was there before. Never
  * block SIGBUS. Programs with a handler of their own: hythe_sigbus_leave_to_program(). Only
- * hythe_sigbus_settle() may be called from a signal handler.
+ * hythe_sigbus_settle() and hythe_node_interrupt() may be called from a signal handler.
+ * A signal does not end a wait: the call continues behind the handler until its time-out. A handler
+ * that is to end it, for Ctrl-C, calls hythe_node_interrupt(): the wait returns HYTHE_EINTERRUPTED.
+ * Waits for semaphores and message queues end by a signal as those of POSIX do, with EINTR.
  * Descriptors: where the program has closed 0, 1 or 2, opening a pool puts /dev/null there.
  * Structs begin with their size: initialise options with their function; set the size of results.
  *
@@ -223,6 +226,9 @@
 
 /** A program cannot be started. */
 #define HYTHE_ENOPROGRAM (-50)
+
+/** The program has ended the wait, by hythe_node_interrupt(). */
+#define HYTHE_EINTERRUPTED (-51)
 
 /** An error that has no code of its own yet. */
 #define HYTHE_EOTHER (-99)
@@ -1128,6 +1134,19 @@ int hythe_node_index(const struct hythe_node *node);
  * other calls check this themselves. Any thread; does not block.
  */
 int hythe_node_check_pool(const struct hythe_node *node);
+
+/**
+ * Ends the waits of this node's ports and wait sets that are under way, each with
+ * HYTHE_EINTERRUPTED, or the next one that begins if there are none. For Ctrl-C: a signal alone
+ * ends no wait. What has come is taken first, and calls with a time-out of 0 take no notice.
+ * Several interrupts before a wait are one. Where other threads wait as well, theirs may be all
+ * that it ends: such a program sets a flag of its own first. A publisher that waits for a full
+ * queue ends that as if its send timeout were over, and leaves the interrupt for the next wait.
+ *
+ * Any thread, and a signal handler, as long as the node is joined: it allocates nothing, takes no
+ * lock and leaves no message. HYTHE_EARGUMENT for NULL, HYTHE_EFORKED.
+ */
+int hythe_node_interrupt(const struct hythe_node *node);
 
 /**
  * Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is

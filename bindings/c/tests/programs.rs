@@ -190,6 +190,15 @@ fn a_program_that_closes_all_descriptors_keeps_its_buffers() {
     assert_eq!(text(&said), "told\n");
 }
 
+#[test]
+fn signal_handler_ends_waits() {
+    let stage = Stage::install();
+    let source = repository().join("bindings/c/tests/interrupts.c");
+    let program = stage.compile("gcc", Linking::Shared, &source);
+    let said = run(&mut stage.command(&program));
+    assert_eq!(text(&said), "ended\n");
+}
+
 /// Valgrind's machine has no vDSO. The library once looked for it all the same, and crashed at its
 /// first look at the clock.
 #[test]

@@ -142,11 +142,12 @@ impl Subscriber {
         self.port.name()
     }
 
-    /// Takes the next sample, waiting for at most `timeout`. `None`: none came in that time.
+    /// Takes the next sample, waiting for at most `timeout`. `None`: none came in that time. A
+    /// signal does not end the wait, [`Node::interrupt`](crate::Node::interrupt) does.
     ///
     /// # Errors
-    /// The core's errors; a damaged pool. Invalid descriptors of a faulty peer are skipped and
-    /// counted.
+    /// [`NodeError::Interrupted`]; the core's errors; a damaged pool. Invalid descriptors
+    /// of a faulty peer are skipped and counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Sample>, NodeError> {
         let (shared, mut report) = (Arc::clone(&self.port.shared), WaitReport::default());
         let gate = shared.spin_gate();
@@ -155,7 +156,13 @@ impl Subscriber {
             false => gate.limit(),
         };
         let plan = self.spinner.plan_within(self.port.wait, limit);
-        let taken = wait_reporting(shared.place(), plan, timeout, &mut report, self);
+        let taken = wait_reporting(
+            shared.interruptible_place(),
+            plan,
+            timeout,
+            &mut report,
+            self,
+        );
         self.sleeps += report.sleeps;
         self.spinner.learn(limit, plan, report.ending);
         taken

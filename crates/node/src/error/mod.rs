@@ -43,6 +43,9 @@ pub enum NodeError {
         /// What the system said.
         source: io::Error,
     },
+    /// The program has ended this wait ([`Node::interrupt`](crate::Node::interrupt)).
+    #[error("the wait was ended by this program, which interrupted its node")]
+    Interrupted,
     /// No permission, with what would be needed.
     #[error(
         "permission denied: {} has mode {mode:04o}, owner {owner}, group {group}; you are user {user}: ask its owner, or join that group if the mode lets it",
