@@ -46,6 +46,10 @@ test-boot: ## packaging/ on Debian 12 in QEMU: a boot recorded, read ahead in th
 	HYTHE_EROFS=$(abspath $(target))/erofs cargo test -p hythe-cli --test preload_images -- --nocapture
 	scripts/boot-debian.sh $(target)/boot-debian $(target)/$(guest_target)/release/hythe $(target)/preload-init/preload-init $(BOOTS)
 
+test-services: ## pools of services on Debian 12 in QEMU: what systemd-logind removes, who is told, what keeps it (root; 2 minutes, and 2 once)
+	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-cli --target $(guest_target)
+	scripts/services-debian.sh $(target)/services-debian $(target)/$(guest_target)/release/hythe
+
 test-media: setup ## ffmpeg, GStreamer and VLC play what we send, the first two send what we receive, tshark reads it; departure times on Debian's kernel in QEMU (root, for capturing; 3 to 6 minutes, and once 90 MB of VLC)
 	scripts/media-tools.sh
 	scripts/vlc-live555.sh $(target)/vlc

@@ -26,6 +26,7 @@ pack=/etc/hythe/boot.pack
 time_limit=900
 # Of the boots that are timed: a slow eMMC or card.
 slow_disk=throttling.bps-read=$((8 << 20))
+packages=systemd-sysv,initramfs-tools,linux-image-amd64,udev,kmod,procps,zstd
 failed=0
 
 fail() {
@@ -56,7 +57,7 @@ fetch() {
     echo "boot-debian: fetching Debian 12 (about 12 minutes, kept in $base)"
     rm -rf "$base" "$base.unfinished"
     mmdebstrap --mode=root --variant=minbase \
-        --include=systemd-sysv,initramfs-tools,linux-image-amd64,udev,kmod,procps,zstd bookworm "$base.unfinished" \
+        --include="$packages" bookworm "$base.unfinished" \
         >"$directory/fetch.log" 2>&1 || fail "Debian cannot be fetched; see $directory/fetch.log"
     mv "$base.unfinished" "$base"
 }

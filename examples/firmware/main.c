@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "hythe_posix.h"
+#include "hythe_result_text.h"
 #include "hythe_rt.h"
 
 #define LONGEST_WAIT_MS 1000u
@@ -110,12 +111,18 @@ int main(int argc, char **argv)
         .endpoint_count = sizeof ENDPOINTS / sizeof ENDPOINTS[0],
     };
     int doorbell;
+    int result;
     char byte;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     doorbell = argc == 4 ? open_core(argv + 1, &posix, &port, &config) : -1;
-    if (doorbell < 0 || hythe_link_start(&link, &config) != HYTHE_OK) {
+    if (doorbell < 0) {
         fprintf(stderr, "usage: %s REGION LINK DOORBELL, as its agent starts it\n", argv[0]);
+        return 1;
+    }
+    result = hythe_link_start(&link, &config);
+    if (result != HYTHE_OK) {
+        fprintf(stderr, "firmware: hythe_link_start: %s\n", hythe_result_text(result));
         return 1;
     }
     puts("firmware: ready");

@@ -35,7 +35,7 @@ enum hythe_result {
      * The session of the buffer is over: it was dropped, as the protocol asks. Nobody received it.
      */
     HYTHE_STALE = 1,
-    /* A parameter or the configuration makes no sense; our own bug. */
+    /* A parameter makes no sense; our own bug. */
     HYTHE_E_ARGUMENT = -1,
     /* Nothing came within the time. */
     HYTHE_E_TIMEOUT = -2,
@@ -56,7 +56,34 @@ enum hythe_result {
     /* The server that was asked says that there will be no reply. */
     HYTHE_E_GIVEN_UP = -10,
     /* Ports are attached, and none of them gave an empty slot within the time. */
-    HYTHE_E_NO_SLOT = -11
+    HYTHE_E_NO_SLOT = -11,
+    /* -12 to -15 are those of hythe_rpc.h. */
+
+    /*
+     * What is wrong with a configuration, of hythe_link_start() alone: our own bug.
+     * hythe_result_text.h has a text for each.
+     */
+
+    /* `link` is NULL or not aligned to 64 bytes. */
+    HYTHE_E_LINK_ADDRESS = -16,
+    /* `link_bytes` is less than HYTHE_LINK_BYTES_MIN, or more than 32 bits hold. */
+    HYTHE_E_LINK_BYTES = -17,
+    /* `region` is NULL. */
+    HYTHE_E_REGION = -18,
+    /* `name` is NULL, empty or longer than 32 bytes. */
+    HYTHE_E_NAME = -19,
+    /* `endpoints` is NULL, or there are 0 or more than HYTHE_MAX_ENDPOINTS. */
+    HYTHE_E_ENDPOINT_COUNT = -20,
+    /* The name of an endpoint is NULL, empty or longer than 32 bytes. */
+    HYTHE_E_ENDPOINT_NAME = -21,
+    /* The direction of an endpoint is unknown. */
+    HYTHE_E_ENDPOINT_DIRECTION = -22,
+    /* The kind of an endpoint is unknown. */
+    HYTHE_E_ENDPOINT_KIND = -23,
+    /* `port` is NULL, or its `wait`, `ring` or `now_ms` is. */
+    HYTHE_E_PORT_CALLS = -24,
+    /* The port has only one of `lock` and `unlock`. */
+    HYTHE_E_PORT_LOCK = -25
 };
 
 enum hythe_direction {
@@ -329,9 +356,8 @@ struct hythe_link {
  * Takes the link's memory over and begins to look for Linux. Call once, before any other function,
  * from one task. Never blocks. The port's lock must work already.
  *
- * HYTHE_OK; HYTHE_E_ARGUMENT: a pointer is missing, the link is not aligned to 64 bytes or too
- * small, a name is empty or longer than 32 bytes, a direction unknown, or there are no or more than
- * HYTHE_MAX_ENDPOINTS endpoints.
+ * HYTHE_OK; HYTHE_E_ARGUMENT: `link` or `config` is NULL; HYTHE_E_LINK_ADDRESS to
+ * HYTHE_E_PORT_LOCK: the first field of the configuration that is wrong. Then nothing was begun.
  */
 int hythe_link_start(struct hythe_link *link, const struct hythe_link_config *config);
 

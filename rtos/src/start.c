@@ -10,38 +10,59 @@ static int name_is_valid(const char *name)
     return name != NULL && name[0] != '\0' && hythe_name_bytes(name) <= HYTHE_NAME_BYTES;
 }
 
-static int endpoint_is_valid(const struct hythe_endpoint_config *endpoint)
+static int endpoint_error(const struct hythe_endpoint_config *endpoint)
 {
-    return name_is_valid(endpoint->name) &&
-           (endpoint->direction == HYTHE_TO_CORE || endpoint->direction == HYTHE_FROM_CORE) &&
-           endpoint->kind <= HYTHE_KIND_EVENTS;
+    if (!name_is_valid(endpoint->name)) {
+        return HYTHE_E_ENDPOINT_NAME;
+    }
+    if (endpoint->direction != HYTHE_TO_CORE && endpoint->direction != HYTHE_FROM_CORE) {
+        return HYTHE_E_ENDPOINT_DIRECTION;
+    }
+    return endpoint->kind <= HYTHE_KIND_EVENTS ? HYTHE_OK : HYTHE_E_ENDPOINT_KIND;
 }
 
-static int endpoints_are_valid(const struct hythe_link_config *config)
+static int endpoints_error(const struct hythe_link_config *config)
 {
+    int error = HYTHE_OK;
     uint32_t i;
 
     if (config->endpoints == NULL || config->endpoint_count < 1 ||
         config->endpoint_count > HYTHE_MAX_ENDPOINTS) {
-        return 0;
+        return HYTHE_E_ENDPOINT_COUNT;
     }
-    for (i = 0; i < config->endpoint_count; i++) {
-        if (!endpoint_is_valid(&config->endpoints[i])) {
-            return 0;
-        }
+    for (i = 0; i < config->endpoint_count && error == HYTHE_OK; i++) {
+        error = endpoint_error(&config->endpoints[i]);
     }
-    return 1;
+    return error;
 }
 
-static int config_is_valid(const struct hythe_link_config *config)
+static int port_error(const struct hythe_port *port)
 {
-    const struct hythe_port *port = config->port;
+    if (port == NULL || port->wait == NULL || port->ring == NULL || port->now_ms == NULL) {
+        return HYTHE_E_PORT_CALLS;
+    }
+    return (port->lock == NULL) == (port->unlock == NULL) ? HYTHE_OK : HYTHE_E_PORT_LOCK;
+}
 
-    return config->link != NULL && (uintptr_t)config->link % HYTHE_LINE_MIN == 0 &&
-           config->link_bytes >= HYTHE_LINK_BYTES_MIN && config->link_bytes <= UINT32_MAX &&
-           config->region != NULL && name_is_valid(config->name) && endpoints_are_valid(config) &&
-           port != NULL && port->wait != NULL && port->ring != NULL && port->now_ms != NULL &&
-           (port->lock == NULL) == (port->unlock == NULL);
+/* HYTHE_OK, or the code of what is wrong first. */
+static int config_error(const struct hythe_link_config *config)
+{
+    int error;
+
+    if (config->link == NULL || (uintptr_t)config->link % HYTHE_LINE_MIN != 0) {
+        return HYTHE_E_LINK_ADDRESS;
+    }
+    if (config->link_bytes < HYTHE_LINK_BYTES_MIN || config->link_bytes > UINT32_MAX) {
+        return HYTHE_E_LINK_BYTES;
+    }
+    if (config->region == NULL) {
+        return HYTHE_E_REGION;
+    }
+    if (!name_is_valid(config->name)) {
+        return HYTHE_E_NAME;
+    }
+    error = endpoints_error(config);
+    return error != HYTHE_OK ? error : port_error(config->port);
 }
 
 static void prepare_endpoint(struct hythe_link *link, uint32_t index)
@@ -66,10 +87,11 @@ static void prepare_endpoint(struct hythe_link *link, uint32_t index)
 
 int hythe_link_start(struct hythe_link *link, const struct hythe_link_config *config)
 {
+    int error = link == NULL || config == NULL ? HYTHE_E_ARGUMENT : config_error(config);
     uint32_t i;
 
-    if (link == NULL || config == NULL || !config_is_valid(config)) {
-        return HYTHE_E_ARGUMENT;
+    if (error != HYTHE_OK) {
+        return error;
     }
     link->base = (volatile uint8_t *)config->link;
     link->link_bytes = config->link_bytes;

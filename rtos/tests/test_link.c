@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "hythe_result_text.h"
 #include "test.h"
 #include "world.h"
 
@@ -91,27 +92,72 @@ static void no_port(struct hythe_link_config *config)
     config->port = NULL;
 }
 
-static void a_bad_configuration_is_refused(void)
+static void no_wait(struct hythe_link_config *config)
 {
-    static void (*const bad[])(struct hythe_link_config *) = {no_link,
-                                                              crooked_link,
-                                                              tiny_link,
-                                                              no_region,
-                                                              no_name,
-                                                              no_endpoints,
-                                                              too_many_endpoints,
-                                                              empty_endpoint_name,
-                                                              long_endpoint_name,
-                                                              unknown_direction,
-                                                              no_port,
-                                                              missing_endpoint_name,
-                                                              unknown_kind};
+    static struct hythe_port port;
+
+    port = *config->port;
+    port.wait = NULL;
+    config->port = &port;
+}
+static void half_a_lock(struct hythe_link_config *config)
+{
+    static struct hythe_port port;
+
+    port = *config->port;
+    port.lock = NULL;
+    config->port = &port;
+}
+
+static const struct {
+    void (*change)(struct hythe_link_config *);
+    int error;
+} BAD_CONFIGS[] = {
+    {no_link, HYTHE_E_LINK_ADDRESS},
+    {crooked_link, HYTHE_E_LINK_ADDRESS},
+    {tiny_link, HYTHE_E_LINK_BYTES},
+    {no_region, HYTHE_E_REGION},
+    {no_name, HYTHE_E_NAME},
+    {no_endpoints, HYTHE_E_ENDPOINT_COUNT},
+    {too_many_endpoints, HYTHE_E_ENDPOINT_COUNT},
+    {empty_endpoint_name, HYTHE_E_ENDPOINT_NAME},
+    {long_endpoint_name, HYTHE_E_ENDPOINT_NAME},
+    {missing_endpoint_name, HYTHE_E_ENDPOINT_NAME},
+    {unknown_direction, HYTHE_E_ENDPOINT_DIRECTION},
+    {unknown_kind, HYTHE_E_ENDPOINT_KIND},
+    {no_port, HYTHE_E_PORT_CALLS},
+    {no_wait, HYTHE_E_PORT_CALLS},
+    {half_a_lock, HYTHE_E_PORT_LOCK},
+};
+
+static void a_bad_configuration_is_refused_with_the_field(void)
+{
+    struct world world;
     size_t i;
 
     CHECK_EQUAL(start_with(no_change), HYTHE_OK);
-    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        CHECK_EQUAL(start_with(bad[i]), HYTHE_E_ARGUMENT);
+    for (i = 0; i < sizeof BAD_CONFIGS / sizeof BAD_CONFIGS[0]; i++) {
+        CHECK_EQUAL(start_with(BAD_CONFIGS[i].change), BAD_CONFIGS[i].error);
     }
+    world_make(&world);
+    CHECK_EQUAL(hythe_link_start(NULL, &world.config), HYTHE_E_ARGUMENT);
+    CHECK_EQUAL(hythe_link_start(&world.link, NULL), HYTHE_E_ARGUMENT);
+    world_free(&world);
+}
+
+static void each_result_has_a_text_of_its_own(void)
+{
+    static const int RESULTS[] = {1,   0,   -1,  -2,  -3,  -4,  -5,  -6,  -7,  -8,  -9,  -10,
+                                  -11, -16, -17, -18, -19, -20, -21, -22, -23, -24, -25, -99};
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < sizeof RESULTS / sizeof RESULTS[0]; i++) {
+        for (j = 0; j < i; j++) {
+            CHECK(strcmp(hythe_result_text(RESULTS[i]), hythe_result_text(RESULTS[j])) != 0);
+        }
+    }
+    CHECK(strcmp(hythe_result_text(-12), hythe_result_text(-99)) == 0);
 }
 
 static void the_core_writes_nothing_while_there_is_no_linux(void)
@@ -255,7 +301,8 @@ static void endpoints_are_found_by_number(void)
 
 void test_link(void)
 {
-    RUN(a_bad_configuration_is_refused);
+    RUN(a_bad_configuration_is_refused_with_the_field);
+    RUN(each_result_has_a_text_of_its_own);
     RUN(the_core_writes_nothing_while_there_is_no_linux);
     RUN(a_late_linux_is_answered);
     RUN(what_does_not_fit_is_refused_with_the_reason);

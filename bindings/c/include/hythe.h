@@ -33,7 +33,10 @@
  * call on the pool returns HYTHE_EPOOLLOST. After reading or writing in place, ask
  * hythe_node_check_pool(). Every fault elsewhere goes to the handler that was there before. Never
  * block SIGBUS. Programs with a handler of their own: hythe_sigbus_leave_to_program(). Only
- * hythe_sigbus_settle() may be called from a signal handler.
+ * hythe_sigbus_settle() and hythe_node_interrupt() may be called from a signal handler.
+ * A signal does not end a wait: the call continues behind the handler until its time-out. A handler
+ * that is to end it, for Ctrl-C, calls hythe_node_interrupt(): the wait returns HYTHE_EINTERRUPTED.
+ * Waits for semaphores and message queues end by a signal as those of POSIX do, with EINTR.
  * Descriptors: where the program has closed 0, 1 or 2, opening a pool puts /dev/null there.
  * Structs begin with their size: initialise options with their function; set the size of results.
  *
@@ -223,6 +226,9 @@
 
 /** A program cannot be started. */
 #define HYTHE_ENOPROGRAM (-50)
+
+/** The program has ended the wait, by hythe_node_interrupt(). */
+#define HYTHE_EINTERRUPTED (-51)
 
 /** An error that has no code of its own yet. */
 #define HYTHE_EOTHER (-99)
@@ -1130,6 +1136,19 @@ int hythe_node_index(const struct hythe_node *node);
 int hythe_node_check_pool(const struct hythe_node *node);
 
 /**
+ * Ends the waits of this node's ports and wait sets that are under way, each with
+ * HYTHE_EINTERRUPTED, or the next one that begins if there are none. For Ctrl-C: a signal alone
+ * ends no wait. What has come is taken first, and calls with a time-out of 0 take no notice.
+ * Several interrupts before a wait are one. Where other threads wait as well, theirs may be all
+ * that it ends: such a program sets a flag of its own first. A publisher that waits for a full
+ * queue ends that as if its send timeout were over, and leaves the interrupt for the next wait.
+ *
+ * Any thread, and a signal handler, as long as the node is joined: it allocates nothing, takes no
+ * lock and leaves no message. HYTHE_EARGUMENT for NULL, HYTHE_EFORKED.
+ */
+int hythe_node_interrupt(const struct hythe_node *node);
+
+/**
  * Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is
  * published or released. HYTHE_ETOOLARGE, HYTHE_EPOOLFULL. Any thread; waits for a free buffer for
  * at most 100 ms.
@@ -1145,8 +1164,11 @@ int hythe_node_lease(const struct hythe_node *node, size_t bytes, struct hythe_l
 int hythe_pool_options_init(struct hythe_pool_options *options, size_t size);
 
 /**
- * Opens a pool, or makes it if there is none. The result is the caller's, until
- * hythe_pool_close(). May take as long as the system needs to reserve the memory. Any thread.
+ * Opens a pool, or makes it if there is none. One of another layout version that no process uses
+ * is made anew, if it is the caller's and has no semaphores, queues or segments; else
+ * HYTHE_ENOTPOOL, and hythe_last_error() names what is in the way. The result is the caller's,
+ * until hythe_pool_close(). May take as long as the system needs to reserve the memory. Any
+ * thread.
  *
  * Requires:
  * `options` are initialised.
@@ -1710,10 +1732,18 @@ int hythe_subscriber_take(struct hythe_subscriber *subscriber,
 int hythe_subscriber_try_take(struct hythe_subscriber *subscriber, struct hythe_sample **sample);
 
 /**
- * How many publishers are connected. One that left counts until all that it sent is taken. Does
+ * How many publishers the channel has: those that are connected, and those that have opened and
+ * will connect with their next call. One that left counts until all that it sent is taken. Does
  * not block.
  */
 int hythe_subscriber_publishers(struct hythe_subscriber *subscriber);
+
+/**
+ * How many publishers are connected: a publisher connects when it publishes or looks for
+ * subscribers, not when it opens. One that left counts until all that it sent is taken. Does not
+ * block.
+ */
+int hythe_subscriber_connected_publishers(struct hythe_subscriber *subscriber);
 
 /**
  * Reads the counters of this port. The caller sets the size in `statistics`.

@@ -109,6 +109,8 @@ pub const HYTHE_ELATE: c_int = -48;
 pub const HYTHE_ERUNNER: c_int = -49;
 /// A program cannot be started.
 pub const HYTHE_ENOPROGRAM: c_int = -50;
+/// The program has ended the wait, by hythe_node_interrupt().
+pub const HYTHE_EINTERRUPTED: c_int = -51;
 /// An error that has no code of its own yet.
 pub const HYTHE_EOTHER: c_int = -99;
 
@@ -120,6 +122,8 @@ pub(crate) fn of(error: &NodeError) -> c_int {
         NodeError::Unsafe { .. } => HYTHE_EUNSAFE,
         NodeError::NoSuchPool { .. } | NodeError::NoPoolOfUser { .. } => HYTHE_ENOPOOL,
         NodeError::NoSuchUser { .. } => HYTHE_ENAME,
+        NodeError::OtherVersion { .. } => HYTHE_ENOTPOOL,
+        NodeError::Interrupted => HYTHE_EINTERRUPTED,
         NodeError::InUse { .. } => HYTHE_EINUSE,
         NodeError::NoRoom { .. } | NodeError::TooLarge { .. } | NodeError::NoHugePages { .. } => {
             HYTHE_ENOROOM
@@ -160,7 +164,7 @@ pub(crate) fn of(error: &NodeError) -> c_int {
 
 fn of_pool(error: &PoolError) -> c_int {
     match error {
-        PoolError::NotAPool(_) => HYTHE_ENOTPOOL,
+        PoolError::NotAPool(_) | PoolError::OtherVersion { .. } => HYTHE_ENOTPOOL,
         PoolError::BadGeometry(_) | PoolError::TooSmall { .. } | PoolError::QueueTooDeep { .. } => {
             HYTHE_EGEOMETRY
         }
@@ -231,6 +235,7 @@ pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
         HYTHE_ELATE => c"the members of the group did not come in time",
         HYTHE_ERUNNER => c"the runner of the job refuses, or is gone",
         HYTHE_ENOPROGRAM => c"the program cannot be started",
+        HYTHE_EINTERRUPTED => c"the program has ended the wait",
         HYTHE_EATTACHED => c"a wait set has this port already",
         HYTHE_EWAITSET => c"the system refuses something that a wait set needs",
         HYTHE_ENOTLOCKED => c"the pool cannot be locked into memory",

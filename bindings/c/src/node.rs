@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 
 use hythe::Node;
 
+use crate::code::{HYTHE_EARGUMENT, HYTHE_EFORKED};
 use crate::ffi_guard::{Handle, Process, cross, empty_place, end, name, open};
 use crate::lease::{self, hythe_lease};
 use crate::origin::Origin;
@@ -73,6 +74,28 @@ pub extern "C" fn hythe_node_check_pool(node: Option<&hythe_node>) -> c_int {
         open(node)?.node.pool().check_whole()?;
         Ok(0)
     })
+}
+
+/// Ends the waits of this node's ports and wait sets that are under way, each with
+/// HYTHE_EINTERRUPTED, or the next one that begins if there are none. For Ctrl-C: a signal alone
+/// ends no wait. What has come is taken first, and calls with a time-out of 0 take no notice.
+/// Several interrupts before a wait are one. Where other threads wait as well, theirs may be all
+/// that it ends: such a program sets a flag of its own first. A publisher that waits for a full
+/// queue ends that as if its send timeout were over, and leaves the interrupt for the next wait.
+///
+/// Any thread, and a signal handler, as long as the node is joined: it allocates nothing, takes no
+/// lock and leaves no message. HYTHE_EARGUMENT for NULL, HYTHE_EFORKED.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_node_interrupt(node: Option<&hythe_node>) -> c_int {
+    // Not behind the guard of the other calls: the message of a refusal is allocated.
+    let Some(node) = node else {
+        return HYTHE_EARGUMENT;
+    };
+    if !node.origin.process.is_own() {
+        return HYTHE_EFORKED;
+    }
+    node.node.interrupt();
+    0
 }
 
 /// Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is

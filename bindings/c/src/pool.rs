@@ -167,8 +167,11 @@ pub unsafe extern "C" fn hythe_pool_options_init(
     cross(|| unsafe { sized::begin(options, size) }.map(|()| 0))
 }
 
-/// Opens a pool, or makes it if there is none. The result is the caller's, until
-/// hythe_pool_close(). May take as long as the system needs to reserve the memory. Any thread.
+/// Opens a pool, or makes it if there is none. One of another layout version that no process uses
+/// is made anew, if it is the caller's and has no semaphores, queues or segments; else
+/// HYTHE_ENOTPOOL, and hythe_last_error() names what is in the way. The result is the caller's,
+/// until hythe_pool_close(). May take as long as the system needs to reserve the memory. Any
+/// thread.
 ///
 /// # Safety
 /// `options` are initialised.

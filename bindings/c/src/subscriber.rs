@@ -204,11 +204,26 @@ pub extern "C" fn hythe_subscriber_try_take(
     })
 }
 
-/// How many publishers are connected. One that left counts until all that it sent is taken. Does
+/// How many publishers the channel has: those that are connected, and those that have opened and
+/// will connect with their next call. One that left counts until all that it sent is taken. Does
 /// not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_subscriber_publishers(subscriber: Option<&mut hythe_subscriber>) -> c_int {
     cross(|| Ok(count(open_mut(subscriber)?.subscriber.publishers()?)))
+}
+
+/// How many publishers are connected: a publisher connects when it publishes or looks for
+/// subscribers, not when it opens. One that left counts until all that it sent is taken. Does not
+/// block.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_subscriber_connected_publishers(
+    subscriber: Option<&mut hythe_subscriber>,
+) -> c_int {
+    cross(|| {
+        Ok(count(
+            open_mut(subscriber)?.subscriber.connected_publishers()?,
+        ))
+    })
 }
 
 /// Reads the counters of this port. The caller sets the size in `statistics`.

@@ -190,6 +190,15 @@ fn a_program_that_closes_all_descriptors_keeps_its_buffers() {
     assert_eq!(text(&said), "told\n");
 }
 
+#[test]
+fn signal_handler_ends_waits() {
+    let stage = Stage::install();
+    let source = repository().join("bindings/c/tests/interrupts.c");
+    let program = stage.compile("gcc", Linking::Shared, &source);
+    let said = run(&mut stage.command(&program));
+    assert_eq!(text(&said), "ended\n");
+}
+
 /// Valgrind's machine has no vDSO. The library once looked for it all the same, and crashed at its
 /// first look at the clock.
 #[test]
@@ -220,6 +229,30 @@ fn the_address_sanitizer_finds_nothing_wrong_and_nothing_lost() {
     let refusals = repository().join("bindings/c/tests/refusals.c");
     let program = stage.compile_with("gcc", Linking::Shared, &refusals, &checked);
     assert_eq!(text(&run(&mut stage.command(&program))), "all refused\n");
+}
+
+/// The library's atomic operations are not compiled for the sanitizer: without the suppressions it
+/// reports each copy of a message that another thread wrote.
+#[test]
+fn thread_sanitizer_is_content_with_the_suppressions_of_the_guide() {
+    let stage = Stage::install();
+    let guide = std::fs::read_to_string(repository().join("docs/guide/c.md")).expect("there");
+    let is_suppression =
+        |line: &&str| line.starts_with("called_from_lib:") || line.starts_with("race:");
+    let lines: Vec<&str> = guide.lines().filter(is_suppression).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let file = stage.prefix().join("hythe.supp");
+    std::fs::write(&file, lines.join("\n")).expect("own");
+    let replies = repository().join("examples/c/request_reply.c");
+    for compiler in COMPILERS {
+        let program =
+            stage.compile_with(compiler, Linking::Shared, &replies, &["-fsanitize=thread"]);
+        // Older sanitizers refuse the addresses that newer kernels choose at random.
+        let mut watched = stage.command(Path::new("setarch"));
+        watched.env("TSAN_OPTIONS", format!("suppressions={}", file.display()));
+        let output = run(watched.arg("-R").arg(&program).arg("watched"));
+        assert_eq!(text(&output), REPLIES, "{compiler}");
+    }
 }
 
 #[test]

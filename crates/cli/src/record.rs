@@ -217,7 +217,8 @@ impl Recording<'_> {
 
     /// What was published before the end is recorded, too; not what comes meanwhile.
     fn take_what_waits(&mut self, subscriber: &mut Subscriber) -> Result<(), CliError> {
-        let most = subscriber.publishers()? as u64 * u64::from(self.args.depth.next_power_of_two());
+        let most = subscriber.connected_publishers()? as u64
+            * u64::from(self.args.depth.next_power_of_two());
         for _ in 0..most {
             if self.has_all() {
                 break;

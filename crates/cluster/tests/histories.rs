@@ -64,7 +64,7 @@ impl Joining<'_> {
         let mut subscriber = opened.expect("opened");
         eventually("it is connected", || {
             self.publisher.subscribers().expect("sound") == 1
-                && subscriber.publishers().expect("sound") > 0
+                && subscriber.connected_publishers().expect("sound") > 0
         });
         (subscriber, self.send())
     }

@@ -102,12 +102,13 @@ impl Target for FlowTarget {
         let timeout = Duration::from_millis(self.flow.block_ms.into()).min(message.send_timeout());
         let flow = &self.flow;
         let waited = self.participant.wait_for(self.plan, timeout, || {
-            Ok(flow.has_place(monotonic_ns()).then_some(()))
+            let has_place = flow.has_place(monotonic_ns());
+            Ok((has_place || self.participant.is_interrupted()).then_some(has_place))
         });
         message.spend(start.elapsed());
         match waited.map_err(Box::new)? {
-            Some(()) => Ok(matches!(self.push(message), Sent::Delivered)),
-            None => Err(Box::new(message.blocked(self.name(), timeout))),
+            Some(true) => Ok(matches!(self.push(message), Sent::Delivered)),
+            _ => Err(Box::new(message.blocked(self.name(), timeout))),
         }
     }
 

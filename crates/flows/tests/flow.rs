@@ -494,7 +494,7 @@ fn a_forked_copy_leaves_its_parents_flows_alone() {
         let mut copy = flow.take().expect("there");
         let refused = [
             copy.publisher.subscribers().is_err(),
-            copy.subscriber.publishers().is_err(),
+            copy.subscriber.connected_publishers().is_err(),
             copy.subscriber.try_take().is_err(),
             copy.subscriber.take(BOUND).is_err(),
             node.lease(1).is_err(),

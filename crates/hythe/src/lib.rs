@@ -61,6 +61,13 @@
 //! A subscriber chooses what happens when its queue is full ([`SubscriberOptions::policy`]), and a
 //! publisher how long it waits for full queues ([`PublisherOptions::send_timeout`]).
 //!
+//! # Signals
+//!
+//! A signal does not end a wait: the call continues behind the handler, until its time-out.
+//! [`Node::interrupt`](hythe_node::Node::interrupt) ends waits with [`NodeError::Interrupted`],
+//! from any thread and from a signal handler: a program that Ctrl-C is to end in order calls it
+//! there.
+//!
 //! # Late joiners
 //!
 //! ```

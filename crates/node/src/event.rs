@@ -172,10 +172,11 @@ impl Notifier {
         Ok(self.listeners.len())
     }
 
-    /// Waits until there are at least `count` listeners. False: the time was over first.
+    /// Waits until there are at least `count` listeners. False: the time was over first. A signal
+    /// does not end the wait, [`Node::interrupt`](crate::Node::interrupt) does.
     ///
     /// # Errors
-    /// As [`Notifier::notify`].
+    /// As [`Notifier::notify`]; [`NodeError::Interrupted`].
     pub fn wait_for_listeners(
         &mut self,
         count: usize,
@@ -183,7 +184,7 @@ impl Notifier {
     ) -> Result<bool, NodeError> {
         let shared = Arc::clone(&self.port.shared);
         shared.check_original()?;
-        let enough = shared.wait_for(self.port.wait, timeout, || {
+        let enough = shared.wait_interruptibly(self.port.wait, timeout, || {
             Ok((self.listeners()? >= count).then_some(()))
         })?;
         Ok(enough.is_some())
@@ -267,10 +268,11 @@ impl Listener {
     }
 
     /// Takes the events that were raised since the last take, waiting for at most `timeout` for the
-    /// first. Empty: none came.
+    /// first. Empty: none came. A signal does not end the wait,
+    /// [`Node::interrupt`](crate::Node::interrupt) does.
     ///
     /// # Errors
-    /// As [`Listener::try_take`].
+    /// As [`Listener::try_take`]; [`NodeError::Interrupted`].
     pub fn wait(&mut self, timeout: Duration) -> Result<EventSet, NodeError> {
         let shared = Arc::clone(&self.port.shared);
         let taken = shared.wait_on(self.port.wait, timeout, self)?;

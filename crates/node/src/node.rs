@@ -15,6 +15,7 @@ use crate::publisher::{Publisher, PublisherOptions};
 use crate::request::{Client, ClientOptions, Server, ServerOptions};
 use crate::subscriber::{Subscriber, SubscriberOptions};
 use crate::transport::{ProcessQueues, Transport};
+use crate::wait::ring_always;
 use crate::wait_set::WaitSet;
 use crate::wire::{self, WireOptions};
 use crate::{NodeError, card, holders};
@@ -74,6 +75,27 @@ impl Node {
     /// if its time were over. The first call counts.
     pub fn end_waits_when(&self, is_asked: impl Fn() -> bool + Send + Sync + 'static) {
         self.participant().interrupt().set(Box::new(is_asked));
+    }
+
+    /// Ends the waits of this node's ports and wait sets that are under way, each with
+    /// [`NodeError::Interrupted`], or the next one that begins if there are none. For Ctrl-C: a
+    /// signal alone ends no wait. What has come is taken first, and a call that does not wait takes
+    /// no notice.
+    ///
+    /// Any thread may call it, and a signal handler: it allocates nothing, takes no lock and never
+    /// waits. An interrupt between two waits is not lost; several before a wait are one. Where
+    /// other threads wait as well, theirs may be all that it ends: such a program sets a flag of
+    /// its own first, and looks at it before each wait. A publisher that waits for a full queue
+    /// ends that as if its send timeout were over, and leaves the interrupt: until a wait ends by
+    /// it, no publish waits. In a forked child nothing happens.
+    pub fn interrupt(&self) {
+        let participant = self.participant();
+        if participant.is_a_copy() {
+            return;
+        }
+        participant.interrupt().make();
+        // Behind it: who has looked before finds the bell rung, and does not sleep.
+        ring_always(participant.pool().control(), participant.index());
     }
 
     /// This participant's number.

@@ -374,6 +374,15 @@ impl Joined {
             doorbells: &self.doorbells,
             words: &self.sleep_words,
             crowd: &self.crowd,
+            interrupt: None,
+        }
+    }
+
+    /// Where waits sleep that are calls of the program: an interrupt ends them with an error.
+    pub(crate) fn interruptible_place(&self) -> SleepPlace<'_> {
+        SleepPlace {
+            interrupt: Some(&self.interrupt),
+            ..self.place()
         }
     }
 
@@ -392,7 +401,19 @@ impl Joined {
         wait_for(self.place(), plan, timeout, attempt)
     }
 
-    /// As [`wait_for`](Self::wait_for), for what says itself how often it needs a look.
+    /// As [`wait_for`](Self::wait_for), until an interrupt, too.
+    pub(crate) fn wait_interruptibly<T>(
+        &self,
+        plan: WaitPlan,
+        timeout: Duration,
+        attempt: impl FnMut() -> Result<Option<T>, NodeError>,
+    ) -> Result<Option<T>, NodeError> {
+        let plan = plan.gated(&self.spin_gate);
+        wait_for(self.interruptible_place(), plan, timeout, attempt)
+    }
+
+    /// As [`wait_interruptibly`](Self::wait_interruptibly), for what says itself how often it needs
+    /// a look.
     pub(crate) fn wait_on<A: Awaited>(
         &self,
         plan: WaitPlan,
@@ -401,7 +422,13 @@ impl Joined {
     ) -> Result<Option<A::Found>, NodeError> {
         let plan = plan.gated(&self.spin_gate);
         let mut report = WaitReport::default();
-        wait_reporting(self.place(), plan, timeout, &mut report, awaited)
+        wait_reporting(
+            self.interruptible_place(),
+            plan,
+            timeout,
+            &mut report,
+            awaited,
+        )
     }
 }
 

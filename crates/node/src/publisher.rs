@@ -305,10 +305,11 @@ impl Publisher {
     }
 
     /// Waits until there are at least `count` subscribers, and connects to each as
-    /// [`Publisher::subscribers`] does. False: `timeout` has passed.
+    /// [`Publisher::subscribers`] does. False: `timeout` has passed. A signal does not end the
+    /// wait, [`Node::interrupt`](crate::Node::interrupt) does.
     ///
     /// # Errors
-    /// As [`Publisher::subscribers`].
+    /// As [`Publisher::subscribers`]; [`NodeError::Interrupted`].
     pub fn wait_for_subscribers(
         &mut self,
         count: usize,
@@ -316,7 +317,7 @@ impl Publisher {
     ) -> Result<bool, NodeError> {
         let shared = Arc::clone(self.shared());
         let plan = self.port.wait.at_most(Duration::from_millis(5));
-        let enough = shared.wait_for(plan, timeout, || {
+        let enough = shared.wait_interruptibly(plan, timeout, || {
             Ok((self.subscribers()? >= count).then_some(()))
         })?;
         Ok(enough.is_some())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hythe_pool::{ChannelType, PortKind, PortPolicy, PortStatistics, Taken};
+use hythe_pool::{ChannelType, PortInfo, PortKind, PortPolicy, PortStatistics, Taken};
 
 use crate::NodeError;
 use crate::buffer::{Reference, Sample};
@@ -142,11 +142,12 @@ impl Subscriber {
         self.port.name()
     }
 
-    /// Takes the next sample, waiting for at most `timeout`. `None`: none came in that time.
+    /// Takes the next sample, waiting for at most `timeout`. `None`: none came in that time. A
+    /// signal does not end the wait, [`Node::interrupt`](crate::Node::interrupt) does.
     ///
     /// # Errors
-    /// The core's errors; a damaged pool. Invalid descriptors of a faulty peer are skipped and
-    /// counted.
+    /// [`NodeError::Interrupted`]; the core's errors; a damaged pool. Invalid descriptors
+    /// of a faulty peer are skipped and counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Sample>, NodeError> {
         let (shared, mut report) = (Arc::clone(&self.port.shared), WaitReport::default());
         let gate = shared.spin_gate();
@@ -155,7 +156,13 @@ impl Subscriber {
             false => gate.limit(),
         };
         let plan = self.spinner.plan_within(self.port.wait, limit);
-        let taken = wait_reporting(shared.place(), plan, timeout, &mut report, self);
+        let taken = wait_reporting(
+            shared.interruptible_place(),
+            plan,
+            timeout,
+            &mut report,
+            self,
+        );
         self.sleeps += report.sleeps;
         self.spinner.learn(limit, plan, report.ending);
         taken
@@ -229,12 +236,28 @@ impl Subscriber {
         Ok(max)
     }
 
-    /// How many publishers are connected. One that left counts until all that it sent is taken. A
-    /// core counts as one.
+    /// How many publishers the channel has, as far as this port can receive from them: those that
+    /// are [connected](Self::connected_publishers), and those that have opened and will connect
+    /// with their next call. One that left counts until all that it sent is taken. A core counts as
+    /// one.
     ///
     /// # Errors
     /// A damaged pool.
     pub fn publishers(&mut self) -> Result<usize, NodeError> {
+        let connected = self.connected_publishers()?;
+        let tables = self.port.shared.pool().control().tables();
+        let ports = tables.ports_of_channel(self.port.channel.index);
+        let unconnected = ports.filter(|port| self.will_connect(port));
+        Ok(connected + unconnected.count())
+    }
+
+    /// How many publishers are connected: there is a queue from each. A publisher connects when it
+    /// publishes or looks for subscribers, not when it opens. One that left counts until all that
+    /// it sent is taken. A core counts as one.
+    ///
+    /// # Errors
+    /// A damaged pool.
+    pub fn connected_publishers(&mut self) -> Result<usize, NodeError> {
         let refreshed = self.refresh();
         self.port.shared.pool().unless_lost(refreshed)?;
         Ok(self.sources.count())
@@ -256,7 +279,7 @@ impl Subscriber {
     /// One that connects meanwhile finds it closed, or keeps it open.
     pub(crate) fn close_if_unused(&mut self) -> Result<bool, NodeError> {
         self.port.refuse_connections();
-        let publishers = self.publishers();
+        let publishers = self.connected_publishers();
         match publishers {
             Ok(0) => self.port.begin_closing(),
             _ => self.port.admit_connections(),
@@ -287,6 +310,18 @@ impl Subscriber {
         control
             .tables()
             .set_statistics(self.port.index, self.statistics);
+    }
+
+    /// Is it a publisher that has not connected yet? What a host sends may come by a flow, which
+    /// has no port. A port for another host cannot know: hosts do not forward to each other, and
+    /// one port of a host gives way to another.
+    fn will_connect(&self, port: &PortInfo) -> bool {
+        let is_known = |origin: Origin| {
+            origin.member == port.member && origin.port.is_none_or(|known| known == port.index)
+        };
+        port.kind == PortKind::Publisher
+            && !self.port.shared.is_host()
+            && !self.origins().any(is_known)
     }
 
     /// What was taken lies in a region that cannot be mapped.

@@ -8,6 +8,7 @@ use hythe_pool::{Control, MemberIndex, PortIndex};
 use crate::NodeError;
 use crate::crowd::Crowd;
 use crate::doorbell::{Doorbells, Line};
+use crate::interrupt::{Interrupt, Reported};
 use crate::pool::Pool;
 use crate::sleep_words::SleepWords;
 use crate::spin::{SpinGate, is_realtime};
@@ -31,6 +32,39 @@ pub(crate) struct SleepPlace<'a> {
     pub(crate) doorbells: &'a Doorbells,
     pub(crate) words: &'a SleepWords,
     pub(crate) crowd: &'a Crowd,
+    /// Of waits that the program interrupts with an error; `None` for those inside other calls.
+    pub(crate) interrupt: Option<&'a Interrupt>,
+}
+
+impl<'a> SleepPlace<'a> {
+    /// For a wait that begins: what ends it with an error.
+    pub(crate) fn begin(&self) -> Interruptible<'a> {
+        Interruptible(
+            self.interrupt
+                .map(|interrupt| (interrupt, interrupt.begin())),
+        )
+    }
+}
+
+/// A wait that the program may interrupt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interruptible<'a>(Option<(&'a Interrupt, Reported)>);
+
+impl Interruptible<'_> {
+    /// Asked between the announcement of a sleep and the sleep, which the ring behind an interrupt
+    /// ends.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.0
+            .is_some_and(|(interrupt, begun)| interrupt.is_made_since(begun))
+    }
+
+    /// The error with which it ends.
+    pub(crate) fn report(&self) -> NodeError {
+        if let Some((interrupt, _)) = self.0 {
+            interrupt.report();
+        }
+        NodeError::Interrupted
+    }
 }
 
 /// The spin of a plan that has not asked the node's gate yet ([`WaitPlan::gated`]); every wait
@@ -170,7 +204,7 @@ pub(crate) fn wait_reporting<A: Awaited>(
     if timeout.is_zero() {
         return Ok(None);
     }
-    let start = Instant::now();
+    let (start, interruptible) = (Instant::now(), place.begin());
     let spin = place.crowd.limit(plan.spin).min(timeout);
     loop {
         let spun = start.elapsed();
@@ -193,7 +227,8 @@ pub(crate) fn wait_reporting<A: Awaited>(
         let ticket = bell.lie_down(control.memory());
         let attempted = look_for(look_on, &mut || awaited.look());
         let left = timeout.saturating_sub(start.elapsed());
-        if matches!(attempted, Ok(None)) && !left.is_zero() {
+        let is_interrupted = interruptible.is_interrupted();
+        if matches!(attempted, Ok(None)) && !left.is_zero() && !is_interrupted {
             // Of a core that this look has found, the next sleep hears the doorbell.
             let nap = plan.at_most(awaited.nap()).nap.min(left);
             let rung = match &line {
@@ -209,6 +244,7 @@ pub(crate) fn wait_reporting<A: Awaited>(
         place.words.end();
         report.ending = Ending::Slept(start.elapsed());
         match attempted {
+            Ok(None) if is_interrupted => return Err(interruptible.report()),
             Ok(None) if left.is_zero() => return Ok(None),
             // Nobody rings any more in a pool that is lost, but the own watcher.
             Ok(None) => place.pool.check_whole()?,

@@ -199,7 +199,13 @@ fn round(root: &Root, seed: u64, deed: Deed) -> usize {
         if matches!(deed, Deed::Cut("control", _) | Deed::Starve("control")) {
             assert!(said.contains("PoolLost"), "seed {seed}: {role}: {said}");
         }
-        let names = ["Damaged", "NotAPool", "BadDescriptor", "PoolLost"];
+        let names = [
+            "Damaged",
+            "NotAPool",
+            "OtherVersion",
+            "BadDescriptor",
+            "PoolLost",
+        ];
         named += names.iter().filter(|name| said.contains(**name)).count();
     }
     let mismatches = pool.snapshot().audit.mismatches.len();

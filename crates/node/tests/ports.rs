@@ -37,6 +37,32 @@ fn is_all_free(pool: &Pool) -> bool {
     audit.free == audit.slots
 }
 
+/// Two programs that wait for each other before they send and take would else both wait for ever.
+#[test]
+fn subscriber_counts_publishers_that_have_not_connected() {
+    let root = Root::new();
+    let pool = root.pool();
+    let [sender, other, node] = ["a", "b", "c"].map(|name| Node::join(&pool, name).expect("joins"));
+    let mut early = publisher(&sender, "data");
+    let _elsewhere = publisher(&sender, "other data");
+    let mut subscriber = subscriber(&node, "data");
+    let counts = |subscriber: &mut Subscriber| {
+        let all = subscriber.publishers().expect("sound");
+        (all, subscriber.connected_publishers().expect("sound"))
+    };
+    assert_eq!(counts(&mut subscriber), (1, 0), "it has not looked");
+    assert_eq!(early.subscribers().expect("sound"), 1);
+    assert_eq!(counts(&mut subscriber), (1, 1));
+    let second = publisher(&sender, "data");
+    let mut third = publisher(&other, "data");
+    assert_eq!(counts(&mut subscriber).0, 3, "each port counts once");
+    publish(&mut third, 3);
+    drop((early, second, third));
+    assert_eq!(counts(&mut subscriber), (1, 1), "its message waits");
+    assert!(subscriber.try_take().expect("sound").is_some());
+    assert_eq!(counts(&mut subscriber), (0, 0));
+}
+
 /// Two threads of one node open and close subscribers, so that one gets the port number that the
 /// other has just given up.
 #[test]

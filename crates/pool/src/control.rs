@@ -38,8 +38,8 @@ impl<M: Memory> Control<M> {
     /// Opens an existing pool.
     ///
     /// # Errors
-    /// [`PoolError::NotAPool`] saying what does not fit; [`PoolError::Busy`] while it is still
-    /// being made.
+    /// [`PoolError::OtherVersion`]; [`PoolError::NotAPool`] saying what does not fit;
+    /// [`PoolError::Busy`] while it is still being made.
     pub fn open(memory: M) -> Result<Self, PoolError> {
         let refuse = |why: String| Err(PoolError::NotAPool(why));
         if memory.bytes() < hythe_abi::PAGE_BYTES {
@@ -57,10 +57,8 @@ impl<M: Memory> Control<M> {
         }
         let word = |at| memory.load(at, Ordering::Relaxed);
         if word(header::VERSION) != VERSION {
-            return refuse(format!(
-                "layout version {}, this program speaks {VERSION}; remove the pool or use the other program",
-                word(header::VERSION)
-            ));
+            let (found, expected) = (word(header::VERSION), VERSION);
+            return Err(PoolError::OtherVersion { found, expected });
         }
         if word(header::LINE_BYTES) as usize != LINE_BYTES {
             return refuse(format!(
@@ -222,10 +220,11 @@ mod tests {
             (header::CONNECTIONS, page, "the file was cut"),
         ] {
             let refused = open_damaged(at, word);
-            assert!(
-                matches!(refused, PoolError::NotAPool(_)),
-                "{at}: {refused:?}"
-            );
+            let is_typed = match at {
+                header::VERSION => matches!(refused, PoolError::OtherVersion { .. }),
+                _ => matches!(refused, PoolError::NotAPool(_)),
+            };
+            assert!(is_typed, "{at}: {refused:?}");
             assert!(refused.to_string().contains(named), "{at}: {refused}");
         }
     }

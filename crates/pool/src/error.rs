@@ -7,9 +7,19 @@ use hythe_terminal::escaped;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// The control file is not one, or of another version, or damaged.
+    /// The control file is not one, or damaged.
     #[error("not a usable control file: {0}")]
     NotAPool(String),
+    /// The pool was made by a program whose bytes are laid out in another way.
+    #[error(
+        "the pool has layout version {found}, this program speaks {expected}; use the program that made it, or remove the pool (`hythe pool remove`)"
+    )]
+    OtherVersion {
+        /// The pool's version.
+        found: u32,
+        /// That of this program.
+        expected: u32,
+    },
     /// The geometry asked for cannot be laid out.
     #[error("this geometry does not work: {0}")]
     BadGeometry(String),

@@ -18,7 +18,8 @@
 //! - semaphores and message queues: [`signals`];
 //! - all that open files by name: [`regular_file`]; all that write one whole: [`whole_file`]; all
 //!   that listen under a name: [`local_socket`];
-//! - all that ask the environment: [`environment`]; pools: [`standard_descriptors`].
+//! - all that ask the environment: [`environment`]; pools: [`standard_descriptors`],
+//!   [`file_lease`].
 //!
 //! Between calls nothing is held but the descriptors and mappings that the returned values own.
 //! This crate may use `unsafe`. It never interprets results, never retries (except [`wait`], which
@@ -33,6 +34,7 @@ pub mod control_group;
 pub mod environment;
 pub mod error_queue;
 pub mod fanotify;
+pub mod file_lease;
 pub mod file_pages;
 pub mod fork;
 pub mod identity;

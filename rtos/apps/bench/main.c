@@ -11,6 +11,7 @@
 #include "hythe_atomic.h"
 #include "hythe_freertos.h"
 #include "hythe_rt.h"
+#include "link_start.h"
 #include "order.h"
 
 enum {
@@ -116,7 +117,7 @@ void app_start(const struct board *board)
     port.invalidate = board->invalidate;
     /* One task has the link. */
     port.lock = port.unlock = NULL;
-    must(hythe_link_start(&core_link, &config) == HYTHE_OK);
+    start_link(&core_link, &config);
     must(xTaskCreateStatic(run, "bench", STACK_WORDS, NULL, PRIORITY, stack, &task) != NULL);
     board_open_doorbell();
 }

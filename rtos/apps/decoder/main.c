@@ -7,6 +7,7 @@
 #include "echo.h"
 #include "hythe_freertos.h"
 #include "hythe_rt.h"
+#include "link_start.h"
 #include "log.h"
 #include "tasks.h"
 
@@ -80,7 +81,7 @@ void app_start(const struct board *board)
     hythe_freertos_start(&freertos, board_ring, &port);
     port.clean = board->clean;
     port.invalidate = board->invalidate;
-    must(hythe_link_start(&core_link, &config) == HYTHE_OK);
+    start_link(&core_link, &config);
     decode.mp3 = hythe_link_endpoint(&core_link, ENDPOINT_MP3);
     decode.pcm = hythe_link_endpoint(&core_link, ENDPOINT_PCM);
     echo.ping = hythe_link_endpoint(&core_link, ENDPOINT_PING);

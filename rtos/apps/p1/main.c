@@ -5,6 +5,7 @@
 #include "board.h"
 #include "hythe_freertos.h"
 #include "hythe_rt.h"
+#include "link_start.h"
 #include "methods.h"
 #include "tasks.h"
 
@@ -105,7 +106,7 @@ void app_start(const struct board *board)
     hythe_freertos_start(&freertos, board_ring, &port);
     port.clean = board->clean;
     port.invalidate = board->invalidate;
-    must(hythe_link_start(&core_link, &config) == HYTHE_OK);
+    start_link(&core_link, &config);
     methods.calls = hythe_link_endpoint(&core_link, ENDPOINT_CALLS);
     must(hythe_client_start(&methods.client, hythe_link_endpoint(&core_link, ENDPOINT_ASKS),
                             methods.requests, METHODS_HELD_MAX) == HYTHE_OK);

@@ -5,6 +5,7 @@
 #include "board.h"
 #include "hythe_freertos.h"
 #include "hythe_rt.h"
+#include "link_start.h"
 #include "tasks.h"
 #include "transfer.h"
 
@@ -80,7 +81,7 @@ void app_start(const struct board *board)
     hythe_freertos_start(&freertos, board_ring, &port);
     port.clean = board->clean;
     port.invalidate = board->invalidate;
-    must(hythe_link_start(&core_link, &config) == HYTHE_OK);
+    start_link(&core_link, &config);
     audio.decode.mp3 = hythe_link_endpoint(&core_link, ENDPOINT_MP3);
     audio.decode.pcm = hythe_link_endpoint(&core_link, ENDPOINT_PCM);
     audio.copied.memory = hythe_link_endpoint(&core_link, ENDPOINT_MP3_COPY);

@@ -11,6 +11,7 @@
 #include "board.h"
 #include "hythe_freertos.h"
 #include "hythe_rt.h"
+#include "link_start.h"
 #include "measure.h"
 #include "measures.h"
 #include "report.h"
@@ -242,7 +243,7 @@ static void link_up(void)
     hythe_freertos_start(&freertos, board_ring, &port);
     port.clean = own_board->clean;
     port.invalidate = own_board->invalidate;
-    must(hythe_link_start(&core_link, &config) == HYTHE_OK);
+    start_link(&core_link, &config);
     is_linked = 1;
     board_open_doorbell();
 }

@@ -310,7 +310,7 @@ fn connect(
     let mut subscriber = to.node.subscriber(&channel, options).expect("opens");
     publisher.subscribers().expect("sound");
     // The thread that opens its sockets begins here.
-    to.within(|| subscriber.publishers().expect("sound"));
+    to.within(|| subscriber.connected_publishers().expect("sound"));
     let FromProcess::Ask { port, host_port } = from.hear_next() else {
         panic!("it asks for no flow");
     };
@@ -359,7 +359,7 @@ impl Flow {
     fn until_begun(mut self, from: &Side) -> Self {
         let start = Instant::now();
         loop {
-            let sources = self.subscriber.publishers().expect("sound");
+            let sources = self.subscriber.connected_publishers().expect("sound");
             self.publisher.subscribers().expect("sound");
             if sources == 1 && from.queues() == 0 {
                 return self;

@@ -43,6 +43,9 @@ pub enum NodeError {
         /// What the system said.
         source: io::Error,
     },
+    /// The program has ended this wait ([`Node::interrupt`](crate::Node::interrupt)).
+    #[error("the wait was ended by this program, which interrupted its node")]
+    Interrupted,
     /// No permission, with what would be needed.
     #[error(
         "permission denied: {} has mode {mode:04o}, owner {owner}, group {group}; you are user {user}: ask its owner, or join that group if the mode lets it",
@@ -135,6 +138,22 @@ pub enum NodeError {
         name: String,
         /// Who takes part.
         members: Vec<String>,
+    },
+    /// There is a pool of that name with another layout, which this program cannot replace.
+    #[error(
+        "pool `{name}` has layout version {found}, this program speaks {expected}; {reason}",
+        name = escaped(name),
+        reason = escaped(reason)
+    )]
+    OtherVersion {
+        /// The name.
+        name: String,
+        /// The pool's version.
+        found: u32,
+        /// That of this program.
+        expected: u32,
+        /// Why it was left, and what to do.
+        reason: String,
     },
     /// The system has not enough memory for the pool.
     #[error(

@@ -20,11 +20,11 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-use crate::NodeError;
 use crate::pool::Pool;
 use crate::pool::directory::{self, MEMBERS};
 use crate::pool::files::Place;
 use crate::pool::process::{has_ended, has_hung_up};
+use crate::{NodeError, PoolOptions};
 
 /// Connections that may wait to be accepted. Who finds no place looks again later.
 const BACKLOG: i32 = 128;
@@ -167,7 +167,7 @@ pub(crate) fn look_at(pool: &Pool, session: u32) -> Seen {
     let Ok(members) = directory::open_members(pool.directory(), pool.options()) else {
         return Seen::Nothing;
     };
-    match reach(&members, &file_name(session), pool) {
+    match reach(&members, &file_name(session), &pool.path()) {
         Err(seen) => seen,
         Ok(connection) => match hythe_sys::peer::peer_pidfd(&connection) {
             Ok(process) if has_ended(&process) => Seen::Ended,
@@ -188,7 +188,7 @@ pub(crate) fn look_at(pool: &Pool, session: u32) -> Seen {
 }
 
 /// Connects to a socket. What is not a socket, or not its owner's, proves nothing.
-fn reach(members: &OwnedFd, name: &str, pool: &Pool) -> Result<OwnedFd, Seen> {
+fn reach(members: &OwnedFd, name: &str, pool: &Path) -> Result<OwnedFd, Seen> {
     // The file first, held fast: so that what was checked is what is connected to.
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = fs::openat(members, name, flags, Mode::empty()).map_err(|_| Seen::Nothing)?;
@@ -196,7 +196,7 @@ fn reach(members: &OwnedFd, name: &str, pool: &Pool) -> Result<OwnedFd, Seen> {
     if FileType::from_raw_mode(found.st_mode) != FileType::Socket {
         return Err(Seen::Nothing);
     }
-    let path = by_descriptor(&file).unwrap_or_else(|| pool.path().join(MEMBERS).join(name));
+    let path = by_descriptor(&file).unwrap_or_else(|| pool.join(MEMBERS).join(name));
     let address = SocketAddrUnix::new(path).map_err(|_| Seen::Nothing)?;
     let socket = new_socket().map_err(|_| Seen::Nothing)?;
     match connect(&socket, &address) {
@@ -210,6 +210,25 @@ fn reach(members: &OwnedFd, name: &str, pool: &Pool) -> Result<OwnedFd, Seen> {
     }
 }
 
+/// Who listens on the sockets of a pool, whatever its layout: name and process id.
+pub(crate) fn listeners(directory: &OwnedFd, options: &PoolOptions) -> Vec<String> {
+    let Ok(members) = directory::open_members(directory, options) else {
+        return Vec::new();
+    };
+    let names = directory::entries(&members);
+    let reached = names
+        .iter()
+        .filter_map(|name| reach(&members, name, &options.path()).ok());
+    let described = reached.map(|connection| {
+        let Ok(Some(pid)) = hythe_sys::peer::peer_pid(&connection) else {
+            return "a process of another container".to_owned();
+        };
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        format!("{} (pid {pid})", name.trim_end())
+    });
+    described.collect()
+}
+
 /// Removes the sockets of participants that are gone, as far as permission goes.
 pub(crate) fn sweep(pool: &Pool) {
     let Ok(members) = directory::open_members(pool.directory(), pool.options()) else {
@@ -219,7 +238,9 @@ pub(crate) fn sweep(pool: &Pool) {
         let Ok(session) = name.parse::<u32>() else {
             continue;
         };
-        if !is_in_use(pool, session) && matches!(reach(&members, &name, pool), Err(Seen::Refused)) {
+        if !is_in_use(pool, session)
+            && matches!(reach(&members, &name, &pool.path()), Err(Seen::Refused))
+        {
             let _ = fs::unlinkat(&members, &name, AtFlags::empty());
         }
     }
@@ -322,13 +343,12 @@ pub(crate) fn still_stands(pool: &Pool, member: &MemberInfo) -> bool {
 #[cfg(test)]
 pub(crate) fn connection(pool: &Pool, session: u32) -> Result<OwnedFd, Seen> {
     let members = directory::open_members(pool.directory(), pool.options()).expect("there");
-    reach(&members, &file_name(session), pool)
+    reach(&members, &file_name(session), &pool.path())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PoolOptions;
 
     fn pool(test: &str) -> (PathBuf, Pool) {
         let name = format!("hythe-liveness-{test}-{}", std::process::id());

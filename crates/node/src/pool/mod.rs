@@ -10,6 +10,7 @@ pub(crate) mod life;
 pub(crate) mod liveness_socket;
 mod making;
 pub(crate) mod options;
+mod other_version;
 pub(crate) mod peers;
 pub(crate) mod process;
 mod region_files;
@@ -18,6 +19,7 @@ pub(crate) mod size_limit;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
@@ -64,15 +66,36 @@ struct Shared {
 }
 
 impl Pool {
-    /// Opens a pool, or makes it if there is none.
+    /// Opens a pool, or makes it if there is none. One of another layout version that no process
+    /// uses is removed first, if it is the caller's and has no semaphores, queues or segments.
     ///
     /// # Errors
-    /// No permission, no room, an unsafe directory, a pool of another version.
+    /// No permission, no room, an unsafe directory; [`NodeError::OtherVersion`].
     pub fn open_or_create(options: &PoolOptions) -> Result<Self, NodeError> {
-        match Self::open(options) {
-            Err(NodeError::NoSuchPool { .. }) => {}
-            Err(error) if is_half_made(&error) => {}
-            found => return found,
+        let start = Instant::now();
+        loop {
+            let error = match Self::open(options) {
+                Err(NodeError::NoSuchPool { .. }) => break,
+                Err(error) if is_half_made(&error) => break,
+                Err(error) => error,
+                Ok(found) => return Ok(found),
+            };
+            // Another program replaces it: for a moment its files cannot be opened.
+            let mut may_pass = is_leased(&error);
+            let mut refusal = error;
+            if let Some(versions) = other_version::versions(&refusal) {
+                match other_version::remove_unused(options) {
+                    Ok(()) => break,
+                    Err(obstacle) => {
+                        may_pass = obstacle.may_pass();
+                        refusal = obstacle.into_error(versions, options);
+                    }
+                }
+            }
+            if !may_pass || start.elapsed() >= REPLACING {
+                return Err(refusal);
+            }
+            hythe_sys::wait::sleep(Duration::from_millis(10));
         }
         Self::create(options)?;
         Self::open(options)
@@ -137,7 +160,7 @@ impl Pool {
         crate::spin::limit(self.shared.options.spin)
     }
 
-    /// Removes a pool that nobody takes part in.
+    /// Removes a pool that nobody takes part in, also one of another layout version.
     ///
     /// # Errors
     /// [`NodeError::NoSuchPool`], [`NodeError::InUse`], no permission.
@@ -150,8 +173,14 @@ impl Pool {
                     members: living,
                 });
             }
-            // A pool of another version, a damaged one, or a directory without a pool can be
-            // removed all the same.
+            Err(error) if other_version::versions(&error).is_some() => {
+                let members = other_version::users(options);
+                if !members.is_empty() {
+                    let name = options.name.clone();
+                    return Err(NodeError::InUse { name, members });
+                }
+            }
+            // A damaged pool, or a directory without one, can be removed all the same.
             Ok(_) | Err(NodeError::Pool(PoolError::NotAPool(_) | PoolError::Busy(_))) => {}
             Err(error) if is_half_made(&error) => {}
             Err(error) => return Err(error),
@@ -548,6 +577,18 @@ impl Pool {
             .map(|member| format!("{} (pid {})", member.name, member.identity.pid))
             .collect()
     }
+}
+
+/// How long a program waits for others that look at, or replace, a pool of another version: each
+/// takes milliseconds.
+const REPLACING: Duration = Duration::from_secs(1);
+
+/// Could a file not be opened because another program proves that the pool is not used?
+fn is_leased(error: &NodeError) -> bool {
+    let NodeError::File { source, .. } = error else {
+        return false;
+    };
+    source.kind() == std::io::ErrorKind::WouldBlock
 }
 
 /// Has its directory no control file? A pool gets its name whole: a clean-up left that.

@@ -306,6 +306,11 @@ pub(crate) fn remove_one_elsewhere(
     }
 }
 
+/// Is an open file or directory of a tmpfs?
+pub(crate) fn is_on_tmpfs(opened: &OwnedFd) -> Result<bool, Errno> {
+    Ok(fs::fstatfs(opened)?.f_type as u64 & 0xFFFF_FFFF == TMPFS)
+}
+
 /// Refuses a file whose pages cannot be taken out slot by slot.
 ///
 /// Where one page of the file system holds bytes of two slots, it stays when one of them is punched
@@ -317,8 +322,7 @@ pub(crate) fn check_pages(opened: &OwnedFd, path: &Path, slot_bytes: u32) -> Res
         path: path.to_owned(),
         reason,
     };
-    let system = fs::fstatfs(opened).map_err(|error| file("look at", path)(error.into()))?;
-    if system.f_type as u64 & 0xFFFF_FFFF != TMPFS {
+    if !is_on_tmpfs(opened).map_err(|error| file("look at", path)(error.into()))? {
         let reason = "packets are sent without a copy from a tmpfs only; make the pool in /dev/shm";
         return Err(unsafe_to_use(reason.to_owned()));
     }

@@ -195,7 +195,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::request`] and [`Client::wait`]; [`NodeError::NoReply`] if `timeout` has passed.
-    /// The request is then abandoned.
+    /// Then, and if it was interrupted, the request is abandoned.
     ///
     /// # Panics
     /// As [`Client::request`].
@@ -206,8 +206,15 @@ impl Client {
         timeout: Duration,
     ) -> Result<Sample, NodeError> {
         let pending = self.request(lease, bytes)?;
-        if let Some(reply) = self.wait(pending, timeout)? {
-            return Ok(reply);
+        match self.wait(pending, timeout) {
+            Ok(Some(reply)) => return Ok(reply),
+            Ok(None) => {}
+            Err(error) => {
+                if matches!(error, NodeError::Interrupted) {
+                    self.abandon(pending);
+                }
+                return Err(error);
+            }
         }
         let server = self.servers.asked(pending.0).unwrap_or("its server");
         let late = NodeError::NoReply {
@@ -220,9 +227,11 @@ impl Client {
     }
 
     /// Waits for the reply to one request, for at most `timeout`. `None`: it has not come yet; the
-    /// request stays open.
+    /// request stays open. A signal does not end the wait,
+    /// [`Node::interrupt`](crate::Node::interrupt) does.
     ///
     /// # Errors
+    /// [`NodeError::Interrupted`]: the request stays open.
     /// [`NodeError::ServerLost`], [`NodeError::Unanswered`]: the request is over.
     /// [`NodeError::NotPending`]; a damaged pool.
     pub fn wait(
@@ -240,10 +249,11 @@ impl Client {
         })
     }
 
-    /// Waits for the reply to any request, for at most `timeout`. `None`: there was none.
+    /// Waits for the reply to any request, for at most `timeout`. `None`: there was none. A signal
+    /// does not end the wait, [`Node::interrupt`](crate::Node::interrupt) does.
     ///
     /// # Errors
-    /// A damaged pool. What became of a request is in the reply.
+    /// [`NodeError::Interrupted`]; a damaged pool. What became of a request is in the reply.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Reply>, NodeError> {
         self.wait_until(timeout, |client| {
             Ok(client.table.take_any().map(|(number, outcome)| Reply {

@@ -86,10 +86,12 @@ impl Server {
         )
     }
 
-    /// Takes the next request, waiting for at most `timeout`. `None`: there was none.
+    /// Takes the next request, waiting for at most `timeout`. `None`: there was none. A signal does
+    /// not end the wait, [`Node::interrupt`](crate::Node::interrupt) does.
     ///
     /// # Errors
-    /// A damaged pool. Invalid messages of a faulty peer are skipped and counted.
+    /// [`NodeError::Interrupted`]; a damaged pool. Invalid messages of a faulty peer are
+    /// skipped and counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Request>, NodeError> {
         let shared = Arc::clone(&self.port.shared);
         shared.wait_on(self.port.wait, timeout, self)

@@ -236,7 +236,7 @@ impl QueueTarget {
         Ok(false)
     }
 
-    /// Waits for free capacity; `None`: there was none in time.
+    /// Waits for free capacity; `None`: there was none in time, or the program wants no wait.
     fn wait_for_room(
         &mut self,
         message: &Message<'_>,
@@ -245,20 +245,25 @@ impl QueueTarget {
         let (shared, info, receiver) = (message.shared, self.end.info, self.receiver);
         let control = shared.pool().control();
         let plan = message.plan.at_most(RELEASE_LOOK);
-        shared.wait_for(plan, timeout, || {
+        let waited = shared.wait_for(plan, timeout, || {
             // Recovery of a dead receiver makes free capacity, too: for nobody.
             if is_gone(shared, &info, &receiver) {
-                return Ok(Some(false));
+                return Ok(Some(Some(false)));
             }
             let parcel = &message.parcel.anew();
             let admitted = self
                 .outstanding
                 .admits(message.quota, control, &info, parcel);
-            if !admitted {
-                return Ok(None);
+            let sent = match admitted {
+                true => self.push(shared, parcel, message.descriptor).outcome()?,
+                false => None,
+            };
+            match sent {
+                None if shared.is_interrupted() => Ok(Some(None)),
+                sent => Ok(sent.map(Some)),
             }
-            self.push(shared, parcel, message.descriptor).outcome()
-        })
+        })?;
+        Ok(waited.flatten())
     }
 
     /// Waits for free capacity, as [`Target::send_waiting`] says.
@@ -282,7 +287,7 @@ impl QueueTarget {
             return Err(receiver_gone(message, info.consumer, member, waited));
         }
         self.stalled_at = sent.is_none().then(|| control.tables().taken_from(&info));
-        sent.ok_or_else(|| blocked(message, info.consumer, timeout))
+        sent.ok_or_else(|| blocked(message, info.consumer, waited.min(timeout)))
     }
 }
 

@@ -244,10 +244,12 @@ impl WaitSet {
 
     /// Waits until something is ready, for at most `timeout`; with zero it does not wait. Returns
     /// all ready ports and up to 64 ready file descriptors, in turn if there are more. Empty:
-    /// `timeout` has passed.
+    /// `timeout` has passed. A signal does not end the wait,
+    /// [`Node::interrupt`](crate::Node::interrupt) does.
     ///
     /// # Errors
-    /// [`NodeError::WaitSet`] if the system refuses to wait for file descriptors.
+    /// [`NodeError::Interrupted`]; [`NodeError::WaitSet`] if the system refuses to wait
+    /// for file descriptors.
     pub fn wait(&mut self, timeout: Duration) -> Result<&[Event], NodeError> {
         self.shared.check_original()?;
         self.events.clear();
@@ -289,7 +291,8 @@ impl WaitSet {
             ports,
             events,
         };
-        wait_reporting(shared.place(), plan, timeout, &mut report, &mut awaited)?;
+        let place = shared.interruptible_place();
+        wait_reporting(place, plan, timeout, &mut report, &mut awaited)?;
         self.sleeps += report.sleeps;
         self.spinner.learn(gate.limit(), plan, report.ending);
         Ok(())
@@ -297,7 +300,8 @@ impl WaitSet {
 
     /// Never spins: testing a file descriptor takes a system call.
     fn wait_with_files(&mut self, timeout: Duration) -> Result<(), NodeError> {
-        let start = Instant::now();
+        let (start, shared) = (Instant::now(), Arc::clone(&self.shared));
+        let interruptible = shared.interruptible_place().begin();
         loop {
             let look_on = self.files.lie_down(&self.shared)?;
             // The look in front of a sleep finds what has come whichever way.
@@ -307,12 +311,16 @@ impl WaitSet {
                 Ok((!self.events.is_empty()).then_some(()))
             })?;
             let left = timeout.saturating_sub(start.elapsed());
-            let nap = if self.events.is_empty() {
-                left.min(self.ports.nap())
-            } else {
-                Duration::ZERO
+            let is_interrupted = !timeout.is_zero() && interruptible.is_interrupted();
+            let nap = match self.events.is_empty() && !is_interrupted {
+                true => left.min(self.ports.nap()),
+                false => Duration::ZERO,
             };
             let slept = self.files.sleep(nap, &mut self.events);
+            if is_interrupted && self.events.is_empty() && slept.is_ok() {
+                self.files.rise(false);
+                return Err(interruptible.report());
+            }
             let is_lost = self.shared.pool().check_whole().is_err();
             if slept.is_err() || left.is_zero() || !self.events.is_empty() || is_lost {
                 self.files.rise(!self.events.is_empty());

@@ -100,7 +100,7 @@ impl Messages {
         let mut numbers = lock(&stream.publishers);
         let mut seen = Vec::new();
         for port in &mut self.ports[first..] {
-            port.subscriber.publishers()?;
+            port.subscriber.connected_publishers()?;
             for origin in hop::origins(&port.subscriber) {
                 let publisher = (origin.member, origin.port);
                 if !seen.contains(&publisher) {
@@ -115,7 +115,7 @@ impl Messages {
     /// Of publishers that send by flows now, is anything left here?
     fn note_left(&mut self, stream: &SendingStream) -> Result<(), NodeError> {
         for port in &mut self.ports {
-            port.subscriber.publishers()?;
+            port.subscriber.connected_publishers()?;
         }
         let remains = |publisher| {
             let is_its = |origin: Origin| origin.port == Some(publisher);
@@ -158,7 +158,7 @@ impl Messages {
 
     fn has_publishers(&mut self) -> Result<bool, NodeError> {
         for port in &mut self.ports {
-            if port.subscriber.publishers()? > 0 {
+            if port.subscriber.connected_publishers()? > 0 {
                 return Ok(true);
             }
         }
@@ -183,7 +183,7 @@ impl MessagePort {
 
     /// No process sends to it, and all of it is taken.
     fn is_over(&mut self) -> Result<bool, NodeError> {
-        self.subscriber.publishers()?;
+        self.subscriber.connected_publishers()?;
         let mut origins = hop::origins(&self.subscriber);
         Ok(self.waiting.is_none() && origins.all(|origin| origin.port.is_none()))
     }
