@@ -4,24 +4,43 @@ use std::ffi::{
     CStr, c_char, c_double, c_float, c_int, c_long, c_short, c_uint, c_ulong, c_ushort,
 };
 
-use hythe_pvm::buffer::{Kind, Place};
+use hythe_pvm::buffer::{BYTES_MAX, Kind, Place};
 use hythe_pvm::code::Code;
 
 use crate::guard::call;
 
-/// How many items, and how far from one to the next.
+/// How many items, and how far from one to the next: in front of it, if the stride is below 0.
 #[derive(Clone, Copy)]
 struct Items {
     count: usize,
-    stride: usize,
+    stride: isize,
 }
 
 impl Items {
     fn new(count: c_int, stride: c_int) -> Result<Self, Code> {
-        match (usize::try_from(count), usize::try_from(stride)) {
-            (Ok(count), Ok(stride)) => Ok(Self { count, stride }),
-            _ => Err(Code::BAD_PARAMETER),
-        }
+        let count = usize::try_from(count).map_err(|_| Code::BAD_PARAMETER)?;
+        // An `int` fits.
+        let stride = stride as isize;
+        Ok(Self { count, stride })
+    }
+
+    /// Where the lowest of them lies, bytes from there to the end of the highest, and bytes from
+    /// one to the next. `first` is the one that is packed first.
+    fn lie(self, kind: Kind, first: *mut u8) -> Result<(*mut u8, usize, usize), Code> {
+        let stride = self.stride.unsigned_abs();
+        let span = kind.span(self.count, stride).ok_or(Code::BAD_PARAMETER)?;
+        let lowest = match self.stride < 0 {
+            true => first.wrapping_sub(span - kind.bytes()),
+            false => first,
+        };
+        Ok((lowest, span, stride.saturating_mul(kind.bytes())))
+    }
+
+    /// Room for them side by side.
+    fn dense(self, kind: Kind) -> Result<Vec<u8>, Code> {
+        let bytes = self.count.checked_mul(kind.bytes());
+        let bytes = bytes.filter(|bytes| *bytes <= BYTES_MAX);
+        Ok(vec![0; bytes.ok_or(Code::NO_MEMORY)?])
     }
 }
 
@@ -29,6 +48,10 @@ fn pack(name: &str, kind: Kind, items: *const u8, count: c_int, stride: c_int) -
     call(name, |session| {
         let wanted = Items::new(count, stride)?;
         let buffer = session.buffers.sending()?;
+        // PVM wants that of no items, too.
+        if buffer.is_in_place() && wanted.stride != 1 {
+            return Err(Code::NOT_IMPLEMENTED);
+        }
         if wanted.count == 0 {
             return Ok(0);
         }
@@ -40,21 +63,27 @@ fn pack(name: &str, kind: Kind, items: *const u8, count: c_int, stride: c_int) -
                 address: items.expose_provenance(),
                 kind,
                 count: wanted.count,
-                stride: wanted.stride,
+                stride: 1,
             })?;
             return Ok(0);
         }
-        // A stride of 0 packs one item so many times.
-        let (repeats, count, stride) = match wanted.stride {
-            0 => (wanted.count, 1, 1),
-            stride => (1, wanted.count, stride),
-        };
-        let bytes = kind.span(count, stride).ok_or(Code::BAD_PARAMETER)?;
+        let (lowest, span, step) = wanted.lie(kind, items.cast_mut())?;
         // SAFETY: the caller says that so many items lie there, and does not write them meanwhile.
-        let memory = unsafe { std::slice::from_raw_parts(items, bytes) };
-        for _ in 0..repeats {
-            buffer.pack(kind, memory, count, stride)?;
+        let memory = unsafe { std::slice::from_raw_parts(lowest, span) };
+        if wanted.stride > 0 {
+            buffer.pack(kind, memory, wanted.count, wanted.stride.unsigned_abs())?;
+            return Ok(0);
         }
+        // Backwards, or one item so many times.
+        let mut dense = wanted.dense(kind)?;
+        let places = dense.chunks_exact_mut(kind.bytes());
+        match step {
+            0 => places.for_each(|place| place.copy_from_slice(memory)),
+            step => places
+                .zip(memory.chunks(step).rev())
+                .for_each(|(place, item)| place.copy_from_slice(&item[..kind.bytes()])),
+        }
+        buffer.pack(kind, &dense, wanted.count, 1)?;
         Ok(0)
     })
 }
@@ -69,16 +98,25 @@ fn unpack(name: &str, kind: Kind, items: *mut u8, count: c_int, stride: c_int) -
         if items.is_null() {
             return Err(Code::BAD_PARAMETER);
         }
-        let (repeats, count, stride) = match wanted.stride {
-            0 => (wanted.count, 1, 1),
-            stride => (1, wanted.count, stride),
-        };
-        let bytes = kind.span(count, stride).ok_or(Code::BAD_PARAMETER)?;
+        let (lowest, span, step) = wanted.lie(kind, items)?;
         // SAFETY: the caller says that there is a place for so many items, and nobody else uses it
         // meanwhile.
-        let memory = unsafe { std::slice::from_raw_parts_mut(items, bytes) };
-        for _ in 0..repeats {
-            buffer.unpack(kind, memory, count, stride)?;
+        let memory = unsafe { std::slice::from_raw_parts_mut(lowest, span) };
+        if wanted.stride > 0 {
+            buffer.unpack(kind, memory, wanted.count, wanted.stride.unsigned_abs())?;
+            return Ok(0);
+        }
+        let mut dense = wanted.dense(kind)?;
+        buffer.unpack(kind, &mut dense, wanted.count, 1)?;
+        let found = dense.chunks_exact(kind.bytes());
+        match step {
+            // One over the other: the last stays.
+            0 => found.for_each(|item| memory.copy_from_slice(item)),
+            step => memory
+                .chunks_mut(step)
+                .rev()
+                .zip(found)
+                .for_each(|(place, item)| place[..kind.bytes()].copy_from_slice(item)),
         }
         Ok(0)
     })

@@ -455,6 +455,29 @@ static void entries(void)
     printf("%d %d\n", classes[0].mi_nentries, classes[0].mi_flags[0]);
 }
 
+/* Backwards, one item again and again, and none. */
+static void strides(int encoding)
+{
+    for (int count = 0; count < 4; count++)
+        for (int stride = -2; stride < 3; stride++) {
+            int from[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, to[9] = {0};
+            char text[9] = "abcdefgh", back[9] = "........";
+            pvm_initsend(encoding);
+            printf("encoding %d: %d items, stride %d\n", encoding, count, stride);
+            SHOW(pvm_pkint(from + 4, count, stride));
+            SHOW(pvm_pkbyte(text + 4, count, stride));
+            printf("%d bytes\n", length());
+            pvm_send(own, 970);
+            pvm_recv(own, 970);
+            SHOW(pvm_upkint(to + 4, count, stride));
+            SHOW(pvm_upkbyte(back + 4, count, stride));
+            for (int index = 0; index < 9; index++)
+                printf("%d ", to[index]);
+            printf("%s\n", back);
+            SHOW(pvm_upkint(to, 1, 1));
+        }
+}
+
 static void groups(void)
 {
     SHOW(pvm_gsize("none"));
@@ -486,6 +509,8 @@ int main(int argc, char **argv)
     printf("task %d version %s siblings %d\n", own > 0, pvm_version(), pvm_siblings(&(int *){0}));
     for (int encoding = PvmDataDefault; encoding <= PvmDataInPlace; encoding++)
         lengths(encoding);
+    for (int encoding = PvmDataDefault; encoding <= PvmDataInPlace; encoding++)
+        strides(encoding);
     round_trip(PvmDataDefault);
     round_trip(PvmDataRaw);
     nested();
