@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create, statvfs};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, StatVfs, StatVfsMountFlags, fallocate, memfd_create, statvfs,
+};
 use rustix::process::{Resource, getrlimit};
 
 use super::kernel::{Capability, has, read, size};
@@ -17,14 +19,28 @@ pub(super) fn probe() -> Vec<Probe> {
 }
 
 fn shared_memory() -> Probe {
-    let group = Group::Memory;
-    let figures = match statvfs(SHARED_MEMORY) {
-        Ok(figures) => figures,
+    match statvfs(SHARED_MEMORY) {
+        Ok(figures) => room(&figures),
         Err(error) => {
-            return Probe::missing(group, SHARED_MEMORY, format!("cannot be used: {error}"))
-                .enable("mount -t tmpfs tmpfs /dev/shm");
+            let detail = format!("cannot be used: {error}");
+            Probe::missing(Group::Memory, SHARED_MEMORY, detail)
+                .enable("mount -t tmpfs tmpfs /dev/shm")
         }
-    };
+    }
+}
+
+/// Of the file system with these figures.
+fn room(figures: &StatVfs) -> Probe {
+    let group = Group::Memory;
+    // As in a container whose root is read-only. Root cannot write then either.
+    if figures.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Probe::missing(
+            group,
+            SHARED_MEMORY,
+            "is read-only: no pool can be made there",
+        )
+        .enable("mount -o remount,rw /dev/shm (in a container: --tmpfs /dev/shm)");
+    }
     let total = figures.f_blocks * figures.f_frsize;
     let free = figures.f_bavail * figures.f_frsize;
     let detail = format!("{} of {} are free", size(free), size(total));
@@ -120,5 +136,26 @@ fn locked_memory() -> Probe {
                 .enable("a line \"USER - memlock unlimited\" in /etc/security/limits.conf")
         }
         _ => Probe::works(group, name, format!("limit {text}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Status;
+
+    #[test]
+    fn shared_memory_that_is_read_only_is_missing() {
+        let mut figures = statvfs("/").expect("figures of a file system");
+        (figures.f_bavail, figures.f_frsize) = (DEFAULT_POOL_BYTES, 1);
+        figures.f_flag = StatVfsMountFlags::NOSUID;
+        assert_eq!(room(&figures).status, Status::Works);
+        figures.f_flag |= StatVfsMountFlags::RDONLY;
+        let probe = room(&figures);
+        assert_eq!(probe.status, Status::Missing);
+        assert!(probe.detail.contains("read-only"), "{}", probe.detail);
+        figures.f_flag = StatVfsMountFlags::empty();
+        figures.f_bavail -= 1;
+        assert_eq!(room(&figures).status, Status::Missing, "too little");
     }
 }
