@@ -24,8 +24,23 @@ pub(crate) const BOUND: Duration = Duration::from_secs(120);
 /// Sends a signal to a process that this test has started.
 pub(crate) fn send(pid: &Value, signal: rustix::process::Signal) {
     let pid = i32::try_from(pid.as_i64().expect("a process")).expect("a process");
-    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+    deliver(
+        rustix::process::Pid::from_raw(pid).expect("a process"),
+        signal,
+    );
+}
+
+/// Sends a signal to a process that lives. One that is to stop has stopped then: on a busy machine
+/// it runs on until its turn comes.
+fn deliver(pid: rustix::process::Pid, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).expect("it lives");
+    if signal == rustix::process::Signal::STOP {
+        let stat = format!("/proc/{pid}/stat");
+        eventually("it is stopped", || {
+            let stat = std::fs::read_to_string(&stat).expect("it lives");
+            stat.rsplit(')').next().expect("a state").starts_with(" T")
+        });
+    }
 }
 
 /// A root for pools, and a place for files.
@@ -246,8 +261,7 @@ impl Running {
     }
 
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, signal).expect("own child");
+        deliver(rustix::process::Pid::from_child(&self.child), signal);
     }
 
     /// Waits for its end.

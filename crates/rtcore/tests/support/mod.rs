@@ -223,20 +223,25 @@ pub fn kill(pid: u32) {
 
 /// Sends a signal to a process by its id.
 pub fn signal(pid: u32, signal: Signal) {
-    let pid = Pid::from_raw(pid.try_into().expect("a pid")).expect("not 0");
-    kill_process(pid, signal).expect("sent");
+    let process = Pid::from_raw(pid.try_into().expect("a pid")).expect("not 0");
+    kill_process(process, signal).expect("sent");
+    // On a busy machine it runs on until its turn comes.
+    if signal == Signal::STOP {
+        eventually("it is stopped", || state(pid).starts_with('T'));
+    }
 }
 
 /// Does the process exist, other than as a zombie?
 pub fn exists(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or_default()
-        .trim_start()
-        .to_owned();
+    let state = state(pid);
     !state.is_empty() && !state.starts_with('Z')
+}
+
+/// Its letter in `/proc`, with what stands behind that; empty: there is no such process.
+fn state(pid: u32) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().unwrap_or_default();
+    state.trim_start().to_owned()
 }
 
 /// Another process of this test program, in a role; killed when dropped.
