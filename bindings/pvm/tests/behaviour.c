@@ -386,7 +386,7 @@ static void forked(int is_child)
     kill(process, SIGKILL);
 }
 
-/* Does a descriptor become readable? */
+/* How many descriptors become readable? */
 static int is_readable(long milliseconds)
 {
     struct timeval timeout = {milliseconds / 1000, milliseconds % 1000 * 1000};
@@ -405,7 +405,7 @@ static int wait_by_select(int task, int tag, int most)
 {
     int looks = 0;
     while (pvm_nrecv(task, tag) == 0) {
-        if (is_readable(60000) != 1 || ++looks == most)
+        if (is_readable(60000) <= 0 || ++looks == most)
             return 0;
         usleep(2000);
     }
