@@ -122,8 +122,7 @@ impl MessageQueue {
             QueuedMessage,
         ) -> Result<(), SyncError>,
     ) -> Result<bool, SyncError> {
-        let table = self.opened.table()?;
-        {
+        let end_within = || -> Result<bool, SyncError> {
             let mut entered = self.enter()?;
             let section = &mut entered.section;
             let own = lock::party(&self.opened.shared);
@@ -131,9 +130,13 @@ impl MessageQueue {
                 return Ok(false);
             };
             end(self, section, message)?;
+            Ok(true)
+        };
+        let is_ended = self.opened.unless_lost(end_within())?;
+        if is_ended {
+            wake(self.opened.table()?, self.opened.info.index, u32::MAX >> 1);
         }
-        wake(table, self.opened.info.index, u32::MAX >> 1);
-        self.opened.unless_lost(Ok(true))
+        Ok(is_ended)
     }
 
     /// Sends a buffer that came from a core, without waiting. The message stays in it, but for a

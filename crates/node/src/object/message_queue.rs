@@ -419,7 +419,8 @@ impl MessageQueue {
     /// The object, with what a dead mover left on its way put where it belongs.
     pub(super) fn enter(&self) -> Result<lock::Entered<'_>, SyncError> {
         let mut entered = self.opened.enter()?;
-        settle_moving(self.opened.shared.pool(), &mut entered.section, self.store)?;
+        let settled = settle_moving(self.opened.shared.pool(), &mut entered.section, self.store);
+        self.opened.unless_lost(settled)?;
         Ok(entered)
     }
 

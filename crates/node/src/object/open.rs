@@ -78,6 +78,12 @@ impl Opened {
 
     /// The same object, opened by another participant.
     pub(super) fn reopen(&self, shared: &Arc<Participant>) -> Result<Self, SyncError> {
+        let opened = self.find_again(shared);
+        shared.pool().check_objects_whole()?;
+        opened
+    }
+
+    fn find_again(&self, shared: &Arc<Participant>) -> Result<Self, SyncError> {
         shared.check_original()?;
         let table = shared.pool().objects(false)?;
         let table = table.ok_or(hythe_pool::ObjectError::Gone)?;
@@ -116,7 +122,10 @@ impl Opened {
 
     /// Nobody else changes the object.
     pub(super) fn enter(&self) -> Result<lock::Entered<'_>, SyncError> {
-        lock::enter(&self.shared, self.table()?, self.info.index)
+        lock::enter(&self.shared, self.table()?, self.info.index).or_else(|error| {
+            // What is no object any more may be cut.
+            self.unless_lost(Err(error))
+        })
     }
 
     fn close(&self) -> Result<(), SyncError> {

@@ -281,16 +281,17 @@ impl Semaphore {
     /// # Errors
     /// A damaged object.
     pub fn recover(&self) -> Result<u32, SyncError> {
-        let table = self.opened.table()?;
-        let recovered = {
-            let mut entered = self.opened.enter()?;
-            let pool = self.opened.shared.pool();
-            let section = &mut entered.section;
-            section.settle_holders(&mut |who| lock::is_over(pool, who.party))?;
-            section.recover()?
-        };
-        wake(table, self.opened.info.index, recovered);
-        self.opened.unless_lost(Ok(recovered))
+        let recovered = self.opened.unless_lost(self.recover_within())?;
+        wake(self.opened.table()?, self.opened.info.index, recovered);
+        Ok(recovered)
+    }
+
+    fn recover_within(&self) -> Result<u32, SyncError> {
+        let mut entered = self.opened.enter()?;
+        let pool = self.opened.shared.pool();
+        let section = &mut entered.section;
+        section.settle_holders(&mut |who| lock::is_over(pool, who.party))?;
+        Ok(section.recover()?)
     }
 
     /// What this node has taken and not posted is nobody's hold any more, as by closing: for a
@@ -312,7 +313,8 @@ impl Semaphore {
     pub fn forget_holds_of(&self, task: u32) -> Result<(), SyncError> {
         let own = self.who(task);
         let mut entered = self.opened.enter()?;
-        Ok(entered.section.forget_holds_of(&mut |who| who == own)?)
+        let forgotten = entered.section.forget_holds_of(&mut |who| who == own);
+        self.opened.unless_lost(forgotten.map_err(SyncError::from))
     }
 
     /// A task of a core has ended, or with `None` all of them: its holds are those of a dead
@@ -322,19 +324,21 @@ impl Semaphore {
     /// A damaged object.
     #[doc(hidden)]
     pub fn abandon_holds_of(&self, task: Option<u32>) -> Result<u32, SyncError> {
-        let (table, party) = (self.opened.table()?, lock::party(&self.opened.shared));
+        let counts = self.opened.unless_lost(self.abandon_within(task))?;
+        wake(self.opened.table()?, self.opened.info.index, counts);
+        Ok(counts)
+    }
+
+    fn abandon_within(&self, task: Option<u32>) -> Result<u32, SyncError> {
+        let party = lock::party(&self.opened.shared);
         let is_dead = |who: Who| who.party == party && task.is_none_or(|task| task == who.task);
-        let counts = {
-            let mut entered = self.opened.enter()?;
-            let held = entered.section.holders()?.into_iter();
-            let counts = held
-                .filter(|(who, _)| is_dead(*who))
-                .map(|(_, count)| count);
-            let counts = counts.sum();
-            entered.section.settle_holders(&mut |who| is_dead(who))?;
-            counts
-        };
-        wake(table, self.opened.info.index, counts);
+        let mut entered = self.opened.enter()?;
+        let held = entered.section.holders()?.into_iter();
+        let counts = held
+            .filter(|(who, _)| is_dead(*who))
+            .map(|(_, count)| count);
+        let counts = counts.sum();
+        entered.section.settle_holders(&mut |who| is_dead(who))?;
         Ok(counts)
     }
 
@@ -352,15 +356,18 @@ impl Semaphore {
     /// # Errors
     /// A damaged object.
     pub fn info(&self) -> Result<SemaphoreInfo, SyncError> {
+        self.opened.unless_lost(self.read_info())
+    }
+
+    fn read_info(&self) -> Result<SemaphoreInfo, SyncError> {
         let entered = self.opened.enter()?;
         let holders = entered.section.holders()?.into_iter();
-        let info = SemaphoreInfo {
+        Ok(SemaphoreInfo {
             value: entered.section.value()?,
             abandoned: entered.section.abandoned(),
             holders: holders
                 .map(|(who, count)| (who.party.member.0, who.task, count))
                 .collect(),
-        };
-        self.opened.unless_lost(Ok(info))
+        })
     }
 }

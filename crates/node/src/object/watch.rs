@@ -203,7 +203,7 @@ impl WatchPlace {
         if let Some(watch) = self.0.get() {
             return Ok(watch);
         }
-        let started = Watch::start(opened)?;
+        let started = opened.unless_lost(Watch::start(opened))?;
         Ok(self.0.get_or_init(|| started))
     }
 
