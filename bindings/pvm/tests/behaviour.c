@@ -274,15 +274,17 @@ static void visit(int number)
     struct timespec now;
     int is_refused = pvm_getsbuf() == PvmSysErr;
     (void)number;
-    if (!waits || (is_refused && visits < 5))
-        return; /* The call begins. */
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    /* The call begins. One that asks the machine first and then waits begins its wait later, and
+     * lets handlers in when it has waited for a moment. */
+    if (!waits || (is_refused && (visits < 5 || now.tv_sec - since.tv_sec < 2)))
+        return;
     visits += !is_refused;
     refused += is_refused;
-    clock_gettime(CLOCK_MONOTONIC, &now);
     if (visits == 5)
         since = now;
     /* It looks for members that have gone several times a second. */
-    if (visits < 20 || now.tv_sec - since.tv_sec < 2)
+    if (visits < 20 || now.tv_sec - since.tv_sec < 4)
         return;
     waits = 0;
     setitimer(ITIMER_REAL, &never, NULL);
