@@ -117,7 +117,11 @@ fn goes_with_programs(name: &str) -> bool {
 }
 
 fn unknown(error: NodeError) -> Obstacle {
-    Obstacle::Unknown(error.to_string())
+    match error {
+        // Another program has just removed it, and may be making it anew.
+        NodeError::NoSuchPool { .. } => Obstacle::Busy("directory".to_owned()),
+        error => Obstacle::Unknown(error.to_string()),
+    }
 }
 
 impl Obstacle {
