@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Boots Debian 12 in QEMU with systemd-logind, and sees what docs/guide/services.md says: a service of a user loses its
-# pool when that user's last session ends, says so, and starts anew; with lingering it keeps it.
+# Boots Debian 12 in QEMU with systemd-logind, and sees what docs/guide/services.md says: a service
+# of a user loses its pool when that user's last session ends, says so, and starts anew; with
+# lingering it keeps it.
 #
-# Called by `make test-services` as root: services-debian.sh DIRECTORY HYTHE. The system is fetched once, as
-# scripts/boot-debian.sh does (some minutes, 700 MB), and kept in DIRECTORY; the boot takes one or two. Mounts and
-# processes are in name spaces of their own, and end with this script.
+# Called by `make test-services` as root: services-debian.sh DIRECTORY HYTHE. The system is fetched
+# once, as scripts/boot-debian.sh does (some minutes, 700 MB), and kept in DIRECTORY; the boot takes
+# one or two. Mounts and processes are in name spaces of their own, and end with this script.
 
 set -euo pipefail
 if [[ ! ${BOOT_DEBIAN_INSIDE-} ]]; then
