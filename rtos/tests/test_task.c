@@ -335,6 +335,26 @@ static void a_byte_of_the_area_has_an_address_and_no_other_byte(void)
     world_free(&tasks.world);
 }
 
+/* Linux writes the byte of the area's start while the core still has its line in the cache. */
+static void linux_writes_behind_the_cache(struct world *world, const volatile void *at)
+{
+    if (at == world->region_memory) {
+        world->region_memory[0] = 0xB1;
+    }
+}
+
+static void a_byte_of_the_area_comes_from_memory_not_from_the_cache(void)
+{
+    const uint32_t first[3] = {0, 0, 0};
+    struct tasks tasks;
+
+    tasks_make(&tasks);
+    tasks.world.region_memory[0] = 0xA0;
+    tasks.world.before_read = linux_writes_behind_the_cache;
+    CHECK_EQUAL(call_with(&tasks, HYTHE_CONTROL_PEEK, first, "").values[0], 0xB1);
+    world_free(&tasks.world);
+}
+
 static void what_is_no_call_is_given_up(void)
 {
     static const uint32_t wrong[][HYTHE_CALL_WORDS] = {
@@ -428,6 +448,7 @@ void test_task(void)
     RUN(the_state_and_the_end_of_a_session_are_told);
     RUN(a_segment_is_made_for_linux_or_refused);
     RUN(a_byte_of_the_area_has_an_address_and_no_other_byte);
+    RUN(a_byte_of_the_area_comes_from_memory_not_from_the_cache);
     RUN(what_is_no_call_is_given_up);
     RUN(a_table_that_makes_no_sense_is_refused);
     RUN(rows_are_those_of_the_page);
