@@ -9,6 +9,7 @@ use hythe::media::MediaError;
 use hythe::media::address::StreamAddress;
 use hythe_play::{
     Caller, Method, Percentiles, PlayError, PlayOptions, Played, Player, RtpOptions, RtpStream,
+    Written,
 };
 
 use crate::args::Globals;
@@ -158,6 +159,9 @@ fn render(played: &Played) -> String {
             percentiles("from file to shown", played.file_to_shown_ns),
         );
     }
+    if let Some(written) = played.video_out {
+        write_file(&mut text, written);
+    }
     if let Some(at_ns) = played.closed_at_ns {
         let at = at_ns as f64 / 1e9;
         let _ = writeln!(text, "the window was closed at {at:.1} s");
@@ -184,6 +188,22 @@ fn render(played: &Played) -> String {
         played.slots_leaked
     );
     text
+}
+
+/// Says how a file differs from what was shown, if it does.
+fn write_file(text: &mut String, written: Written) {
+    if written.repeated + written.left_out == 0 {
+        return;
+    }
+    let (frames, seconds) = written.rate;
+    let rate = f64::from(frames) / f64::from(seconds);
+    // Writing to a string does not fail.
+    let _ = writeln!(
+        text,
+        "picture file: {rate:.2} frames a second, {} frames, {} of them repeated; \
+         {} pictures left out",
+        written.frames, written.repeated, written.left_out
+    );
 }
 
 fn write_stream(text: &mut String, stream: &RtpStream) {

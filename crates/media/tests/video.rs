@@ -17,6 +17,7 @@ use hythe_media::source::{Source, mp4};
 use hythe_rtp::format::{Encoding, StreamFormat};
 use hythe_rtp::payload::{Depacketize, Packetize, Received, h264, h265};
 use hythe_rtp::unit::Unit;
+use hythe_testing::{Edit, with_edits};
 
 /// How long a receiver that does not end by itself is waited for.
 const END_TIMEOUT: Duration = Duration::from_secs(120);
@@ -350,6 +351,82 @@ fn a_movie_gives_the_times_that_it_says() {
             .for_each(|unit| unit.lend(&mut |unit| sink.take(unit, false).unwrap()));
         sink.finish().unwrap();
         assert_eq!(frame_hashes(&stream), frame_hashes(&path), "{name}");
+    }
+}
+
+/// When pictures are shown that ffmpeg decodes, in 90 kHz.
+fn shown_times(input: &Path) -> Vec<i64> {
+    let output = Command::new("ffprobe")
+        .args(["-loglevel", "error", "-select_streams", "v"])
+        .args(["-show_entries", "frame=pts_time", "-of", "csv=p=0"])
+        .arg(input)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let times = text.lines().map(|line| line.trim_end_matches(','));
+    let times = times.filter(|time| !time.is_empty());
+    let seconds = times.map(|time| time.parse::<f64>().unwrap());
+    seconds
+        .map(|time| (time * 90_000.0).round() as i64)
+        .collect()
+}
+
+#[test]
+fn of_what_an_edit_list_cuts_away_is_sent_only_what_decoding_needs() {
+    let Some(folder) = Folder::new("edits") else {
+        return;
+    };
+    // Key frames are at 0, 800 and 1,600 ms. How many are sent to decode others of them.
+    let cuts: [(&[Edit], usize); 6] = [
+        (&[Edit::Part(800, 1200)], 0),
+        (&[Edit::Part(1000, 600)], 5),
+        (&[Edit::Part(0, 1000)], 0),
+        (&[Edit::Part(0, 400), Edit::Part(1600, 400)], 0),
+        (&[Edit::Part(1600, 400), Edit::Part(120, 200)], 3),
+        (&[Edit::Empty(500), Edit::Part(0, 2000)], 0),
+    ];
+    for options in [X264_NO_B, X264_B] {
+        let whole = folder.encode("whole.mp4", options).unwrap();
+        for (edits, others) in cuts {
+            let goes_back =
+                matches!(edits, [Edit::Part(first, _), Edit::Part(second, _)] if second < first);
+            if goes_back && options == X264_B {
+                // ffmpeg shows the second part later than the list says.
+                continue;
+            }
+            let path = folder.path("cut.mp4");
+            fs::write(&path, with_edits(&fs::read(&whole).unwrap(), edits)).unwrap();
+            let sent = units(&mut mp4::open(&path).unwrap());
+            let shown = shown_times(&path);
+            let is_sent = |time: i64| sent.iter().any(|unit| unit.time as i64 == time);
+            let shift = sent.iter().map(|unit| unit.time as i64 - shown[0]);
+            let shift = shift
+                .filter(|shift| shown.iter().all(|time| is_sent(time + shift)))
+                .max();
+            let shift = shift.unwrap_or_else(|| panic!("{edits:?}: not at {shown:?}"));
+            let not_shown = sent
+                .iter()
+                .map(|unit| unit.time as i64 - shift)
+                .filter(|time| !shown.contains(time));
+            let not_shown: Vec<i64> = not_shown.collect();
+            // A picture that is shown behind the cut is decoded before others in front of it.
+            let reordered = if options == X264_B { 4 } else { 0 };
+            let count = others..=others + reordered * edits.len();
+            assert!(count.contains(&not_shown.len()), "{edits:?}: {not_shown:?}");
+            for time in not_shown {
+                let nearest = shown.iter().map(|shown| shown.abs_diff(time)).min();
+                let nearest = nearest.unwrap();
+                assert!(nearest < FRAME_TICKS, "{edits:?}: {nearest}");
+            }
+            let times: Vec<u64> = sent.iter().map(|unit| unit.time).collect();
+            assert!(
+                times
+                    .iter()
+                    .enumerate()
+                    .all(|(at, time)| !times[..at].contains(time)),
+                "{edits:?}: two at one time in {times:?}"
+            );
+        }
     }
 }
 

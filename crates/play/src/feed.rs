@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Mutex;
 
-use hythe::media::source::mp4::movie::{AudioTrack, PlacedSample, VideoTrack};
+use hythe::media::source::mp4::movie::{self, AudioTrack, PlacedSample, VideoTrack};
 use hythe::monotonic_ns;
 
 use crate::error::PlayError;
@@ -21,7 +21,7 @@ use crate::report::Sent;
 use crate::stage::{LOOK, Stage, locked};
 
 /// How long before its time a sample goes to the core at the latest.
-const LEAD_NS: i64 = 200_000_000;
+pub(crate) const LEAD_NS: i64 = 200_000_000;
 /// How much earlier it goes where one before it goes: three pictures, or four frames of sound, for
 /// each time that this thread and the core are woken.
 const EARLY_NS: i64 = 100_000_000;
@@ -93,7 +93,7 @@ impl Feeder<'_> {
     /// decoder that begins anew wants some of them again.
     pub(crate) fn feed_picture(mut self, track: &VideoTrack) -> Result<(), PlayError> {
         let mut order = UnitOrder::new(&track.units);
-        let end_ns = track.units.last().map_or(0, PlacedSample::end_ns);
+        let end_ns = movie::end_ns(&track.units);
         while !self.stage.are_pictures_over() {
             order.follow(self.stage.wanted());
             if let Some(at) = self.stage.at() {

@@ -40,3 +40,4 @@ pub use method::Method;
 pub use player::{Caller, PlayOptions, Player};
 pub use report::{Frame, Hop, Percentiles, Played, RtpStream, Sound};
 pub use rtp::RtpOptions;
+pub use y4m::Written;

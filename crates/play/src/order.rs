@@ -93,7 +93,10 @@ mod tests {
             offset: 0,
             bytes: 1,
             time_ns: number as i64 * 10,
-            duration_ns: 10,
+            from_ns: number as i64 * 10,
+            end_ns: number as i64 * 10 + 10,
+            is_shown: true,
+            is_shortened: false,
             is_key: keys.contains(&number),
         };
         (0..count).map(unit).collect()

@@ -10,13 +10,13 @@ use hythe::Pool;
 use hythe::core::Board;
 use hythe::media::sink::Sink;
 use hythe::media::sink::wav::WavSink;
-use hythe::media::source::mp4::movie::{AudioTrack, Movie, VideoTrack};
+use hythe::media::source::mp4::movie::{self, AudioTrack, Movie, VideoTrack};
 use hythe::rtp::L16;
 use hythe::rtp::mpeg_audio::Header;
 
 use crate::decoders::Decoders;
 use crate::error::PlayError;
-use crate::feed::Feeder;
+use crate::feed::{Feeder, LEAD_NS};
 use crate::method::{Method, Sender};
 use crate::pair::Pair;
 use crate::ports::{PICTURE, PROGRAM, SOUND};
@@ -279,7 +279,8 @@ impl Player {
             screen: run.viewer.screen.as_ref(),
             stall: self.options.stall,
             start: self.start(),
-            starts_clock: self.movie.audio.is_none(),
+            is_alone: self.movie.audio.is_none(),
+            starts_clock: !self.begins_with_sound(),
         };
         Ok((
             self.feeder(run, flow.to_decoder, &run.sent.units),
@@ -306,7 +307,9 @@ impl Player {
             speaker: run.viewer.speaker.as_ref(),
             stall: self.options.stall,
             start: self.start(),
-            waits_for_picture: self.movie.video.is_some(),
+            is_alone: self.movie.video.is_none(),
+            starts_clock: self.begins_with_sound(),
+            waits_for_picture: self.begins_with_picture(),
             rtp,
         };
         Ok((
@@ -342,18 +345,23 @@ impl Player {
         START.max(self.options.stall)
     }
 
+    /// Is there sound when the movie begins? A track that begins later waits for the clock.
+    fn begins_with_sound(&self) -> bool {
+        let frames = self.movie.audio.as_ref().map(|track| &track.frames);
+        frames.is_some_and(|frames| movie::first_ns(frames) <= LEAD_NS)
+    }
+
+    fn begins_with_picture(&self) -> bool {
+        let units = self.movie.video.as_ref().map(|track| &track.units);
+        units.is_some_and(|units| movie::first_ns(units) <= LEAD_NS)
+    }
+
     fn length_ns(&self) -> u64 {
-        let video = self.movie.video.iter().flat_map(|track| track.units.last());
-        let audio = self
-            .movie
-            .audio
-            .iter()
-            .flat_map(|track| track.frames.last());
-        let ends = video.chain(audio).map(|last| {
-            let time = u64::try_from(last.time_ns).unwrap_or(0);
-            time.saturating_add(last.duration_ns)
-        });
-        ends.max().unwrap_or(0)
+        let video = self.movie.video.as_ref().map(|track| &track.units);
+        let audio = self.movie.audio.as_ref().map(|track| &track.frames);
+        let tracks = video.into_iter().chain(audio);
+        let ends = tracks.map(|samples| movie::end_ns(samples));
+        u64::try_from(ends.max().unwrap_or(0)).unwrap_or(0)
     }
 }
 
@@ -372,7 +380,8 @@ fn cpu_ns() -> u64 {
 
 fn wav(path: &Path, header: Header) -> Result<Box<dyn Sink + Send>, PlayError> {
     let samples = L16::new(header.samples_per_second(), header.channels())?;
-    Ok(Box::new(WavSink::create(path, &samples.into())?))
+    let sink = WavSink::create(path, &samples.into())?;
+    Ok(Box::new(sink.with_silence_in_front()))
 }
 
 fn choose_board(name: Option<&str>) -> Result<Board, PlayError> {

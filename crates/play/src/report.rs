@@ -5,6 +5,7 @@ use hythe::rtp::mpeg_audio::Header;
 use serde::Serialize;
 
 use crate::method::Method;
+use crate::y4m::Written;
 
 /// A sample of the movie that was sent to the core.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +46,8 @@ pub struct Played {
     /// From reading a picture's access unit to showing it. Access units are read 200 to 300 ms
     /// ahead.
     pub file_to_shown_ns: Percentiles,
+    /// The file of pictures; null: they are not kept.
+    pub video_out: Option<Written>,
     /// The sound; none: the movie has none.
     pub sound: Option<Sound>,
     /// What was sent as RTP.

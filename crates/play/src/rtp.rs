@@ -6,6 +6,7 @@
 //! where the clock stands, and their sender reports keep them in step at the receiver. A receiver
 //! that is not there, or does not keep up, loses packets and holds nothing up.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -238,14 +239,19 @@ impl RtpSender {
 }
 
 impl SoundQueue {
-    /// Sends what lies behind the first `cut` bytes of a block, heard at `time` samples.
-    pub(crate) fn push(&mut self, block: Sample, cut: usize, time: u64) -> Result<(), PlayError> {
-        if cut >= block.len() {
+    /// Sends the bytes of a block that are heard, from `time` samples on.
+    pub(crate) fn push(
+        &mut self,
+        block: Sample,
+        heard: Range<usize>,
+        time: u64,
+    ) -> Result<(), PlayError> {
+        if heard.is_empty() {
             return Ok(());
         }
         let trust = TrustPeers::i_trust_every_writer_of_this_pool();
         let message = Message::new(block, trust);
-        let message = message.part(cut..message.len());
+        let message = message.part(heard);
         let mut timed = TimedMessage { message, time };
         let begun = Instant::now();
         loop {

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hythe::media::source::mp4::movie::{PlacedSample, VideoTrack};
+use hythe::media::source::mp4::movie::{self, PlacedSample, VideoTrack};
 use hythe::monotonic_ns;
-use hythe_screen::{Picture as _, Screen};
+use hythe_screen::Screen;
 
 use crate::error::PlayError;
 use crate::method::{Decoded, Receiver};
@@ -14,7 +14,7 @@ use crate::ports::{LAST_NUMBER, PictureInfo, UnitTag};
 use crate::report::{Frame, Sent};
 use crate::stage::{LOOK, Stage, locked};
 use crate::viewer::Taken;
-use crate::y4m::Y4m;
+use crate::y4m::{Written, Y4m};
 
 /// Shows the pictures of a movie.
 pub(crate) struct PicturePlayer<'a> {
@@ -26,7 +26,9 @@ pub(crate) struct PicturePlayer<'a> {
     pub(crate) screen: Option<&'a Screen>,
     pub(crate) stall: Duration,
     pub(crate) start: Duration,
-    /// Nobody else starts the clock.
+    /// There is no sound.
+    pub(crate) is_alone: bool,
+    /// The movie begins without sound.
     pub(crate) starts_clock: bool,
 }
 
@@ -37,6 +39,7 @@ pub(crate) struct Shown {
     pub(crate) bytes: u64,
     pub(crate) wakes: u64,
     pub(crate) size: (u32, u32),
+    pub(crate) written: Option<Written>,
 }
 
 /// What there is to show for a number.
@@ -66,7 +69,11 @@ impl TrackPlayer for PicturePlayer<'_> {
         self.stage.end_pictures();
         shown.wakes = self.from_decoder.wakes();
         if let Some(output) = &mut self.output {
-            output.finish()?;
+            let end_ns = match self.stage.is_closed() {
+                true => 0,
+                false => movie::end_ns(&self.track.units),
+            };
+            shown.written = Some(output.finish(end_ns)?);
         }
         Ok(shown)
     }
@@ -80,12 +87,12 @@ impl PicturePlayer<'_> {
     /// Shows the pictures to the end of the movie.
     fn show_all(&mut self, shown: &mut Shown) -> Result<(), PlayError> {
         let mut arrivals = Arrivals::default();
-        // Stands in for what is missing; and how many were missing before it.
-        let mut last: Option<Arc<Taken>> = None;
-        let mut owed = 0;
         for (number, unit) in in_order(&self.track.units) {
             let turn = self.turn(number, unit, &mut arrivals)?;
-            if self.starts_clock && number == 0 {
+            if !unit.is_shown {
+                continue;
+            }
+            if self.starts_clock && shown.frames.is_empty() {
                 self.stage.with_clock(|clock, now_ns| clock.start(now_ns));
             }
             let at = self.stage.wait_until(unit.time_ns)?;
@@ -101,20 +108,14 @@ impl PicturePlayer<'_> {
                 if let Some(screen) = self.screen {
                     screen.show(taken.clone());
                 }
-                last = Some(taken);
-            }
-            shown.frames.push(frame);
-            owed += 1;
-            if let Some(taken) = &last {
-                for _ in 0..std::mem::take(&mut owed) {
-                    if let Some(output) = &mut self.output {
-                        output.write(taken.size(), taken.bytes())?;
-                    }
+                if let Some(output) = &mut self.output {
+                    output.show(taken, unit.from_ns)?;
                 }
             }
+            shown.frames.push(frame);
         }
         // With sound it was worth playing.
-        if last.is_none() && self.starts_clock {
+        if shown.bytes == 0 && self.is_alone {
             return Err(PlayError::NothingDecoded {
                 what: "picture",
                 waited: self.start,
@@ -125,10 +126,10 @@ impl PicturePlayer<'_> {
 
     /// The last picture of a window stays as long as it lasts.
     fn see_the_last(&self) -> Result<(), PlayError> {
-        let end_ns = self.track.units.iter().map(PlacedSample::end_ns).max();
-        match (self.screen, end_ns) {
-            (Some(_), Some(end_ns)) => self.stage.wait_until(end_ns).map(drop),
-            _ => Ok(()),
+        let end_ns = movie::end_ns(&self.track.units);
+        match self.screen {
+            Some(_) => self.stage.wait_until(end_ns).map(drop),
+            None => Ok(()),
         }
     }
 
@@ -184,7 +185,10 @@ impl PicturePlayer<'_> {
     ) -> Result<Option<u32>, PlayError> {
         let info = PictureInfo::of(sample.words);
         let UnitTag { pass, number } = info.tag;
-        self.stage.picture_came();
+        let unit = self.track.units.get(number as usize);
+        if unit.is_none_or(|unit| unit.is_shown) {
+            self.stage.picture_came();
+        }
         self.stage.has_answered();
         if pass != self.stage.wanted().pass {
             // It is sent again.

@@ -1,10 +1,11 @@
 //! Sound: takes what the core decoded, and writes it when it is to be heard. The clock follows it.
 
+use std::ops::Range;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hythe::media::sink::Sink;
-use hythe::media::source::mp4::movie::{AudioTrack, PlacedSample};
+use hythe::media::source::mp4::movie::{self, AudioTrack, PlacedSample};
 use hythe::rtp::unit::Unit;
 use hythe_screen::Speaker;
 
@@ -32,6 +33,11 @@ pub(crate) struct SoundPlayer<'a> {
     pub(crate) stall: Duration,
     /// For the first block and picture, which the core decodes while it may still be starting.
     pub(crate) start: Duration,
+    /// There are no pictures.
+    pub(crate) is_alone: bool,
+    /// The movie begins with sound.
+    pub(crate) starts_clock: bool,
+    /// The movie begins with a picture.
     pub(crate) waits_for_picture: bool,
     /// Where else it goes.
     pub(crate) rtp: Option<SoundQueue>,
@@ -67,14 +73,17 @@ impl SoundPlayer<'_> {
     /// Plays the blocks to the end of the track; `reached` is how many frames that were, those of
     /// which no block came included.
     fn play_all(&mut self, sound: &mut Sound, reached: &mut u64) -> Result<(), PlayError> {
-        let first = self.take(self.start)?;
-        if first.is_none() && !self.waits_for_picture {
-            return Err(PlayError::NothingDecoded {
-                what: "sound",
-                waited: self.start,
-            });
+        let mut first = None;
+        if self.starts_clock {
+            first = self.take(self.start)?;
+            if first.is_none() && self.is_alone {
+                return Err(PlayError::NothingDecoded {
+                    what: "sound",
+                    waited: self.start,
+                });
+            }
+            self.start_clock()?;
         }
-        self.start_clock()?;
         let mut next = match first {
             Some(block) => Some(block),
             None => self.take_or_end(0)?,
@@ -117,9 +126,10 @@ impl SoundPlayer<'_> {
     /// `None`: none is left, or none came up to the end.
     fn take_or_end(&mut self, number: u32) -> Result<Option<(u32, Decoded)>, PlayError> {
         let rest = self.track.frames.get(number as usize..).unwrap_or_default();
-        let Some(end_ns) = rest.last().map(PlacedSample::end_ns) else {
+        if rest.is_empty() {
             return Ok(None);
-        };
+        }
+        let end_ns = movie::end_ns(rest);
         let mut next = self.take(self.stall)?;
         if next.is_none() {
             self.stage.with_clock(|clock, now_ns| clock.let_go(now_ns));
@@ -187,7 +197,12 @@ impl SoundPlayer<'_> {
         block: Decoded,
         sound: &mut Sound,
     ) -> Result<(), PlayError> {
-        let end_ns = frame.end_ns();
+        if !frame.is_shown {
+            sound.blocks += 1;
+            sound.bytes += block.len() as u64;
+            return Ok(());
+        }
+        let end_ns = frame.end_ns;
         if self.stage.at().is_some_and(|at| at > end_ns) && self.is_free() {
             sound.late += 1;
             return Ok(());
@@ -199,11 +214,11 @@ impl SoundPlayer<'_> {
         sound.blocks += 1;
         sound.bytes += block.len() as u64;
         self.write(frame, &block, sound)?;
-        let (time, cut) = self.heard(frame);
+        let (time, heard) = self.heard(frame, block.len());
         if let Some(queue) = &mut self.rtp
             && let Some(sample) = block.into_sample()
         {
-            queue.push(sample, cut, time)?;
+            queue.push(sample, heard, time)?;
         }
         Ok(())
     }
@@ -213,13 +228,24 @@ impl SoundPlayer<'_> {
         self.stage.with_clock(|clock, _| clock.is_free())
     }
 
-    /// From which sample of the movie on a frame is heard, and how many bytes of it are not: what
-    /// lies before the movie's start is the encoder's delay.
-    fn heard(&self, frame: &PlacedSample) -> (u64, usize) {
+    /// From which sample of the movie on a frame is heard, and which of its `bytes` are: in front
+    /// of the movie's start lies the encoder's delay, and an edit list cuts where it likes.
+    fn heard(&self, frame: &PlacedSample, bytes: usize) -> (u64, Range<usize>) {
         let rate = i64::from(self.track.header.samples_per_second());
-        let time = to_samples(frame.time_ns, rate);
-        let cut = usize::try_from(-time).unwrap_or(0) * self.sample_bytes();
-        (time.max(0).unsigned_abs(), cut)
+        let from = to_samples(frame.from_ns, rate);
+        let behind = |ns: i64| {
+            let samples = to_samples(ns, rate) - to_samples(frame.time_ns, rate);
+            let samples = usize::try_from(samples).unwrap_or(0);
+            samples.saturating_mul(self.sample_bytes()).min(bytes)
+        };
+        let end = match frame.is_shortened {
+            true => behind(frame.end_ns),
+            false => bytes,
+        };
+        (
+            from.max(0).unsigned_abs(),
+            behind(frame.from_ns).min(end)..end,
+        )
     }
 
     /// Of all channels.
@@ -233,14 +259,14 @@ impl SoundPlayer<'_> {
         block: &Decoded,
         sound: &mut Sound,
     ) -> Result<(), PlayError> {
-        let (time, cut) = self.heard(frame);
+        let (time, heard) = self.heard(frame, block.len());
         let sample_bytes = self.sample_bytes();
-        let heard = block.bytes().get(cut..).unwrap_or_default();
+        let heard = block.bytes().get(heard).unwrap_or_default();
         if heard.is_empty() {
             return Ok(());
         }
         if let Some(speaker) = self.speaker {
-            match queue(speaker, self.stage, heard, frame.end_ns()) {
+            match queue(speaker, self.stage, heard, frame.end_ns) {
                 true => {
                     sound.queued.0 += 1;
                     sound.queued.1 += heard.len() as u64;

@@ -43,6 +43,7 @@ impl Player {
                     .iter()
                     .flat_map(|frame| frame.file_to_shown_ns.map(ns)),
             ),
+            video_out: shown.written,
             sound,
             rtp,
             hops,

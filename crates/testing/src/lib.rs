@@ -1,12 +1,13 @@
 //! What tests of several crates share: chances that a seed repeats, damaged inputs, golden vectors,
-//! reserved ports, turns among processes, programs to run, limits of memory, counted
-//! pages.
+//! reserved ports, edit lists of movies, turns among processes, programs to run, limits of memory,
+//! counted pages.
 //!
 //! A dev-dependency only: it is never a part of a product, and never knows one of our crates. What
 //! one crate's tests need alone stands beside them.
 
 mod control_group;
 mod dice;
+mod edit_lists;
 mod pages;
 mod ports;
 mod programs;
@@ -15,6 +16,7 @@ pub mod vectors;
 
 pub use control_group::ControlGroup;
 pub use dice::{Dice, play};
+pub use edit_lists::{Edit, with_edits};
 pub use pages::count_pages;
 pub use ports::reserve_ports;
 pub use programs::{copy_program, write_script};

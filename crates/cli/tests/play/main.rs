@@ -12,6 +12,7 @@ mod rtp;
 #[path = "../support/mod.rs"]
 mod support;
 mod tasks;
+mod times;
 mod window;
 #[path = "../demo/world.rs"]
 mod world;

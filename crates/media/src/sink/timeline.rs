@@ -24,13 +24,22 @@ impl Timeline {
         }
     }
 
+    /// From 0 on, whatever is missing: the times are those of a movie, and do not jump.
+    pub(super) fn with_start(self) -> Self {
+        Self {
+            longest: u64::MAX,
+            expected: Some(0),
+            owed: 0,
+        }
+    }
+
     /// Ticks to fill in front of a unit from `time` on that lasts `duration`.
     pub(super) fn missing(&mut self, time: u64, duration: u64) -> u64 {
         let gap = self
             .expected
             .map_or(0, |expected| time.saturating_sub(expected));
         if gap <= self.longest {
-            self.owed = (self.owed + gap).min(self.longest);
+            self.owed = self.owed.saturating_add(gap).min(self.longest);
         }
         self.expected = Some(time.saturating_add(duration));
         self.owed

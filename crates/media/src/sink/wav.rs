@@ -56,6 +56,13 @@ impl WavSink {
         Ok(sink)
     }
 
+    /// The recording begins at time 0: where the first unit comes later, silence is in front.
+    #[must_use]
+    pub fn with_silence_in_front(mut self) -> Self {
+        self.timeline = self.timeline.with_start();
+        self
+    }
+
     fn frame_bytes(&self) -> u64 {
         self.samples.frame_bytes() as u64
     }

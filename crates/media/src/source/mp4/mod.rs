@@ -1,14 +1,17 @@
 //! H.264 and H.265 in MP4 and MOV (ISO/IEC 14496-12 and -15): tracks of `avc1`, `avc3`, `hvc1` and
 //! `hev1`, also in fragments.
 //!
-//! Decoding times say when a unit is due, composition offsets when it is shown. Parameter sets of
-//! the sample description go in front of each key frame that has none. Edit lists are not followed:
-//! what they cut away is sent. One track is read; others of picture or sound are named as left out.
+//! Decoding times say when a unit is due, composition offsets and the edit list when it is shown.
+//! What an edit list cuts away is not sent, but for what decoding needs between a key frame and the
+//! cut: such units go out at once, and are shown for an instant by who receives them. Parameter
+//! sets of the sample description go in front of each key frame that has none. One track is read;
+//! others of picture or sound are named as left out.
 //!
 //! The index (`moov`) is read whole, up to [`MOOV_BYTES_MAX`]; samples are read one at a time, each
 //! at its place: the input has to be a file. Nothing is allocated that is longer than the file.
 
 mod boxes;
+mod edits;
 mod fragments;
 pub mod movie;
 mod samples;
@@ -27,6 +30,7 @@ use hythe_rtp::video::{CLOCK_HZ, Role, parameters};
 use hythe_sys::regular_file::open_regular;
 
 use self::boxes::{file_box, read_body};
+use self::edits::{Edit, FINE, Medium};
 use self::fragments::Fragments;
 use self::samples::Sample;
 use self::track::{Description, Track};
@@ -50,10 +54,13 @@ pub struct Mp4 {
     /// `None` where the movie has no fragments, or no more.
     fragments: Option<Fragments>,
     format: StreamFormat,
-    /// Decoding time of the first sample, which is time 0.
-    origin: Option<u64>,
-    /// Added to presentation times: makes up for negative composition offsets.
-    shift: i64,
+    /// Which of the track's parts is before us.
+    part: usize,
+    /// Added to times, so that sending begins at 0 and none is negative; as places are given.
+    /// `None`: the first sample says it.
+    lead: Option<i128>,
+    /// The least time from decoding to presentation, where that is negative.
+    composition_min: i64,
     due: u64,
     /// The description whose parameter sets were sent.
     described: Option<u32>,
@@ -74,7 +81,7 @@ pub fn open(path: &Path) -> Result<Mp4, MediaError> {
     let file = open_regular(path).map_err(failed)?;
     let file_bytes = file.metadata().map_err(failed)?.len();
     let (moov, moov_end) = read_moov(&file, path, file_bytes)?;
-    let track = track::find(&moov).map_err(|reason| input_error(path, 0, &reason))?;
+    let mut track = track::find(&moov).map_err(|reason| input_error(path, 0, &reason))?;
     let mut fragments = Fragments::new(&moov, track.id, moov_end, track.samples.decoded());
     let has_fragments = boxes::descend(&moov, &[b"mvex"]).is_some()
         && fragments.read_fragment(&file, file_bytes).map_err(failed)?;
@@ -82,6 +89,11 @@ pub fn open(path: &Path) -> Result<Mp4, MediaError> {
         .samples
         .composition_min()
         .min(fragments.composition_min());
+    let composition_min = least.min(0);
+    let lead = match has_fragments {
+        true => None,
+        false => lead(&mut track, composition_min),
+    };
     let sets = track
         .descriptions
         .iter()
@@ -96,8 +108,9 @@ pub fn open(path: &Path) -> Result<Mp4, MediaError> {
         left_out: track::others(&moov, track.id),
         format: parameters::format(track.codec, sets.unwrap_or_default()),
         track,
-        origin: None,
-        shift: least.min(0).saturating_neg(),
+        part: 0,
+        lead,
+        composition_min,
         due: 0,
         described: None,
         sample: Vec::new(),
@@ -137,13 +150,52 @@ fn input_error(path: &Path, position: u64, reason: &str) -> MediaError {
     }
 }
 
+/// What is added to times so that the first unit that is shown is due at 0, and nothing before.
+/// Leaves the tables where they were.
+fn lead(track: &mut Track, composition_min: i64) -> Option<i128> {
+    let part = track.parts.first()?;
+    let mut lead = i128::MIN;
+    for _ in part.samples.clone() {
+        let Some(sample) = track.samples.next() else {
+            break;
+        };
+        let place = part.edit.place(&sample, Medium::Picture);
+        lead = lead.max(-place.time);
+        if place.is_shown {
+            lead = lead.max(-earliest(&part.edit, &sample, composition_min));
+            break;
+        }
+    }
+    track.samples.seek(part.samples.start);
+    (lead != i128::MIN).then_some(lead)
+}
+
+/// When a sample is decoded; or shown, were that as long before as of any sample.
+fn earliest(edit: &Edit, sample: &Sample, composition_min: i64) -> i128 {
+    edit.decoded(sample) + i128::from(composition_min) * i128::from(FINE)
+}
+
 impl Mp4 {
-    fn next_sample(&mut self) -> Result<Option<Sample>, MediaError> {
-        if let Some(sample) = self.track.samples.next() {
-            return Ok(Some(sample));
+    /// The next sample, and the edit that it is decoded for.
+    fn next_sample(&mut self) -> Result<Option<(Sample, Edit)>, MediaError> {
+        let samples = &mut self.track.samples;
+        while let Some(part) = self.track.parts.get(self.part) {
+            if samples.number() < part.samples.end
+                && let Some(sample) = samples.next()
+            {
+                return Ok(Some((sample, part.edit)));
+            }
+            if self.fragments.is_some() {
+                break;
+            }
+            self.part += 1;
+            if let Some(next) = self.track.parts.get(self.part) {
+                samples.seek(next.samples.start);
+            }
         }
         while let Some(fragments) = &mut self.fragments {
-            if let Some(sample) = fragments.next() {
+            let edit = self.track.parts.first().map(|part| part.edit);
+            if let Some(sample) = edit.and_then(|edit| Some((fragments.next()?, edit))) {
                 return Ok(Some(sample));
             }
             let read = fragments.read_fragment(&self.file, self.file_bytes);
@@ -173,13 +225,17 @@ impl Mp4 {
         Ok(!self.nals.is_empty())
     }
 
-    fn unit(&mut self, sample: &Sample) -> Unit<'_> {
+    fn unit(&mut self, sample: &Sample, edit: &Edit) -> Unit<'_> {
         let codec = self.track.codec;
-        let origin = *self.origin.get_or_insert(sample.decoded);
-        let decoded = i128::from(sample.decoded) - i128::from(origin);
-        let shown = decoded + i128::from(sample.composition) + i128::from(self.shift);
-        let timescale = self.track.timescale;
-        self.due = self.due.max(ticks(decoded, timescale));
+        let first = || -earliest(edit, sample, self.composition_min);
+        let lead = *self.lead.get_or_insert_with(first);
+        let place = edit.place(sample, Medium::Picture);
+        let fine = u64::from(self.track.timescale) * u64::from(FINE);
+        // What is only decoded goes at once.
+        if place.is_shown {
+            let due = earliest(edit, sample, self.composition_min) + lead;
+            self.due = self.due.max(ticks(due, fine));
+        }
         let nals = self.nals.iter().map(|range| &self.sample[range.clone()]);
         let is_start = nals.clone().any(|nal| codec.is_start(nal));
         let is_described = self.described.replace(sample.description) == Some(sample.description);
@@ -189,16 +245,16 @@ impl Mp4 {
         };
         Unit {
             pieces: with_pieces(codec, sets, nals, |nals| self.pieces.list(nals)),
-            time: ticks(shown, timescale),
+            time: ticks(place.time + lead, fine),
             due: self.due,
-            duration: u32::try_from(ticks(sample.duration.into(), timescale)).unwrap_or(0),
+            duration: u32::try_from(ticks(place.to - place.from, fine)).unwrap_or(0),
             is_start,
         }
     }
 }
 
-/// Ticks of a track as ticks of the RTP clock.
-fn ticks(time: i128, timescale: u32) -> u64 {
+/// Ticks of a time scale as ticks of the RTP clock.
+fn ticks(time: i128, timescale: u64) -> u64 {
     let scaled = time.max(0) * i128::from(CLOCK_HZ) / i128::from(timescale);
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
@@ -245,9 +301,9 @@ impl Source for Mp4 {
 
     fn next(&mut self) -> Result<Option<Unit<'_>>, MediaError> {
         let mut in_a_row = 0;
-        while let Some(sample) = self.next_sample()? {
+        while let Some((sample, edit)) = self.next_sample()? {
             if self.read(&sample)? {
-                return Ok(Some(self.unit(&sample)));
+                return Ok(Some(self.unit(&sample, &edit)));
             }
             self.damaged += 1;
             in_a_row += 1;

@@ -2,8 +2,8 @@
 //!
 //! [`Mp4`](super::Mp4) is what is sent: one track, units read into memory of its own. A player
 //! reads both tracks straight into slots, so it is told where samples lie and reads them itself.
-//! Edit lists are followed as far as they shift a track's start: an encoder's delay in front of the
-//! sound would move it against the picture. Movies in fragments are refused.
+//! Edit lists are followed; the movie begins with whatever is shown or heard first. Movies in
+//! fragments are refused.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,9 +12,10 @@ use std::path::Path;
 use hythe_rtp::mpeg_audio::{Header, Layer};
 use hythe_rtp::video::Codec;
 use hythe_sys::regular_file::open_regular;
-use mp4_atom::{Elst, Esds, Mdhd, Mvhd, Stss};
+use mp4_atom::{Esds, Mdhd, Stts, SttsEntry};
 
 use super::boxes::{Kind, children, decode, descend};
+use super::edits::{self, FINE, Keys, Medium};
 use super::samples::Samples;
 use super::track::{self, Description, STSD_BYTES};
 use super::{file_error, input_error, read_moov};
@@ -22,6 +23,10 @@ use crate::MediaError;
 
 /// Samples of a track: a day and a half of 30 frames a second.
 pub const SAMPLES_MAX: usize = 1 << 22;
+/// Frames of a duration that fewer than one in so many have do not make the frame rate.
+const EXCEPTION: u64 = 20;
+/// No screen shows more.
+const FRAME_RATE_MAX: u32 = 240;
 /// Of the length in front of each NAL unit: as long as a start code, which takes its place.
 const LENGTH_BYTES: usize = 4;
 /// Bytes of an audio sample entry in front of its boxes (ISO/IEC 14496-12, 12.2.3), and what
@@ -52,9 +57,9 @@ pub struct Movie {
 pub struct VideoTrack {
     /// Sequence and picture parameter sets, for the front of each key frame.
     pub sets: Vec<Vec<u8>>,
-    /// Frames in so many seconds, by the duration of the first.
+    /// Frames in so many seconds, by the duration of the shortest that are no exception.
     pub frame_rate: (u32, u32),
-    /// In decoding order.
+    /// In the order in which they are decoded, which is that of the edit list.
     pub units: Vec<PlacedSample>,
 }
 
@@ -74,21 +79,34 @@ pub struct PlacedSample {
     pub offset: u64,
     /// Never 0.
     pub bytes: u32,
-    /// From the movie's start, in nanoseconds; less than 0: cut away by the edit list.
+    /// From the movie's start, in nanoseconds; also less than 0.
     pub time_ns: i64,
-    /// In nanoseconds.
-    pub duration_ns: u64,
+    /// What is shown or heard of it begins here and ends at [`Self::end_ns`]: of sound, the edit
+    /// list may cut a part away.
+    pub from_ns: i64,
+    /// From the movie's start, in nanoseconds.
+    pub end_ns: i64,
+    /// Else the edit list cuts it away, and it is decoded for others.
+    pub is_shown: bool,
+    /// The edit list cuts its end away. Else it may be longer than the movie says, as the last
+    /// frame of sound often is.
+    pub is_shortened: bool,
     /// Decoding may begin here.
     pub is_key: bool,
 }
 
-impl PlacedSample {
-    /// When it is over, from the movie's start, in nanoseconds.
-    #[must_use]
-    pub fn end_ns(&self) -> i64 {
-        let duration = i64::try_from(self.duration_ns).unwrap_or(i64::MAX);
-        self.time_ns.saturating_add(duration)
-    }
+/// When the first of these is shown or heard.
+#[must_use]
+pub fn first_ns(samples: &[PlacedSample]) -> i64 {
+    let shown = samples.iter().filter(|sample| sample.is_shown);
+    shown.map(|sample| sample.from_ns).min().unwrap_or(0)
+}
+
+/// When the last of these is over.
+#[must_use]
+pub fn end_ns(samples: &[PlacedSample]) -> i64 {
+    let ends = samples.iter().map(|sample| sample.end_ns);
+    ends.max().unwrap_or(0)
 }
 
 impl Movie {
@@ -114,21 +132,41 @@ impl Movie {
             return Err(refused(how.to_owned()));
         }
         let tracks = Tracks::find(&moov).map_err(refused)?;
-        let placed = |trak: &[u8]| place(trak, &moov, file_bytes).map_err(refused);
+        let placed =
+            |trak: &[u8], medium: Medium| place(trak, &moov, medium, file_bytes).map_err(refused);
         let video = tracks.video.map(|(trak, sets)| {
             Ok::<_, MediaError>(VideoTrack {
                 sets,
                 frame_rate: frame_rate(trak),
-                units: placed(trak)?,
+                units: placed(trak, Medium::Picture)?,
             })
         });
         let audio = tracks.audio.map(|trak| {
-            let frames = placed(trak)?;
+            let frames = placed(trak, Medium::Sound)?;
             let header = first_header(&file, path, &frames)?;
             Ok::<_, MediaError>(AudioTrack { header, frames })
         });
-        let (video, audio) = (video.transpose()?, audio.transpose()?);
-        Ok(Self { file, video, audio })
+        let mut movie = Self {
+            file,
+            video: video.transpose()?,
+            audio: audio.transpose()?,
+        };
+        movie.begin_at_once();
+        Ok(movie)
+    }
+
+    /// Moves all times so that the first that is shown or heard is 0.
+    fn begin_at_once(&mut self) {
+        let video = self.video.as_mut().map(|track| &mut track.units);
+        let audio = self.audio.as_mut().map(|track| &mut track.frames);
+        let mut tracks: Vec<_> = video.into_iter().chain(audio).collect();
+        let begin_ns = tracks.iter().map(|samples| first_ns(samples)).min();
+        let begin_ns = begin_ns.unwrap_or(0);
+        for sample in tracks.iter_mut().flat_map(|samples| samples.iter_mut()) {
+            for time_ns in [&mut sample.time_ns, &mut sample.from_ns, &mut sample.end_ns] {
+                *time_ns = time_ns.saturating_sub(begin_ns);
+            }
+        }
     }
 }
 
@@ -211,61 +249,82 @@ fn expect_mp3(kind: &Kind, entry: &[u8]) -> Result<(), String> {
     Err(format!("its sound is {other}, not MP3; {CONVERT}"))
 }
 
-/// All samples of a track, each whole within the file.
-fn place(trak: &[u8], moov: &[u8], file_bytes: u64) -> Result<Vec<PlacedSample>, String> {
+/// The samples of a track that are decoded, each whole within the file.
+fn place(
+    trak: &[u8],
+    moov: &[u8],
+    medium: Medium,
+    file_bytes: u64,
+) -> Result<Vec<PlacedSample>, String> {
     let unreadable = || "a track has no time scale or no table of samples".to_owned();
     let mdia = descend(trak, &[b"mdia"]).ok_or_else(unreadable)?;
     let stbl = descend(mdia, &[b"minf", b"stbl"]).ok_or_else(unreadable)?;
     let header = decode::<Mdhd>(mdia, b"mdhd").filter(|header| header.timescale > 0);
-    let ns = scale(header.ok_or_else(unreadable)?.timescale);
-    let start_ns = start_ns(trak, moov, ns);
-    let mut keys = decode::<Stss>(stbl, b"stss").map(|table| table.entries);
-    if let Some(keys) = &mut keys {
-        keys.sort_unstable();
-    }
+    let timescale = header.ok_or_else(unreadable)?.timescale;
     let mut samples = Samples::new(stbl);
+    if samples.next().is_none() {
+        return Err("a track has no samples".to_owned());
+    }
+    let keys = Keys::new(trak);
     let mut placed = Vec::new();
-    while let Some(sample) = samples.next() {
-        let number = placed.len() as u32 + 1;
-        let end = sample.offset.saturating_add(sample.bytes.into());
-        if sample.bytes == 0 || end > file_bytes {
-            return Err(format!(
-                "sample {number} of a track lies at {}..{end} of {file_bytes} bytes: \
-                 the file is damaged, or was cut short",
-                sample.offset
-            ));
+    for part in edits::parts(trak, moov, timescale, &mut samples, medium)? {
+        samples.seek(part.samples.start);
+        for number in part.samples {
+            let Some(sample) = samples.next() else {
+                break;
+            };
+            let end = sample.offset.saturating_add(sample.bytes.into());
+            if sample.bytes == 0 || end > file_bytes {
+                return Err(format!(
+                    "sample {} of a track lies at {}..{end} of {file_bytes} bytes: \
+                     the file is damaged, or was cut short",
+                    number + 1,
+                    sample.offset
+                ));
+            }
+            if placed.len() == SAMPLES_MAX {
+                return Err(format!("a track has more than {SAMPLES_MAX} samples"));
+            }
+            let place = part.edit.place(&sample, medium);
+            let ns = |fine| nanoseconds(fine, timescale);
+            placed.push(PlacedSample {
+                offset: sample.offset,
+                bytes: sample.bytes,
+                time_ns: ns(place.time),
+                from_ns: ns(place.from),
+                end_ns: ns(place.to),
+                is_shown: place.is_shown,
+                is_shortened: place.is_shortened,
+                is_key: keys.has(number),
+            });
         }
-        if placed.len() == SAMPLES_MAX {
-            return Err(format!("a track has more than {SAMPLES_MAX} samples"));
-        }
-        let time = i128::from(sample.decoded) + i128::from(sample.composition);
-        placed.push(PlacedSample {
-            offset: sample.offset,
-            bytes: sample.bytes,
-            time_ns: ns(time).saturating_sub(start_ns),
-            duration_ns: ns(sample.duration.into()).unsigned_abs(),
-            // Without a table each is one (ISO/IEC 14496-12, 8.6.2).
-            is_key: keys
-                .as_ref()
-                .is_none_or(|keys| keys.binary_search(&number).is_ok()),
-        });
     }
     match placed.is_empty() {
-        true => Err("a track has no samples".to_owned()),
+        true => Err("the edit list of a track shows nothing of it".to_owned()),
         false => Ok(placed),
     }
 }
 
-/// In lowest terms; 1 frame a second where the track does not say.
+/// Of a place on the time line.
+fn nanoseconds(fine: i128, timescale: u32) -> i64 {
+    let second = i128::from(timescale) * i128::from(FINE);
+    let ns = fine.saturating_mul(1_000_000_000) / second;
+    i64::try_from(ns).unwrap_or(i64::MAX)
+}
+
+/// In lowest terms; 1 frame a second where the track does not say. Where frames differ, that of the
+/// shortest of which there is more than one in [`EXCEPTION`].
 fn frame_rate(trak: &[u8]) -> (u32, u32) {
     let mdia = descend(trak, &[b"mdia"]).unwrap_or_default();
     let stbl = descend(mdia, &[b"minf", b"stbl"]).unwrap_or_default();
     let timescale = decode::<Mdhd>(mdia, b"mdhd").map_or(0, |header| header.timescale);
-    let duration = Samples::new(stbl)
-        .next()
-        .map_or(0, |sample| sample.duration);
+    let times = decode::<Stts>(stbl, b"stts").map(|table| table.entries);
+    let duration = usual_shortest(times.unwrap_or_default());
     if timescale == 0 || duration == 0 {
         return (1, 1);
+    }
+    if timescale / duration > FRAME_RATE_MAX {
+        return (FRAME_RATE_MAX, 1);
     }
     let (mut divisor, mut rest) = (timescale, duration);
     while rest != 0 {
@@ -274,28 +333,21 @@ fn frame_rate(trak: &[u8]) -> (u32, u32) {
     (timescale / divisor, duration / divisor)
 }
 
-/// Ticks of this time scale as nanoseconds.
-fn scale(timescale: u32) -> impl Fn(i128) -> i64 + Copy {
-    move |ticks| {
-        let ns = ticks.saturating_mul(1_000_000_000) / i128::from(timescale);
-        i64::try_from(ns).unwrap_or(i64::MAX)
-    }
-}
-
-/// Where in the track's own time the movie begins: behind empty edits, the first that shows media
-/// (ISO/IEC 14496-12, 8.6.6).
-fn start_ns(trak: &[u8], moov: &[u8], track_ns: impl Fn(i128) -> i64) -> i64 {
-    let edits = descend(trak, &[b"edts"]).and_then(|edts| decode::<Elst>(edts, b"elst"));
-    let movie = decode::<Mvhd>(moov, b"mvhd").map(|header| header.timescale);
-    let movie_ns = scale(movie.filter(|scale| *scale > 0).unwrap_or(1000));
-    let mut empty_ns = 0_i64;
-    for edit in edits.iter().flat_map(|edits| &edits.entries) {
-        match edit.media_time {
-            None => empty_ns = empty_ns.saturating_add(movie_ns(edit.segment_duration.into())),
-            Some(start) => return track_ns(start.into()).saturating_sub(empty_ns),
-        }
-    }
-    -empty_ns
+/// The shortest duration but for exceptions; 0: there is none.
+fn usual_shortest(mut times: Vec<SttsEntry>) -> u32 {
+    times.retain(|entry| entry.sample_delta > 0);
+    times.sort_unstable_by_key(|entry| entry.sample_delta);
+    let count: u64 = times
+        .iter()
+        .map(|entry| u64::from(entry.sample_count))
+        .sum();
+    let runs = times.chunk_by(|a, b| a.sample_delta == b.sample_delta);
+    let mut durations = runs.map(|run| {
+        let alike: u64 = run.iter().map(|entry| u64::from(entry.sample_count)).sum();
+        (run[0].sample_delta, alike)
+    });
+    let usual = durations.find(|(_, alike)| alike * EXCEPTION >= count);
+    usual.map_or(0, |(duration, _)| duration)
 }
 
 fn first_header(file: &File, path: &Path, frames: &[PlacedSample]) -> Result<Header, MediaError> {

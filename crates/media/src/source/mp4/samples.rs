@@ -118,6 +118,23 @@ impl Samples {
         offsets.min().unwrap_or(0)
     }
 
+    /// The number of the next sample, counted from 0.
+    pub(super) fn number(&self) -> usize {
+        self.index
+    }
+
+    /// Goes to the sample of this number. The tables are walked from where they are, or from their
+    /// start.
+    pub(super) fn seek(&mut self, number: usize) {
+        if number < self.index {
+            (self.index, self.decoded) = (0, 0);
+            self.time_run = Run::default();
+            self.composition_run = Run::default();
+            self.chunk = Chunk::default();
+        }
+        while self.index < number && self.next().is_some() {}
+    }
+
     /// When the sample behind the last one is due.
     pub(super) fn decoded(&self) -> u64 {
         self.decoded

@@ -6,6 +6,7 @@ use hythe_rtp::video::units::SETS_MAX;
 use mp4_atom::{Avcc, Hvcc, Mdhd};
 
 use super::boxes::{Kind, children, decode, descend};
+use super::edits::{Medium, Part, parts};
 use super::samples::Samples;
 
 /// Bytes of a visual sample entry in front of its boxes (ISO/IEC 14496-12, section 12.1.3).
@@ -24,6 +25,8 @@ pub(super) struct Track {
     pub(super) samples: Samples,
     /// As `stsd` lists them; `None`: not of this codec.
     pub(super) descriptions: Vec<Option<Description>>,
+    /// What is sent of it, in order.
+    pub(super) parts: Vec<Part>,
 }
 
 /// How samples are stored.
@@ -44,7 +47,11 @@ pub(super) fn find(moov: &[u8]) -> Result<Track, String> {
     let mut kinds = Vec::new();
     for (_, trak) in children(moov).filter(|(kind, _)| kind == b"trak") {
         match track(trak) {
-            Ok(track) => return Ok(track),
+            Ok(mut track) => {
+                let (samples, medium) = (&mut track.samples, Medium::Picture);
+                track.parts = parts(trak, moov, track.timescale, samples, medium)?;
+                return Ok(track);
+            }
             Err(found) => kinds.extend(found.map(|kind| kind.escape_ascii().to_string())),
         }
     }
@@ -104,6 +111,7 @@ fn track(trak: &[u8]) -> Result<Track, Option<Kind>> {
             .ok_or(first)?,
         samples: Samples::new(stbl),
         descriptions,
+        parts: Vec::new(),
     })
 }
 
