@@ -9,21 +9,20 @@ use std::path::PathBuf;
 use clap::builder::Resettable;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
+use hythe_core_command::CoreCommand;
+use hythe_demo::command::{DemoArgs, StageArgs};
+use hythe_hosts_command::HostCommand;
+use hythe_jobs_command::{KillArgs, PartArgs, PartRunnerArgs, RunArgs, RunnerArgs};
+use hythe_latency_command::LatencyCommand;
+use hythe_media_command::MediaCommand;
+use hythe_play::command::PlayArgs;
+use hythe_preload_command::PreloadCommand;
+use hythe_report::command::ReportArgs;
 
-use crate::args::{
-    CoreCommand, Globals, HzArgs, POOL_VARIABLE, PoolCommand, PublishArgs, SubscribeArgs,
-};
+use crate::args::{Globals, HzArgs, POOL_VARIABLE, PoolCommand, PublishArgs, SubscribeArgs};
 use crate::bench::BenchArgs;
-use crate::demo::{DemoArgs, StageArgs};
-use crate::host::HostCommand;
-use crate::job::{KillArgs, PartArgs, PartRunnerArgs, RunArgs, RunnerArgs};
-use crate::latency::LatencyCommand;
-use crate::media::MediaCommand;
-use crate::play::PlayArgs;
-use crate::preload::PreloadCommand;
 use crate::record::RecordArgs;
 use crate::replay::ReplayArgs;
-use crate::report::ReportArgs;
 use crate::top::TopArgs;
 
 /// One pool of shared memory, from flash to wire.

@@ -13,46 +13,26 @@ mod args;
 mod bench;
 mod command_line;
 mod completions;
-mod core;
-mod demo;
 mod doctor;
-mod error;
-mod host;
 mod hz;
-mod job;
-mod latency;
 mod list;
-mod logs;
 mod man;
-mod media;
 mod mpirun;
-mod objects;
-mod open;
 mod other_users;
-mod output;
-mod play;
 mod pool;
-mod preload;
 mod probe;
-mod program;
 mod publish;
 mod rates;
 mod record;
-mod remedy;
 mod replay;
-mod report;
-mod screen;
-mod stop;
 mod subscribe;
 mod top;
-mod units;
 mod who;
-mod workspace;
 
 use std::process::ExitCode;
 
-use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use hythe_command::{error, logs, objects, output, program, remedy, stop, units};
 use hythe_terminal::escaped;
 
 use crate::command_line::{Arguments, Command};
@@ -61,40 +41,14 @@ use crate::error::CliError;
 fn main() -> ExitCode {
     let arguments = match mpirun::parse(std::env::args_os().collect()) {
         Ok(arguments) => arguments,
-        Err(error) => wrong_use(error),
-    };
-    let code = match run(arguments) {
-        Ok(()) => 0,
         Err(error) => {
-            if !error.is_reported() {
-                // Nobody may be left to read it: whoever started a detached agent.
-                output::note_error(&error);
-            }
-            error.exit_code()
+            let hint = hint(&error);
+            hythe_command::wrong_use(error, hint)
         }
     };
+    let code = hythe_command::end(run(arguments));
     hythe_screen::exit_if_stuck(code);
     ExitCode::from(code)
-}
-
-/// Prints help, version, or what is wrong with the arguments, and ends: as clap does, but without
-/// what a terminal would obey of the arguments that are repeated.
-fn wrong_use(mut error: clap::Error) -> ! {
-    if let Some(hint) = hint(&error) {
-        let hints = ContextValue::StyledStrs(vec![StyledStr::from(hint)]);
-        error.insert(ContextKind::Suggested, hints);
-    }
-    let repeated: Vec<(ContextKind, String)> = error
-        .context()
-        .filter_map(|(kind, value)| match value {
-            ContextValue::String(text) => Some((kind, escaped(text).to_string())),
-            _ => None,
-        })
-        .collect();
-    for (kind, text) in repeated {
-        error.insert(kind, ContextValue::String(text));
-    }
-    error.exit()
 }
 
 /// Where a word belongs that stands where none does.
@@ -122,9 +76,9 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
     logs::start(globals.verbose)?;
     match command {
         Command::Doctor => probe::run(&globals),
-        Command::Demo(args) => demo::run(args, &globals),
-        Command::DemoStage(args) => demo::run_stage(args),
-        Command::Play(args) => play::run(args, &globals),
+        Command::Demo(args) => hythe_demo::command::run(args, &globals),
+        Command::DemoStage(args) => hythe_demo::command::run_stage(args),
+        Command::Play(args) => hythe_play::command::run(args, &globals),
         Command::Pool(command) => pool::run(command, &globals),
         Command::List => list::run(&globals),
         Command::Who => who::run(&globals),
@@ -134,19 +88,19 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Hz(args) => hz::run(&args, &globals),
         Command::Record(args) => record::run(&args, &globals),
         Command::Replay(args) => replay::run(&args, &globals),
-        Command::Preload(command) => preload::run(command, &globals),
-        Command::Core(command) => core::run(command, &globals),
-        Command::Host(command) => host::run(command, &globals),
-        Command::Run(args) => job::run(&args, &globals),
-        Command::TaskRunner(args) => job::run_runner(&args, &globals),
-        Command::TaskPart(args) => job::run_part(&args, &globals),
-        Command::TaskPartRunner(args) => job::run_part_runner(&args, &globals),
-        Command::Tasks => job::list(&globals),
-        Command::Kill(args) => job::kill(&args, &globals),
-        Command::Media(command) => media::run(command, &globals),
-        Command::Latency(command) => latency::run(command, &globals),
+        Command::Preload(command) => hythe_preload_command::run(command, &globals),
+        Command::Core(command) => hythe_core_command::run(command, &globals),
+        Command::Host(command) => hythe_hosts_command::run(command, &globals),
+        Command::Run(args) => hythe_jobs_command::run(&args, &globals),
+        Command::TaskRunner(args) => hythe_jobs_command::run_runner(&args, &globals),
+        Command::TaskPart(args) => hythe_jobs_command::run_part(&args, &globals),
+        Command::TaskPartRunner(args) => hythe_jobs_command::run_part_runner(&args, &globals),
+        Command::Tasks => hythe_jobs_command::list(&globals),
+        Command::Kill(args) => hythe_jobs_command::kill(&args, &globals),
+        Command::Media(command) => hythe_media_command::run(command, &globals),
+        Command::Latency(command) => hythe_latency_command::run(command, &globals),
         Command::Bench(args) => bench::run(&args, &globals),
-        Command::Report(args) => report::run(&args, &globals),
+        Command::Report(args) => hythe_report::command::run(&args, &globals),
         Command::Completions { shell } => completions::run(shell, &globals),
         Command::Man { directory } => man::run(&directory, &globals),
     }

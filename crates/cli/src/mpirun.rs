@@ -39,7 +39,7 @@ mod tests {
     use super::*;
     use crate::command_line::Command;
 
-    fn run(line: &str) -> Option<crate::job::RunArgs> {
+    fn run(line: &str) -> Option<hythe_jobs_command::RunArgs> {
         let words = line.split(' ').map(OsString::from).collect();
         match parse(words).ok()?.command {
             Command::Run(args) => Some(args),

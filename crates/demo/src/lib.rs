@@ -15,10 +15,12 @@
 //! and [`Program`] knows how the two are reached and connected.
 //!
 //! No process outlives the demo: the kernel kills a stage when the process that started it dies.
-//! The pools and the directory for files belong to the caller. Never reads arguments, never prints.
+//! The pools and the directory for files belong to the caller. But for [`command`], it never reads
+//! arguments, and never prints.
 
 mod channels;
 mod children;
+pub mod command;
 pub mod counter;
 mod demux;
 mod error;

@@ -14,10 +14,11 @@
 //! has each stream of `rtp`.
 //!
 //! Every wait ends within the stall limit, when what decodes ends, or when the caller asks to stop.
-//! Where sound or picture stay away longer, the other goes on. Never prints, never reads arguments;
-//! the pool belongs to the caller.
+//! Where sound or picture stay away longer, the other goes on. The pool
+//! belongs to the caller. But for [`command`], it never reads arguments, and never prints.
 
 mod clock;
+pub mod command;
 mod decoders;
 mod error;
 mod feed;

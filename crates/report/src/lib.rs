@@ -8,11 +8,13 @@
 //! draws the frame, `palette` has the colours, `table` the numbers beside a chart. `html` writes
 //! the page. It needs no scripts and loads nothing.
 //!
-//! Never prints, never writes a file, and refuses to draw results that it could not check.
+//! But for [`command`], it never prints and never writes a file; it refuses to draw results that it
+//! could not check.
 
 mod axis;
 mod bars;
 mod chart;
+pub mod command;
 mod distribution;
 mod document;
 mod drawn;

@@ -37,6 +37,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-screen", &["hythe-terminal"]),
     ("hythe-testing", &[]),
     ("hythe", FACADE),
+    ("hythe-command", RUNTIME),
+    ("hythe-core-command", CORES),
+    ("hythe-hosts-command", HOSTS),
+    ("hythe-jobs-command", JOBS),
+    ("hythe-latency-command", LATENCY),
+    ("hythe-media-command", CORES),
+    ("hythe-preload-command", PRELOAD),
     ("hythe-cli", COMMAND),
     ("hythe-c", &["hythe", "hythe-sys"]),
     ("hythe-shm", &["hythe-sys", "hythe-rtcore"]),
@@ -104,27 +111,72 @@ const FACADE: &[&str] = &[
     "hythe-preload",
     "hythe-latency",
 ];
-const REPORT: &[&str] = &["hythe-sys", "hythe-terminal", "hythe-latency"];
-const DEMO: &[&str] = &["hythe", "hythe-sys", "hythe-terminal"];
+const REPORT: &[&str] = &[
+    "hythe-command",
+    "hythe-sys",
+    "hythe-terminal",
+    "hythe-latency",
+];
+/// The demo besides asks the agents of its two hosts.
+const DEMO: &[&str] = &[
+    "hythe",
+    "hythe-cluster",
+    "hythe-command",
+    "hythe-sys",
+    "hythe-terminal",
+];
 /// The player besides compares with copying.
 const PLAY: &[&str] = &[
     "hythe",
+    "hythe-command",
     "hythe-screen",
     "hythe-vring",
     "hythe-sys",
     "hythe-terminal",
 ];
 
+/// What all commands share knows the errors of those hops that are no part of the facade.
+const RUNTIME: &[&str] = &[
+    "hythe",
+    "hythe-cluster",
+    "hythe-latency",
+    "hythe-preload",
+    "hythe-sys",
+    "hythe-terminal",
+];
+/// The commands of a hop use what all share, and that hop.
+const CORES: &[&str] = &["hythe", "hythe-command", "hythe-sys", "hythe-terminal"];
+const HOSTS: &[&str] = &[
+    "hythe-cluster",
+    "hythe-command",
+    "hythe-sys",
+    "hythe-terminal",
+    "hythe-wire",
+];
+const JOBS: &[&str] = &[
+    "hythe",
+    "hythe-cluster",
+    "hythe-command",
+    "hythe-pvm",
+    "hythe-sys",
+    "hythe-terminal",
+];
+const LATENCY: &[&str] = &["hythe", "hythe-command", "hythe-latency", "hythe-sys"];
+const PRELOAD: &[&str] = &["hythe-command", "hythe-preload", "hythe-terminal"];
+
 /// The command besides asks the kernel what this machine can do (`hythe doctor`).
 const COMMAND: &[&str] = &[
     "hythe",
     "hythe-cluster",
-    "hythe-wire",
+    "hythe-command",
+    "hythe-core-command",
     "hythe-demo",
+    "hythe-hosts-command",
+    "hythe-jobs-command",
+    "hythe-latency-command",
+    "hythe-media-command",
     "hythe-play",
-    "hythe-preload",
-    "hythe-pvm",
-    "hythe-latency",
+    "hythe-preload-command",
     "hythe-report",
     "hythe-screen",
     "hythe-sys",

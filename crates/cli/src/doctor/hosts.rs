@@ -11,7 +11,7 @@ use super::command::{Outcome, run};
 use super::kernel;
 use super::ports::{Owner, owner};
 use super::{Group, Probe};
-use crate::host::HOSTD;
+use crate::program::HOSTD;
 
 const GROUP: Group = Group::Hosts;
 /// Where agents take connections, and where Zenoh finds them, unless told otherwise.

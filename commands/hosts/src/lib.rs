@@ -1,0 +1,46 @@
+//! `hythe host`: other hosts, and the agent that carries channels to them.
+//!
+//! What needs keys is done by the program `hythe-hostd`, which the command becomes (`hostd`); what
+//! only the running agent knows, it is asked for over its socket (`agent`). `wire` serves an
+//! interface. Never reads a key, never connects to another host.
+
+mod agent;
+mod args;
+mod hostd;
+mod list;
+mod status;
+mod stop;
+mod wire;
+
+pub use self::args::HostCommand;
+
+use std::time::Duration;
+
+use hythe_cluster::Status;
+use hythe_command::args::Globals;
+use hythe_command::error::CliError;
+
+/// Runs a command of `hythe host`.
+///
+/// # Errors
+///
+/// What cannot be done, with what to do about it.
+pub fn run(command: HostCommand, globals: &Globals) -> Result<(), CliError> {
+    let words = match command {
+        HostCommand::Stop(args) => return stop::run(&args, globals),
+        HostCommand::Status => return status::run(globals),
+        HostCommand::List => return list::run(globals),
+        HostCommand::Wire(args) => return wire::run(&args),
+        HostCommand::Init(args) => args.words(),
+        HostCommand::Add(args) => args.words(),
+        HostCommand::Remove(args) => args.words(),
+        HostCommand::Allow(args) => args.words(),
+        HostCommand::Start(args) => args.words(),
+    };
+    Err(hostd::exec(words, globals))
+}
+
+/// What the agent of this host says of itself and of others, if it answers within a time.
+pub fn status_within(time: Duration) -> Result<Status, CliError> {
+    agent::status_within(time)
+}

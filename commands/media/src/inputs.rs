@@ -1,0 +1,214 @@
+//! What is sent, and how it is read.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use hythe::media::source::annex_b::FrameRate;
+use hythe::media::source::channel::{self, Messages};
+use hythe::media::source::raw::PcmFormat;
+use hythe::media::source::{self, Live, OpenOptions, Source};
+use hythe::rtp::format::Encoding;
+use hythe::{Node, SubscriberOptions, TrustPeers};
+use hythe_command::error::CliError;
+use hythe_command::output;
+use hythe_command::stop::Stop;
+use hythe_command::units;
+use hythe_terminal::escaped;
+
+/// What an input that is a channel begins with.
+pub(super) const CHANNEL: &str = "channel:";
+/// Messages of a channel that may wait: a key frame of 400 KB in messages of seven transport
+/// packets.
+const DEPTH: u32 = 256;
+
+/// The input and what it cannot tell by itself.
+#[derive(Args, Debug)]
+pub(super) struct InputArgs {
+    /// A file, a directory or .m3u file with a playlist, - for standard input, or channel:NAME; its
+    /// first bytes tell what it is
+    #[arg(value_name = "INPUT")]
+    input: PathBuf,
+    /// What samples of a WAV file are sent as
+    #[arg(long, value_name = "PAYLOAD", value_enum, default_value_t = Samples::L16)]
+    payload: Samples,
+    /// The input is nothing but samples, as PAYLOAD:RATE:CHANNELS, such as l16:48000:2 (network
+    /// byte order) or pcmu:8000:1
+    #[arg(long, value_name = "FORMAT")]
+    raw: Option<Raw>,
+    /// Bits a second of a transport stream without clock references, such as 4M
+    #[arg(long, value_name = "BITS", value_parser = units::parse_bits)]
+    bitrate: Option<u64>,
+    /// Frames a second of an H.264 or H.265 byte stream that does not say it, such as 25 or
+    /// 30000/1001
+    #[arg(long, value_name = "RATE")]
+    frame_rate: Option<Frames>,
+    /// Play the input so many times; 0: without end
+    #[arg(long = "loop", value_name = "TIMES", default_value_t = 1)]
+    plays: u64,
+}
+
+/// What samples become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Samples {
+    /// Linear, 16 bits
+    L16,
+    /// G.711, µ-law
+    Pcmu,
+    /// G.711, A-law
+    Pcma,
+}
+
+impl From<Samples> for Encoding {
+    fn from(samples: Samples) -> Self {
+        match samples {
+            Samples::L16 => Self::L16,
+            Samples::Pcmu => Self::Pcmu,
+            Samples::Pcma => Self::Pcma,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Raw(PcmFormat);
+
+impl FromStr for Raw {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = || {
+            format!(
+                "{} is not PAYLOAD:RATE:CHANNELS, such as l16:48000:2",
+                escaped(text)
+            )
+        };
+        let parts: Vec<&str> = text.split(':').collect();
+        let [payload, rate, channels] = parts[..] else {
+            return Err(refused());
+        };
+        let samples = Samples::from_str(payload, true).map_err(|_| refused())?;
+        Ok(Self(PcmFormat {
+            encoding: samples.into(),
+            samples_per_second: rate.parse().map_err(|_| refused())?,
+            channels: channels.parse().map_err(|_| refused())?,
+        }))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frames(FrameRate);
+
+impl FromStr for Frames {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (frames, seconds) = text.split_once('/').unwrap_or((text, "1"));
+        let numbers = frames.parse().ok().zip(seconds.parse().ok());
+        let rate = numbers.and_then(|(frames, seconds)| FrameRate::new(frames, seconds));
+        rate.map(Self).ok_or_else(|| {
+            format!(
+                "{} is no frame rate such as 25 or 30000/1001",
+                escaped(text)
+            )
+        })
+    }
+}
+
+impl InputArgs {
+    /// Opens it. Messages of a channel are sent from where they lie; standard input is read by a
+    /// thread of its own. Until `stop` is asked.
+    pub(super) fn open(
+        &self,
+        payload_bytes: usize,
+        node: &Node,
+        trust: TrustPeers,
+        stop: &Stop,
+    ) -> Result<Box<dyn Source + Send>, CliError> {
+        let options = self.options(payload_bytes)?;
+        if let Some(name) = self.channel() {
+            let subscriber = node.subscriber(name, &SubscriberOptions::default().depth(DEPTH))?;
+            let has_stopped = stop.watch();
+            let messages = Messages::new(node, subscriber, trust, move || !has_stopped());
+            return Ok(channel::open(&self.name(), messages, &options)?);
+        }
+        let source = source::open(&self.input, &options)?;
+        tell_left_out(&self.input, source.left_out());
+        if self.input == Path::new("-") {
+            return Ok(Box::new(Live::start(source)?));
+        }
+        Ok(source)
+    }
+
+    fn options(&self, payload_bytes: usize) -> Result<OpenOptions, CliError> {
+        let bits_per_second = self.bitrate.map(u32::try_from).transpose();
+        Ok(OpenOptions {
+            bits_per_second: bits_per_second
+                .map_err(|_| CliError::WrongUse("--bitrate is at most 4G".into()))?,
+            samples_as: self.payload.into(),
+            raw: self.raw.map(|raw| raw.0),
+            frame_rate: self.frame_rate.map(|rate| rate.0),
+            payload_limit: payload_bytes,
+            plays: self.plays,
+            ..OpenOptions::default()
+        })
+    }
+
+    /// Is it a channel of the pool?
+    pub(super) fn is_channel(&self) -> bool {
+        self.channel().is_some()
+    }
+
+    fn channel(&self) -> Option<&str> {
+        self.input.to_str()?.strip_prefix(CHANNEL)
+    }
+
+    /// Is it made as it is sent? Standard input may be a file; that is not looked for.
+    pub(super) fn is_live(&self) -> bool {
+        self.is_channel() || self.input.to_str() == Some("-")
+    }
+
+    /// Is it a file or a stream from its beginning on? A channel is joined while it runs.
+    pub(super) fn begins_whole(&self) -> bool {
+        !self.is_channel()
+    }
+
+    /// As it was said.
+    pub(super) fn name(&self) -> String {
+        self.input.display().to_string()
+    }
+}
+
+/// Says which streams of an input are not sent.
+pub(super) fn tell_left_out(input: &Path, left_out: &[String]) {
+    if !left_out.is_empty() {
+        let (input, left_out) = (escaped(&input), left_out.join(", "));
+        output::note(format!(
+            "{input}: one stream of a file is sent; left out: {left_out}. As a transport stream \
+             all go together: ffmpeg -i {input} -c copy film.ts"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_formats_and_frame_rates_are_read_or_refused_with_an_example() {
+        let raw: Raw = "pcmu:8000:1".parse().unwrap();
+        assert_eq!((raw.0.samples_per_second, raw.0.channels), (8000, 1));
+        for text in ["pcmu", "pcmu:8000", "mp3:8000:1", "l16:x:1", "l16:8000:1:2"] {
+            assert!(
+                text.parse::<Raw>().unwrap_err().contains("l16:48000:2"),
+                "{text}"
+            );
+        }
+        assert!("30000/1001".parse::<Frames>().is_ok());
+        for text in ["", "0", "25/0", "x"] {
+            assert!(
+                text.parse::<Frames>().unwrap_err().contains("30000/1001"),
+                "{text}"
+            );
+        }
+    }
+}
