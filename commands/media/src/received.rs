@@ -47,6 +47,8 @@ pub(super) struct Document {
     duplicates: u64,
     malformed: u64,
     foreign: u64,
+    /// How often another source took the stream's place: an encoder that started again.
+    source_changes: u64,
     kernel_drops: u32,
     largest_gap: u64,
     jitter_ns: u64,
@@ -112,6 +114,7 @@ impl Document {
             duplicates: statistics.duplicates,
             malformed: statistics.malformed + statistics.malformed_payloads,
             foreign: statistics.foreign + statistics.other_payload_type,
+            source_changes: statistics.source_changes,
             kernel_drops: statistics.kernel_drops,
             largest_gap: statistics.largest_gap,
             jitter_ns: u64::from(statistics.jitter_ticks) * 1_000_000_000 / hz,
@@ -138,12 +141,13 @@ impl Document {
             self.late,
         );
         let others = format!(
-            "overtaken {}, repeated {}, malformed {}, foreign {}\n\
+            "overtaken {}, repeated {}, malformed {}, foreign {}, changes of source {}\n\
          dropped by the kernel {}, largest gap {}, jitter {:.1} us\n",
             self.reordered,
             self.duplicates,
             self.malformed,
             self.foreign,
+            self.source_changes,
             self.kernel_drops,
             units::counted(self.largest_gap, "packet"),
             self.jitter_ns as f64 / 1e3,

@@ -34,6 +34,8 @@ pub struct Statistics {
     pub foreign: u64,
     /// How often the stream began anew.
     pub restarts: u64,
+    /// How often another source took the place of the stream; each is one of [`Self::restarts`].
+    pub source_changes: u64,
     /// Packets with our own SSRC.
     pub collisions: u64,
     /// Interarrival jitter (RFC 3550, 6.4.1), in ticks of the stream's clock. Packets that the

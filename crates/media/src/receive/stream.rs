@@ -8,6 +8,9 @@
 //! missing packets are waited for no longer. Times are nanoseconds of one clock that never goes
 //! back, except where a name says that they count from 1970.
 
+mod repair;
+mod waiting;
+
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -32,6 +35,10 @@ use crate::MediaError;
 use crate::sink::Sink;
 use crate::slots::Slots;
 
+use self::waiting::Waiting;
+
+pub use self::repair::{Came, Repair};
+
 /// What a receiver can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -41,7 +48,7 @@ pub struct Settings {
     pub packets_max: usize,
     /// Bytes of received datagrams held at most, at least [`BATCH_BYTES`].
     pub buffer_bytes: usize,
-    /// The SSRC, if it was announced.
+    /// The SSRC, if it was announced: a hint, see [`Expected::ssrc`].
     pub ssrc: Option<u32>,
     /// The sender's host, if it is known.
     pub host: Option<IpAddr>,
@@ -75,35 +82,6 @@ impl Default for Settings {
     }
 }
 
-/// As what a packet came that is shown to a [`Repair`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Came {
-    /// It is one of the stream itself.
-    AsMedia,
-    /// On the port of the media, with another payload type.
-    BesideMedia,
-    /// On a port for parity.
-    OnParityPort,
-}
-
-/// Repairs what is lost, by packets sent again (RFC 4588) or parity (SMPTE 2022-1, RFC 5109).
-pub trait Repair: Send {
-    /// A stream begins, whose source is `ssrc`: what was before means nothing for it.
-    fn begin(&mut self, ssrc: u32);
-
-    /// Takes a packet, whole. Is it one of the stream, or of the repair? `is_missing` says whether
-    /// a number is waited for, or may be one that nothing behind it has shown to be missing yet; it
-    /// is asked once for each packet that was sent again. What could be repaired is emitted as
-    /// whole packets of the stream.
-    fn take(
-        &mut self,
-        packet: &[u8],
-        came: Came,
-        is_missing: &dyn Fn(u16) -> bool,
-        emit: &mut dyn FnMut(&[u8], Origin),
-    ) -> bool;
-}
-
 /// A packet that waits, without its header.
 #[derive(Debug)]
 struct Held {
@@ -118,6 +96,7 @@ struct Suspect {
     sender: Sender,
     held: Held,
     arrived_unix_ns: Option<u64>,
+    at_ns: u64,
 }
 
 /// Repaired packets on their way from the repair to the buffer.
@@ -137,6 +116,8 @@ pub struct Stream<D, S> {
     sources: Sources,
     reorder: Reorder<Held>,
     suspect: Option<Suspect>,
+    /// Packets of another source that may take the stream's place.
+    waiting: Waiting,
     timeline: Timeline,
     feedback: Feedback,
     repair: Option<Box<dyn Repair>>,
@@ -181,6 +162,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             sources: Sources::new(expected),
             reorder: Reorder::new(packets_max, settings.delay_ns),
             suspect: None,
+            waiting: Waiting::new(),
             timeline: Timeline::default(),
             feedback: Feedback::new(identity, settings.requests, packets_max, now_ns),
             repair: None,
@@ -232,6 +214,10 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
     pub fn free_capacity(&mut self) -> Result<&mut [u8], MediaError> {
         self.memory.choose();
         while self.memory.free_capacity().is_none() {
+            self.forget_waiting();
+            if self.memory.free_capacity().is_some() {
+                break;
+            }
             match self.reorder.pop_now() {
                 Some(ready) => self.deliver(ready)?,
                 None if self.suspect.is_some() => self.forget_suspect(),
@@ -358,20 +344,29 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
                 self.memory.release(held.span);
                 return Ok(());
             }
-            Decision::Keep => {
-                self.forget_suspect();
-                self.suspect = Some(Suspect {
+            Decision::Keep | Decision::Wait => {
+                let suspect = Suspect {
                     sender,
                     held,
                     arrived_unix_ns: message.arrived_unix_ns,
-                });
+                    at_ns: now_ns,
+                };
+                if decision == Decision::Wait {
+                    self.keep_waiting(suspect);
+                } else {
+                    self.forget_suspect();
+                    self.suspect = Some(suspect);
+                }
                 return Ok(());
             }
             Decision::Begin(number) => {
                 self.begin(number, &sender, now_ns)?;
                 number
             }
-            Decision::Take(number) => number,
+            Decision::Take(number) => {
+                self.forget_waiting();
+                number
+            }
         };
         self.count(payload_bytes, timestamp, message.arrived_unix_ns, now_ns);
         self.show_repair(batch, range, Came::AsMedia);
@@ -494,9 +489,9 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         while let Some(ready) = self.reorder.pop_now() {
             self.deliver(ready)?;
         }
-        let silent_ns = self
-            .last_ns
-            .map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
+        let began_ns = self.waiting.began_ns(sender);
+        let last_ns = self.last_ns.unwrap_or(now_ns);
+        let silent_ns = began_ns.unwrap_or(now_ns).saturating_sub(last_ns);
         self.timeline.restart(ticks(silent_ns, self.clock_hz));
         self.feedback.restart();
         if let Some(repair) = &mut self.repair {
@@ -505,6 +500,11 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         self.has_break = self.last_ns.is_some();
         self.goodbye_ns = None;
         self.reporter = None;
+        if began_ns.is_some() {
+            self.forget_suspect();
+            return self.begin_with_waiting(number, sender, now_ns);
+        }
+        self.forget_waiting();
         let in_front = Sender {
             sequence: sender.sequence.wrapping_sub(1),
             ..*sender
@@ -701,6 +701,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             self.deliver(ready)?;
         }
         self.forget_suspect();
+        self.forget_waiting();
         let mut result = Ok(());
         self.depacketizer.finish(&mut |unit, missing| {
             if result.is_ok() {
@@ -727,8 +728,9 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             late: order.late + self.resent_late,
             duplicates: order.duplicates,
             largest_gap: order.largest_gap,
-            foreign: sources.foreign,
+            foreign: sources.foreign + self.waiting.foreign(),
             restarts: sources.restarts,
+            source_changes: sources.changes,
             collisions: feedback.collisions,
             jitter_ticks: self.sources.stream().map_or(0, Source::jitter),
             reports: feedback.reports,

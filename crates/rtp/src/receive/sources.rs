@@ -4,7 +4,11 @@
 //! SSRC of the stream from elsewhere is another source. The first real one is followed. Another one
 //! takes its place only if it is real itself and the one before said goodbye or was silent for some
 //! time: this is how a sender that starts again, or moves, is found, and all the evidence that RTP
-//! has. Packets of others are counted.
+//! has. At the same address a shorter silence is enough, because one sender seldom has two streams
+//! of one payload type. Until then its packets wait, so that its beginning is not lost.
+//!
+//! An announced SSRC is a hint: servers announce one and send another, and encoders restart. The
+//! announced source passes without probation, and is followed at once if it never was before.
 //!
 //! Pure. At most [`MAX_SOURCES`] are remembered; the one longest not heard is forgotten, never the
 //! one that is followed.
@@ -21,14 +25,18 @@ pub const MAX_SOURCES: usize = 16;
 pub struct Expected {
     /// Ticks per second of its timestamps.
     pub clock_hz: u32,
-    /// Its SSRC, if it was announced: nobody else is followed then, and it passes without
-    /// probation.
+    /// Its SSRC, if it was announced: it passes without probation.
     pub ssrc: Option<u32>,
     /// From which host it comes, if that is known: nobody else is followed then.
     pub host: Option<IpAddr>,
-    /// How long it must be silent before another source takes its place, in nanoseconds.
+    /// How long it must be silent before a source at another address takes its place, in
+    /// nanoseconds; at most that long before one at its own address does.
     pub takeover_ns: u64,
 }
+
+/// How long a stream must be silent, at least, before a source at its own address takes its place:
+/// longer than the pause between two pictures, and than most queues of a network.
+const SAME_ADDRESS_NS: u64 = 200_000_000;
 
 /// What of an RTP header says whose packet it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +60,10 @@ pub enum Decision {
     /// The stream begins (anew) with this packet, of that number, and the one kept if it is
     /// directly in front.
     Begin(u64),
+    /// Of a source that may take the stream's place. Keep it beside those kept before of the same
+    /// source: they belong to the stream if the next [`Decision::Begin`] is of this source. The
+    /// next [`Decision::Take`] says that they are foreign.
+    Wait,
     /// Not ours.
     Ignore,
 }
@@ -59,8 +71,10 @@ pub enum Decision {
 /// What was not followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Packets of sources other than the stream.
+    /// Packets of hosts other than the expected one.
     pub foreign: u64,
+    /// How often another source took the place of the stream.
+    pub changes: u64,
     /// How often the stream began anew.
     pub restarts: u64,
     /// Sources forgotten for want of free capacity.
@@ -75,7 +89,17 @@ struct Entry {
     heard_ns: u64,
     /// When it sent something valid.
     valid_ns: u64,
+    /// The longest pause between two valid packets of late: it fades.
+    pause_ns: u64,
     has_left: bool,
+}
+
+impl Entry {
+    fn valid(&mut self, now_ns: u64) {
+        let pause_ns = now_ns.saturating_sub(self.valid_ns);
+        self.pause_ns = pause_ns.max(self.pause_ns - self.pause_ns / 128);
+        self.valid_ns = now_ns;
+    }
 }
 
 /// The sources that are remembered.
@@ -85,6 +109,8 @@ pub struct Sources {
     entries: Vec<Entry>,
     /// Index of the stream.
     followed: Option<usize>,
+    /// The announced source was followed, or nothing was announced.
+    is_hint_used: bool,
     counts: Counts,
 }
 
@@ -93,6 +119,7 @@ impl Sources {
     #[must_use]
     pub fn new(expected: Expected) -> Self {
         Self {
+            is_hint_used: expected.ssrc.is_none(),
             expected,
             entries: Vec::with_capacity(MAX_SOURCES),
             followed: None,
@@ -103,9 +130,7 @@ impl Sources {
     /// Takes the header of a packet, of the expected payload type. `now_ns`: when it came, by a
     /// clock that never goes back.
     pub fn packet(&mut self, sender: &Sender, now_ns: u64) -> Decision {
-        let is_expected = self.expected.ssrc.is_none_or(|ssrc| ssrc == sender.ssrc)
-            && self.is_expected_host(sender.address.ip());
-        if !is_expected {
+        if !self.is_expected_host(sender.address.ip()) {
             self.counts.foreign += 1;
             return Decision::Ignore;
         }
@@ -115,7 +140,7 @@ impl Sources {
         entry.heard_ns = now_ns;
         if self.followed == Some(index) {
             if verdict != Verdict::Suspect {
-                entry.valid_ns = now_ns;
+                entry.valid(now_ns);
             }
             if let Verdict::Begins(_) = verdict {
                 self.counts.restarts += 1;
@@ -126,21 +151,31 @@ impl Sources {
                 Verdict::Suspect => Decision::Keep,
             };
         }
-        if let Some(followed) = self.followed {
-            let stream = &self.entries[followed];
-            let silent_ns = now_ns.saturating_sub(stream.valid_ns);
-            if !stream.has_left && silent_ns < self.expected.takeover_ns {
-                self.counts.foreign += 1;
-                return Decision::Ignore;
-            }
-        }
+        let is_vacant = self.may_take_over(sender, now_ns);
         match verdict {
-            Verdict::Valid(number) | Verdict::Begins(number) => {
+            Verdict::Valid(number) | Verdict::Begins(number) if is_vacant => {
                 self.follow(index, now_ns);
                 Decision::Begin(number)
             }
-            Verdict::Suspect => Decision::Keep,
+            _ if self.followed.is_some() => Decision::Wait,
+            _ => Decision::Keep,
         }
+    }
+
+    /// Is the place of the stream free for a source that is real?
+    fn may_take_over(&self, sender: &Sender, now_ns: u64) -> bool {
+        let Some(stream) = self.followed.map(|index| &self.entries[index]) else {
+            return true;
+        };
+        let enough_ns = if stream.address == sender.address {
+            let usual_ns = stream.pause_ns.saturating_mul(2);
+            usual_ns.max(SAME_ADDRESS_NS).min(self.expected.takeover_ns)
+        } else {
+            self.expected.takeover_ns
+        };
+        let is_announced = !self.is_hint_used && self.expected.ssrc == Some(sender.ssrc);
+        let silent_ns = now_ns.saturating_sub(stream.valid_ns);
+        stream.has_left || silent_ns >= enough_ns || is_announced
     }
 
     /// A packet came whose number the stream is known to miss: one that was sent again may come
@@ -152,7 +187,8 @@ impl Sources {
         let is_stream = entry.source.ssrc() == sender.ssrc && entry.address == sender.address;
         if is_stream {
             entry.source.awaited();
-            (entry.heard_ns, entry.valid_ns) = (now_ns, now_ns);
+            entry.heard_ns = now_ns;
+            entry.valid(now_ns);
         }
         is_stream
     }
@@ -160,9 +196,11 @@ impl Sources {
     fn follow(&mut self, index: usize, now_ns: u64) {
         if self.followed.replace(index).is_some() {
             self.counts.restarts += 1;
+            self.counts.changes += 1;
         }
         let entry = &mut self.entries[index];
-        entry.valid_ns = now_ns;
+        self.is_hint_used |= self.expected.ssrc == Some(entry.source.ssrc());
+        (entry.valid_ns, entry.pause_ns) = (now_ns, 0);
         entry.has_left = false;
     }
 
@@ -179,13 +217,14 @@ impl Sources {
         if let Some(index) = self.entries.iter().position(is_same) {
             return index;
         }
-        let is_known = self.expected.ssrc.is_some();
+        let is_known = self.expected.ssrc == Some(sender.ssrc);
         let clock_hz = self.expected.clock_hz;
         let entry = Entry {
             source: Source::new(sender.ssrc, sender.sequence, clock_hz, is_known),
             address: sender.address,
             heard_ns: now_ns,
             valid_ns: now_ns,
+            pause_ns: 0,
             has_left: false,
         };
         if self.entries.len() < MAX_SOURCES {
@@ -278,39 +317,42 @@ mod tests {
     #[test]
     fn another_source_is_not_followed_while_the_stream_lives() {
         let mut sources = following();
-        for (ssrc, host) in [(2, 1), (2, 9), (1, 9)] {
+        for (ssrc, host) in [(2, 8), (2, 9), (1, 9)] {
             for sequence in 500..510 {
                 let decision = sources.packet(&sender(ssrc, host, sequence), SECOND - 1);
-                assert_eq!(decision, Decision::Ignore);
+                assert_eq!(decision, Decision::Wait);
             }
         }
-        assert_eq!(sources.counts().foreign, 30);
         assert_eq!(
             sources.packet(&sender(1, 1, 12), SECOND),
             Decision::Take(65_548)
         );
-        let decision = sources.packet(&sender(2, 1, 510), 2 * SECOND - 1);
-        assert_eq!(decision, Decision::Ignore);
+        let decision = sources.packet(&sender(2, 8, 510), 2 * SECOND - 1);
+        assert_eq!(decision, Decision::Wait);
+        assert_eq!(sources.counts(), Counts::default());
     }
 
     #[test]
     fn silence_or_a_goodbye_makes_capacity_for_a_real_one() {
         let mut sources = following();
         // A stranger's first packet proves nothing, however long the silence.
-        assert_eq!(sources.packet(&sender(2, 2, 5), 9 * SECOND), Decision::Keep);
+        assert_eq!(sources.packet(&sender(2, 2, 5), 9 * SECOND), Decision::Wait);
         assert_eq!(sources.stream().unwrap().ssrc(), 1);
         assert_eq!(
             sources.packet(&sender(2, 2, 6), 9 * SECOND),
             Decision::Begin(65_542)
         );
         assert_eq!(sources.stream().unwrap().ssrc(), 2);
-        assert_eq!(sources.counts().restarts, 1);
+        assert_eq!(
+            (sources.counts().restarts, sources.counts().changes),
+            (1, 1)
+        );
 
         let mut sources = following();
         assert!(!sources.goodbye(1, [127, 0, 0, 9].into()), "not its host");
         assert!(!sources.goodbye(2, [127, 0, 0, 1].into()), "not its SSRC");
         sources.packet(&sender(3, 1, 5), 0);
-        assert_eq!(sources.packet(&sender(3, 1, 6), 0), Decision::Ignore);
+        assert_eq!(sources.packet(&sender(3, 1, 6), 0), Decision::Wait);
         assert!(sources.goodbye(1, [127, 0, 0, 1].into()));
         assert_eq!(
             sources.packet(&sender(1, 1, 12), 0),
@@ -328,29 +370,63 @@ mod tests {
             sources.packet(&sender(1, 1, 40_001), 5),
             Decision::Begin(105_537)
         );
-        assert_eq!(sources.counts().restarts, 1);
+        assert_eq!(
+            (sources.counts().restarts, sources.counts().changes),
+            (1, 0)
+        );
     }
 
     #[test]
-    fn only_the_announced_is_followed_and_at_once() {
+    fn a_new_ssrc_at_the_same_address_needs_a_short_silence() {
+        let mut sources = following();
+        for (sequence, now_ns) in [(5, 0), (6, 1), (7, SAME_ADDRESS_NS - 1)] {
+            let decision = sources.packet(&sender(2, 1, sequence), now_ns);
+            assert_eq!(decision, Decision::Wait);
+        }
+        let begun = sources.packet(&sender(2, 1, 8), SAME_ADDRESS_NS);
+        assert_eq!(begun, Decision::Begin(65_544));
+        // A stream of one packet in 300 ms is not silent after 400.
+        let mut sources = following();
+        assert_eq!(
+            sources.packet(&sender(1, 1, 12), 3 * SECOND / 10),
+            Decision::Take(65_548)
+        );
+        for (sequence, tenths) in [(5, 4), (6, 5), (7, 7), (8, 8)] {
+            let decision = sources.packet(&sender(2, 1, sequence), tenths * SECOND / 10);
+            assert_eq!(decision, Decision::Wait, "{tenths}");
+        }
+        let begun = sources.packet(&sender(2, 1, 9), 9 * SECOND / 10);
+        assert_eq!(begun, Decision::Begin(65_545));
+    }
+
+    #[test]
+    fn the_announced_ssrc_is_a_hint_and_the_host_is_not() {
         let mut sources = Sources::new(Expected {
             ssrc: Some(7),
             host: Some([127, 0, 0, 1].into()),
             ..sources().expected
         });
-        for (ssrc, host) in [(8, 1), (7, 2)] {
-            assert_eq!(sources.packet(&sender(ssrc, host, 1), 0), Decision::Ignore);
-            assert_eq!(sources.packet(&sender(ssrc, host, 2), 0), Decision::Ignore);
+        for sequence in [1, 2] {
+            let decision = sources.packet(&sender(7, 2, sequence), 0);
+            assert_eq!(decision, Decision::Ignore);
         }
+        assert_eq!(sources.counts().foreign, 2);
+        // Another one passes by probation, and makes way for the announced one, once.
+        assert_eq!(sources.packet(&sender(8, 1, 1), 0), Decision::Keep);
+        assert_eq!(sources.packet(&sender(8, 1, 2), 0), Decision::Begin(65_538));
         assert_eq!(sources.packet(&sender(7, 1, 3), 0), Decision::Begin(65_539));
-        assert_eq!(sources.counts().foreign, 4);
+        assert_eq!(sources.packet(&sender(8, 1, 3), 0), Decision::Wait);
+        let begun = sources.packet(&sender(8, 1, 4), SAME_ADDRESS_NS);
+        assert_eq!(begun, Decision::Begin(65_540));
+        let again = sources.packet(&sender(7, 1, 4), SAME_ADDRESS_NS);
+        assert_eq!(again, Decision::Wait);
     }
 
     #[test]
     fn a_flood_of_sources_takes_no_memory_and_not_the_stream() {
         let mut sources = following();
         for ssrc in 100..10_000 {
-            assert_eq!(sources.packet(&sender(ssrc, 3, 1), 5), Decision::Ignore);
+            assert_eq!(sources.packet(&sender(ssrc, 3, 1), 5), Decision::Wait);
         }
         assert_eq!(sources.entries.len(), MAX_SOURCES);
         assert_eq!(sources.entries.capacity(), MAX_SOURCES);
