@@ -25,6 +25,8 @@ const PACK_HEADER: u8 = 0xba;
 const NEVER_IN_NAL_UNITS: u8 = 0x80;
 /// How much of an input is looked at.
 const LOOK_BYTES: usize = 4096;
+/// How many zeros in front are passed over: a disk that holds nothing else is not read to its end.
+const ZERO_BYTES_MAX: usize = 64 << 20;
 
 /// What an input cannot tell by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +87,7 @@ pub fn open_input(
     if let Some(format) = options.raw {
         return Ok(Box::new(PcmSource::new(input, format, options.block_ms)?));
     }
-    input.fill(LOOK_BYTES)?;
+    skip_zeros(&mut input)?;
     let Some(container) = Container::of(input.window(), input.is_ended()) else {
         return Err(input.error(
             "no format that can be sent is recognised here (MPEG-TS, MP4, H.264 or H.265 byte streams, WAV, Ogg with Opus, \
@@ -111,6 +113,23 @@ pub fn open_input(
             Box::new(annex_b::open(&input.name(), input, &known)?)
         }
     })
+}
+
+/// Passes over zeros in front of everything else, if there are more than are looked at: byte
+/// streams may begin with any number of them (`leading_zero_8bits`), and nothing else that is sent
+/// does with so many.
+fn skip_zeros(input: &mut Input) -> Result<(), MediaError> {
+    let mut passed = 0;
+    while passed < ZERO_BYTES_MAX {
+        let zeros = leading_zeros(input.fill(LOOK_BYTES)?);
+        if zeros < LOOK_BYTES {
+            break;
+        }
+        // A start code has two of them.
+        passed += zeros - 2;
+        input.consume(zeros - 2);
+    }
+    Ok(())
 }
 
 /// What holds the media.
@@ -146,7 +165,7 @@ impl Container {
                 first if first & NEVER_IN_NAL_UNITS != 0 => Self::OtherVideo,
                 _ => Self::ByteStream,
             })
-        } else if ts::packet_stride(start, is_all).is_some() {
+        } else if ts::find_packets(start, is_all).is_some() {
             Some(Self::TransportStream)
         } else if is_mpeg_audio(start) {
             Some(Self::MpegAudio)
@@ -159,11 +178,15 @@ impl Container {
 /// The byte behind the start code that an input begins with. Any number of zeros may stand in front
 /// of it (`leading_zero_8bits`, and `zero_byte` of long start codes).
 fn behind_start_code(start: &[u8]) -> Option<u8> {
-    let zeros = start.iter().take_while(|byte| **byte == 0).count();
+    let zeros = leading_zeros(start);
     match start[zeros..] {
         [1, first, ..] if zeros >= 2 => Some(first),
         _ => None,
     }
+}
+
+fn leading_zeros(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| **byte == 0).count()
 }
 
 /// The first box of an ISO base media file (ISO/IEC 14496-12, 4.3), or of a QuickTime movie without
@@ -236,6 +259,23 @@ mod tests {
                 &start[..start.len().min(8)]
             );
         }
+    }
+
+    #[test]
+    fn byte_stream_behind_many_zeros_is_opened() {
+        // A black picture of 16x16 by x264.
+        let stream =
+            b"\0\0\x01\x67\x42\xc0\x0a\xdd\xec\x04\x40\0\0\x03\0\x40\0\0\x0c\x83\xc4\x89\xe0\
+            \0\0\0\x01\x68\xce\x0f\x2c\x80\0\0\x01\x65\x88\x84\x04\xbc\x98\xa0\0\x38\xa3\x80";
+        for zeros in [1, 2, 3, 4093, 4094, 4095, 4096, 70_000, 1_000_001] {
+            let bytes = [vec![0; zeros], stream.to_vec()].concat();
+            let input = Input::new("zeros", std::io::Cursor::new(bytes));
+            let source = open_input(input, &OpenOptions::default());
+            assert_eq!(source.unwrap().format().encoding, Encoding::H264, "{zeros}");
+        }
+        let input = Input::new("zeros", std::io::repeat(0));
+        let refused = open_input(input, &OpenOptions::default()).err().unwrap();
+        assert!(refused.to_string().contains("recognised"), "{refused}");
     }
 
     #[test]

@@ -4,7 +4,11 @@
 //! A unit is seven packets, the most that fit the customary payload of 1316 bytes. Between two
 //! clock references time runs evenly over the bytes, so packets are read ahead up to the next one,
 //! 8,192 at most. Where a reference jumps or the next one is too far, time goes on at the rate it
-//! had. Packets of 192 bytes (M2TS, four bytes of its own time in front) lose those four.
+//! had. Packets of 192 bytes (M2TS, four bytes of its own time in front) lose those four, and
+//! packets of 204 bytes (DVB, with sixteen bytes of parity behind) lose those sixteen.
+//!
+//! A recording or a pipe may begin within a packet: what is in front of the first whole packet is
+//! passed over and counted, as is what is damaged later.
 
 use hythe_rtp::format::{Encoding, StreamFormat};
 use hythe_rtp::payload::mpeg_ts::{TS_BYTES, TS_SYNC};
@@ -19,10 +23,13 @@ pub const UNIT_PACKETS: usize = 7;
 /// How far a clock reference may be: 1.5 MB, a tenth of a second (the longest the standard allows)
 /// at 120 Mbit/s.
 pub(super) const AHEAD_PACKETS: usize = 8192;
-/// Bytes in front of each packet of M2TS.
-const M2TS_EXTRA_BYTES: usize = 4;
-/// So many sync bytes in a row are no accident.
+/// So many sync bytes in a row are no accident where a packet is expected.
 const SYNC_PACKETS: usize = 4;
+/// Where none is expected, all of so many packets that are there have one, and so many are there.
+const SYNC_PACKETS_WITHIN: usize = 8;
+const SYNC_PACKETS_WITHIN_MIN: usize = 3;
+/// How far from the beginning of an input the first packet may be.
+const SEARCH_BYTES: usize = 4096;
 /// Of RTP.
 const CLOCK_HZ: u32 = 90_000;
 /// The payload type of RFC 3551, table 5.
@@ -39,22 +46,63 @@ pub(super) fn stream_format() -> StreamFormat {
     }
 }
 
-/// Bytes between the starts of packets, where `window` begins with a packet; `None` if it does not.
-/// At the end of a stream fewer packets than usual are enough.
-pub(super) fn packet_stride(window: &[u8], is_last: bool) -> Option<usize> {
-    [TS_BYTES, TS_BYTES + M2TS_EXTRA_BYTES]
-        .into_iter()
-        .find(|stride| is_in_sync(window, *stride, is_last))
+/// How packets lie in an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Framing {
+    /// Bytes from one packet to the next.
+    pub(super) stride: usize,
+    /// Bytes in front of each packet that are none of its own.
+    front: usize,
 }
 
-/// How much [`packet_stride`] has to see.
-pub(super) const SYNC_BYTES: usize = SYNC_PACKETS * (TS_BYTES + M2TS_EXTRA_BYTES);
+/// Packets as they are, of M2TS, and of DVB with parity (ETSI EN 300 429).
+const FRAMINGS: [Framing; 3] = [
+    Framing {
+        stride: TS_BYTES,
+        front: 0,
+    },
+    Framing {
+        stride: TS_BYTES + 4,
+        front: 4,
+    },
+    Framing {
+        stride: STRIDE_MAX,
+        front: 0,
+    },
+];
+const STRIDE_MAX: usize = TS_BYTES + 16;
 
-fn is_in_sync(window: &[u8], stride: usize, is_last: bool) -> bool {
-    let extra = stride - TS_BYTES;
-    let packets = (window.len() / stride).min(SYNC_PACKETS);
+/// Where in `window` packets begin, and how they lie there. At the end of a stream fewer packets
+/// than usual are enough.
+pub(super) fn find_packets(window: &[u8], is_last: bool) -> Option<(usize, Framing)> {
+    let here = FRAMINGS
+        .into_iter()
+        .find(|framing| is_in_sync(window, *framing, is_last));
+    let within = || {
+        let offsets = (1..window.len()).flat_map(|at| FRAMINGS.map(|framing| (at, framing)));
+        let mut offsets = offsets.filter(|(at, framing)| is_continued(&window[*at..], *framing));
+        offsets.next()
+    };
+    here.map(|framing| (0, framing)).or_else(within)
+}
+
+/// How much of a window has to be seen for packets that begin there.
+const SYNC_BYTES: usize = SYNC_PACKETS * STRIDE_MAX;
+
+fn is_in_sync(window: &[u8], framing: Framing, is_last: bool) -> bool {
+    let packets = (window.len() / framing.stride).min(SYNC_PACKETS);
     let enough = if is_last { 1 } else { SYNC_PACKETS };
-    packets >= enough && (0..packets).all(|count| window[count * stride + extra] == TS_SYNC)
+    packets >= enough && have_sync(window, framing, packets)
+}
+
+/// Do packets begin here, though none is expected?
+fn is_continued(window: &[u8], framing: Framing) -> bool {
+    let packets = (window.len() / framing.stride).min(SYNC_PACKETS_WITHIN);
+    packets >= SYNC_PACKETS_WITHIN_MIN && have_sync(window, framing, packets)
+}
+
+fn have_sync(window: &[u8], framing: Framing, packets: usize) -> bool {
+    (0..packets).all(|count| window[count * framing.stride + framing.front] == TS_SYNC)
 }
 
 /// A transport stream.
@@ -67,11 +115,10 @@ pub struct TsSource {
     /// Packets at the beginning of the window that a unit was made of: the caller has it until it
     /// asks for the next one.
     given: usize,
-    /// Bytes between packets in the input.
-    stride: usize,
+    framing: Framing,
     format: StreamFormat,
     pieces: Pieces,
-    /// A unit without what M2TS puts between packets.
+    /// A unit without what stands between its packets.
     joined: Vec<u8>,
     /// Up to this packet was looked for clock references.
     searched: u64,
@@ -90,22 +137,23 @@ impl TsSource {
     /// [`MediaError::Input`] if this is no transport stream, or one without clock references and no
     /// rate is given; [`MediaError::File`].
     pub fn new(mut input: Input, bits_per_second: Option<u32>) -> Result<Self, MediaError> {
-        input.fill(SYNC_BYTES)?;
-        let stride = packet_stride(input.window(), input.is_ended())
+        input.fill(SEARCH_BYTES)?;
+        let (at, framing) = find_packets(input.window(), input.is_ended())
             .ok_or_else(|| input.error("no MPEG transport stream begins here"))?;
+        input.consume(at);
         let mut source = Self {
             input,
             first: 0,
             whole: 0,
             given: 0,
-            stride,
+            framing,
             format: stream_format(),
             pieces: Pieces::default(),
             joined: Vec::new(),
             searched: 0,
             is_rate_given: bits_per_second.is_some(),
             clock: Clock::new(bits_per_second),
-            damaged: 0,
+            damaged: u64::from(at > 0),
         };
         if !source.is_rate_given {
             source.first_interval()?;
@@ -142,18 +190,13 @@ impl TsSource {
         while self.has_packet(self.searched)? {
             let number = self.searched;
             self.searched += 1;
-            let at = (number - self.first) as usize * self.stride + self.extra();
+            let at = (number - self.first) as usize * self.framing.stride + self.framing.front;
             let packet = &self.input.window()[at..at + TS_BYTES];
             if let Some(found) = self.clock.look(number, packet) {
                 return Ok(Some(found));
             }
         }
         Ok(None)
-    }
-
-    /// Bytes in front of each packet that are none of its own.
-    fn extra(&self) -> usize {
-        self.stride - TS_BYTES
     }
 
     /// Number of the packet behind the last one read.
@@ -173,16 +216,17 @@ impl TsSource {
 
     /// Reads one packet; `false` at the end.
     fn read_packet(&mut self) -> Result<bool, MediaError> {
-        let (at, extra) = (self.whole * self.stride, self.extra());
+        let Framing { stride, front } = self.framing;
+        let at = self.whole * stride;
         loop {
-            let window = self.input.fill(at + self.stride)?;
-            if window.get(at + extra) != Some(&TS_SYNC) {
+            let window = self.input.fill(at + stride)?;
+            if window.get(at + front) != Some(&TS_SYNC) {
                 if !self.synchronise(at)? {
                     return Ok(false);
                 }
-            } else if window.len() < at + self.stride {
+            } else if window.len() < at + stride {
                 self.damaged += 1;
-                self.input.cut(at, self.stride);
+                self.input.cut(at, stride);
                 return Ok(false);
             } else {
                 self.whole += 1;
@@ -201,7 +245,7 @@ impl TsSource {
             let window = &self.input.window()[at..];
             let found = (0..count)
                 .take_while(|start| is_last || count - start >= SYNC_BYTES)
-                .find(|start| is_in_sync(&window[*start..], self.stride, is_last));
+                .find(|start| is_in_sync(&window[*start..], self.framing, is_last));
             if let Some(start) = found {
                 self.input.cut(at, start);
                 return Ok(true);
@@ -216,7 +260,7 @@ impl TsSource {
 
     /// Passes over the packets of the last unit.
     fn pass_over_given(&mut self) {
-        self.input.consume(self.given * self.stride);
+        self.input.consume(self.given * self.framing.stride);
         self.first += self.given as u64;
         self.whole -= self.given;
         self.given = 0;
@@ -247,12 +291,13 @@ impl Source for TsSource {
         self.given = packets;
         let duration =
             u32::try_from(self.clock.ticks_at(end).saturating_sub(time)).unwrap_or(u32::MAX);
-        let mut bytes = &self.input.window()[..packets * self.stride];
-        let extra = self.extra();
-        if extra > 0 {
+        let Framing { stride, front } = self.framing;
+        let mut bytes = &self.input.window()[..packets * stride];
+        if stride > TS_BYTES {
             self.joined.clear();
-            let packets = bytes.chunks_exact(self.stride);
-            packets.for_each(|packet| self.joined.extend_from_slice(&packet[extra..]));
+            let packets = bytes.chunks_exact(stride);
+            let packets = packets.map(|packet| &packet[front..front + TS_BYTES]);
+            packets.for_each(|packet| self.joined.extend_from_slice(packet));
             bytes = &self.joined;
         }
         Ok(Some(Unit {
@@ -384,16 +429,53 @@ mod tests {
         assert_eq!(cut.damaged(), 1);
     }
 
+    /// `bytes` with something in front of each packet, and behind.
+    fn framed(bytes: &[u8], front: usize, behind: usize) -> Vec<u8> {
+        let (front, behind) = (vec![1; front], vec![2; behind]);
+        let packets = bytes.chunks(TS_BYTES);
+        packets
+            .flat_map(|packet| [&front, packet, &behind].concat())
+            .collect()
+    }
+
     #[test]
-    fn packets_of_192_bytes_lose_their_own_times() {
+    fn longer_packets_lose_what_is_not_their_own() {
         let bytes = stream(&[(0, false), (70, false)]);
-        let longer: Vec<u8> = bytes
-            .chunks(TS_BYTES)
-            .flat_map(|packet| [&[1, 2, 3, 4], packet].concat())
-            .collect();
-        let (joined, times) = units(&mut source(longer).unwrap());
-        assert!(joined == bytes);
-        assert_eq!(times.len(), 20);
+        for (front, behind) in [(4, 0), (0, 16)] {
+            let (joined, times) = units(&mut source(framed(&bytes, front, behind)).unwrap());
+            assert!(joined == bytes);
+            assert_eq!(times.len(), 20);
+        }
+    }
+
+    #[test]
+    fn stream_that_begins_within_a_packet_is_found() {
+        let bytes = stream(&[(0, false), (70, false), (140, false)]);
+        for (front, behind) in [(0, 0), (4, 0), (0, 16)] {
+            let framed = framed(&bytes, front, behind);
+            let stride = TS_BYTES + front + behind;
+            for cut in [1, 4, 5, 100, 187, stride - 1, stride + 7] {
+                let mut source = source(framed[cut..].to_vec()).unwrap();
+                let (joined, _) = units(&mut source);
+                let whole = cut.div_ceil(stride) * TS_BYTES;
+                // The parity of a packet that was cut off may be all that is in front of the next.
+                assert!(joined == bytes[whole..], "{stride} from {cut}");
+                assert_eq!(source.damaged(), 1);
+            }
+        }
+        let garbage = [&b"HTTP/1.0 200 OK\r\n\r\n"[..], &bytes].concat();
+        let mut source = source(garbage).unwrap();
+        assert!(units(&mut source).0 == bytes);
+        assert_eq!(source.damaged(), 1);
+    }
+
+    #[test]
+    fn few_bytes_in_step_are_no_stream_within_another() {
+        let mut bytes = vec![0; 4000];
+        for packet in [0, 1, 3, 4, 5] {
+            bytes[1000 + packet * TS_BYTES] = TS_SYNC;
+        }
+        assert_eq!(find_packets(&bytes, true), None);
     }
 
     #[test]

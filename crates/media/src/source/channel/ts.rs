@@ -13,12 +13,13 @@ use super::{AHEAD_MAX, Cutter};
 use crate::MediaError;
 use crate::source::InPlace;
 use crate::source::pieces::Pieces;
-use crate::source::ts::{AHEAD_PACKETS, UNIT_PACKETS, packet_stride, stream_format};
+use crate::source::ts::{AHEAD_PACKETS, UNIT_PACKETS, find_packets, stream_format};
 use crate::source::ts_clock::{Clock, Reference};
 
-/// Do transport packets follow each other in a message that begins so?
+/// Do transport packets, with nothing between them, follow each other in a message that begins so?
+/// The first may have begun in a message before.
 pub(super) fn begins(bytes: &[u8]) -> bool {
-    packet_stride(bytes, true) == Some(TS_BYTES)
+    find_packets(bytes, true).is_some_and(|(_, framing)| framing.stride == TS_BYTES)
 }
 
 /// Where the first transport packet begins from which on all have their sync byte.
@@ -229,5 +230,21 @@ impl Cutter for TsCutter {
 
     fn damaged(&self) -> u64 {
         self.damaged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_that_begins_within_a_packet_is_one() {
+        let mut packet = vec![TS_SYNC];
+        packet.resize(TS_BYTES, 0xff);
+        let stream = packet.repeat(14);
+        for cut in [0, 1, 100, 187] {
+            assert!(begins(&stream[cut..cut + 1316]), "from {cut}");
+        }
+        assert!(!begins(&[0; 1316]));
     }
 }
