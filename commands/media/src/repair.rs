@@ -235,6 +235,7 @@ pub(super) fn waited_for(stream: &StreamDescription) -> Duration {
 
 /// Leaves nothing of repair in a description.
 pub(super) fn without(stream: &mut StreamDescription) {
+    stream.has_avpf |= stream.takes_nack; // a server that offers that profile may have no other
     stream.takes_nack = false;
     stream.retransmission = None;
     stream.parity = None;

@@ -36,6 +36,17 @@ const RETRANSMISSION: &str = "rtx";
 
 /// The encoding name of parity (RFC 5109, section 14).
 const ULPFEC: &str = "ulpfec";
+/// Encodings that come beside that of the stream: of packets sent again, parity (RFC 5109, RFC
+/// 8627) and copies (RFC 2198), and of key tones (RFC 4733) and silence (RFC 3389).
+const BESIDE: [&str; 7] = [
+    RETRANSMISSION,
+    ULPFEC,
+    "flexfec",
+    "flexfec-03",
+    "red",
+    "telephone-event",
+    "CN",
+];
 const SMPTE2022: &str = "smpte2022-1";
 
 /// One stream: what it carries, and where it goes.
@@ -53,6 +64,8 @@ pub struct StreamDescription {
     pub ptime_ms: Option<u32>,
     /// Receivers may ask for packets again (RFC 4585, generic NACK).
     pub takes_nack: bool,
+    /// Its profile is RTP/AVPF, though receivers may not ask for packets again.
+    pub has_avpf: bool,
     /// How packets are sent again.
     pub retransmission: Option<Retransmission>,
     /// Parity that is sent along.
@@ -94,6 +107,7 @@ impl StreamDescription {
             rtcp_port: None,
             ptime_ms: None,
             takes_nack: false,
+            has_avpf: false,
             retransmission: None,
             parity: None,
             attributes: Vec::new(),
@@ -109,7 +123,7 @@ impl StreamDescription {
     pub(crate) fn media(&self) -> Media {
         let payload_type = self.format.payload_type;
         // Feedback needs the profile that has it (RFC 4585, section 4).
-        let profile = if self.takes_nack {
+        let profile = if self.takes_nack || self.has_avpf {
             TransportProto::RtpAvpf
         } else {
             TransportProto::RtpAvp
@@ -261,8 +275,10 @@ fn parse_media(media: &Media, session: &Session) -> Result<StreamDescription, St
         .map_err(|error| shown(&error.to_string(), VALUE))?;
     let destination = SocketAddr::new(address.ip, media.port);
     let types = payload_types(&media.fmt);
-    let payload_type = *types.first().ok_or("its m= line names no payload type")?;
     let maps = Maps::of(media);
+    let mut own_types = types.iter().filter(|number| !maps.is_beside(**number));
+    let payload_type = own_types.next().or(types.first());
+    let payload_type = *payload_type.ok_or("its m= line names no payload type")?;
     let format = parse_format(media, &maps, payload_type)?;
     let mut stream = StreamDescription::new(format, destination);
     stream.ttl = address.ttl.unwrap_or(TTL_DEFAULT);
@@ -293,6 +309,7 @@ fn parse_media(media: &Media, session: &Session) -> Result<StreamDescription, St
                 .push((name.to_owned(), attribute.value.clone())),
         }
     }
+    stream.has_avpf = media.proto == "RTP/AVPF" && !stream.takes_nack;
     Ok(stream)
 }
 
@@ -329,6 +346,12 @@ impl Maps {
             maps.entry(map.payload_type).or_insert(map);
         }
         Self(maps)
+    }
+
+    /// Does it come beside that of the stream?
+    fn is_beside(&self, payload_type: u8) -> bool {
+        let mut names = BESIDE.iter();
+        names.any(|name| self.encoding_is(payload_type, name))
     }
 
     fn encoding_is(&self, payload_type: u8, name: &str) -> bool {
@@ -553,6 +576,22 @@ mod tests {
                 assert_eq!(parse(text.as_bytes()), Ok(vec![stream]), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn profile_with_feedback_and_payloads_beside_are_taken() {
+        // As a server of GStreamer describes, with more than it does.
+        let text = with(
+            "m=video 0 RTP/AVPF 97 100 101 96\r\na=rtpmap:96 H264/90000\r\na=rtpmap:97 rtx/90000\r\n\
+             a=fmtp:97 apt=96;rtx-time=500\r\na=rtpmap:100 red/90000\r\na=rtpmap:101 flexfec-03/90000\r\n\
+             a=rtcp-fb:96 nack pli\r\na=rtcp-fb:* ccm fir\r\n",
+        );
+        let stream = parse(text.as_bytes()).unwrap().remove(0);
+        assert_eq!(stream.format.payload_type, 96);
+        assert!(stream.has_avpf && !stream.takes_nack);
+        assert_eq!(stream.retransmission.map(|rtx| rtx.payload_type), Some(97));
+        let written = describe(&[stream], 1);
+        assert!(written.contains(" RTP/AVPF 96 97\r\n"), "{written}");
     }
 
     /// With these lines behind the usual ones.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use hythe_media::rtsp::client::Client;
 
-use crate::script::{Act, SDP, Server, TRANSPORT, answer, at_once, described, ok, played, set_up};
+use crate::script::{
+    Act, BASE, SDP, Server, TRANSPORT, answer, at_once, described, ok, played, set_up,
+};
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
@@ -29,7 +31,7 @@ fn a_stream_is_described_set_up_played_and_torn_down() {
         first,
         [
             &format!("DESCRIBE {url} RTSP/1.0")[..],
-            "SETUP rtsp://h/film/track1 RTSP/1.0",
+            &format!("SETUP {url}/track1 RTSP/1.0"),
             &format!("PLAY {url} RTSP/1.0"),
             &format!("TEARDOWN {url} RTSP/1.0"),
         ]
@@ -61,13 +63,75 @@ fn several_streams_are_set_up_in_one_session_and_played_at_once() {
         assert_eq!(delivery.rtcp.unwrap().port(), port + 1001);
     }
     drop(client.play().unwrap());
+    let url = server.url.clone();
     let requests = server.requests();
-    assert!(requests[2].starts_with("SETUP rtsp://h/film/track2 "));
+    assert!(requests[2].starts_with(&format!("SETUP {url}/track2 ")));
     assert!(requests[2].contains("Session: abc\r\n"), "{}", requests[2]);
     let played = requests
         .iter()
         .filter(|request| request.starts_with("PLAY "));
     assert_eq!((played.count(), requests.len()), (1, 5));
+}
+
+#[test]
+fn urls_of_another_host_are_asked_of_this_one() {
+    let cases = [
+        (
+            "Content-Base: rtsp://10.0.0.9:554/inner/\r\n",
+            "t",
+            "/inner/t",
+        ),
+        ("Content-Base: RTSP://camera.local/\r\n", "t", "/t"),
+        ("Content-Base: /inner/\r\n", "t", "/inner/t"),
+        ("Content-Base: 127.0.0.1:8554/film/\r\n", "t", "/film/t"),
+        ("Content-Base: http://192.0.2.7/\r\n", "t", "/film/t"),
+        ("Content-Base: rtsp://h/ RTSP/1.0\r\n", "t", "/film/t"),
+        ("Content-Location: film/\r\n", "t", "/film/t"),
+        (
+            "",
+            "rtsp://10.0.0.9/inner/t?channel=1",
+            "/inner/t?channel=1",
+        ),
+        ("", "/inner/t", "/film/inner/t"),
+        ("", "*", "/film"),
+    ];
+    at_once(cases, |(header, control, path)| {
+        let body = SDP.replace("a=control:track1", &format!("a=control:{control}"));
+        let server = Server::of([answer(ok(header, &body)), answer(set_up())].concat());
+        let mut client = server.client(TIME_LIMIT);
+        let listed = client.describe().unwrap();
+        client
+            .set_up(listed[0].stream.as_ref().unwrap(), 6000)
+            .unwrap();
+        drop(client);
+        let host = server.url.trim_end_matches("/film").to_owned();
+        let requests = server.requests();
+        let expected = format!("SETUP {host}{path} RTSP/1.0");
+        assert_eq!(requests[1].lines().next(), Some(&expected[..]), "{header}");
+    });
+}
+
+#[test]
+fn profile_with_feedback_is_asked_for_where_it_is_described() {
+    let body = SDP.replace("RTP/AVP 0", "RTP/AVPF 0");
+    let transport = TRANSPORT.replace("RTP/AVP", "RTP/AVPF");
+    let script = [
+        answer(ok(BASE, &body)),
+        answer(ok(&format!("Session: abc\r\n{transport}"), "")),
+    ];
+    let server = Server::of(script.concat());
+    let mut client = server.client(TIME_LIMIT);
+    let listed = client.describe().unwrap();
+    client
+        .set_up(listed[0].stream.as_ref().unwrap(), 6000)
+        .unwrap();
+    drop(client);
+    let requests = server.requests();
+    assert!(
+        requests[1].contains("Transport: RTP/AVPF;unicast"),
+        "{}",
+        requests[1]
+    );
 }
 
 #[test]

@@ -105,9 +105,9 @@ struct Offer<'h> {
     mode: Option<&'h str>,
 }
 
-/// What RTP over UDP is called; the last two have feedback (RFC 4585).
+/// What RTP over UDP is called; the last two have feedback (RFC 4585), which a stream that takes
+/// none may ignore.
 pub(super) const PROFILES: [&str; 4] = ["RTP/AVP", "RTP/AVP/UDP", "RTP/AVPF", "RTP/AVPF/UDP"];
-const PROFILES_WITHOUT_FEEDBACK: usize = 2;
 
 const FOREIGN: &str = "media is sent to the address that asks for it, and to no other";
 
@@ -144,19 +144,10 @@ impl<'h> Offer<'h> {
     }
 
     fn accept(&self, peer: IpAddr, stream: &Stream) -> Result<Transport, Refusal> {
-        let profiles = if stream.takes_nack {
-            &PROFILES[..]
-        } else {
-            &PROFILES[..PROFILES_WITHOUT_FEEDBACK]
-        };
-        let mut profiles = profiles.iter();
+        let mut profiles = PROFILES.iter();
         let profile = profiles
             .find(|known| known.eq_ignore_ascii_case(self.profile))
-            .ok_or_else(|| {
-                unsupported(
-                    "only RTP over UDP is served: RTP/AVP, or RTP/AVPF if it is described so",
-                )
-            })?;
+            .ok_or_else(|| unsupported("only RTP over UDP is served: RTP/AVP or RTP/AVPF"))?;
         let plays = |mode: &str| mode.trim_matches('"').eq_ignore_ascii_case("play");
         if !self.mode.is_none_or(plays) {
             return Err(unsupported("nothing is recorded here: mode=PLAY"));
@@ -292,20 +283,20 @@ mod tests {
     }
 
     #[test]
-    fn feedback_is_for_streams_that_take_it_and_clients_that_want_it() {
+    fn profile_with_feedback_is_answered_as_offered() {
         let mut repaired = stream(None);
         repaired.takes_nack = true;
         let peer = "192.0.2.1".parse().unwrap();
         for profile in ["RTP/AVPF", "RTP/AVPF/UDP", "RTP/AVP", "RTP/AVP/UDP"] {
             let header = format!("{profile};unicast;client_port=5000-5001");
-            let chosen = Transport::choose(&header, peer, &repaired, &mut false).unwrap();
-            let answered = chosen.answer(&repaired, 0xAB);
-            assert!(
-                answered.starts_with(&format!("{profile};unicast;")),
-                "{answered}"
-            );
-            let plain = answer(&header, None);
-            assert_eq!(plain.is_ok(), !profile.contains("AVPF"), "{profile}");
+            for stream in [&repaired, &stream(None)] {
+                let chosen = Transport::choose(&header, peer, stream, &mut false).unwrap();
+                let answered = chosen.answer(stream, 0xAB);
+                assert!(
+                    answered.starts_with(&format!("{profile};unicast;")),
+                    "{answered}"
+                );
+            }
         }
     }
 

@@ -4,6 +4,8 @@
 //! comes to [`Dialogue::take`] until that has the answer. Between calls at most one request is
 //! without an answer. No word of a server gets into a request but visible characters, so that none
 //! can add a header to it; media and reports are only ever exchanged with the host that answers.
+//! URLs that it names are those of this host, whatever host stands in them: a server behind a
+//! router that translates addresses names the private one.
 //! Never here: sockets, waiting.
 
 use std::net::SocketAddr;
@@ -43,14 +45,14 @@ pub struct Dialogue {
 }
 
 impl Dialogue {
-    /// About the presentation `url` with the server at `peer`.
+    /// About the presentation `url` (`rtsp://HOST...`) with the server at `peer`.
     ///
     /// # Panics
     ///
-    /// If `url` has other than visible characters.
+    /// If `url` has another scheme, or other than visible characters.
     #[must_use]
     pub fn new(url: &str, peer: SocketAddr) -> Self {
-        assert!(is_visible(url), "{url:?} is no URL");
+        assert!(is_absolute(url) && is_visible(url), "{url:?} is no URL");
         Self {
             url: url.to_owned(),
             peer,
@@ -78,7 +80,7 @@ impl Dialogue {
         let url = control.filter(|url| is_visible(url));
         let url = url.unwrap_or_else(|| self.url.clone());
         let ports = format!("{rtp_port}-{}", u32::from(rtp_port) + 1);
-        let profile = if stream.takes_nack {
+        let profile = if stream.takes_nack || stream.has_avpf {
             "RTP/AVPF"
         } else {
             "RTP/AVP"
@@ -214,28 +216,63 @@ impl Dialogue {
         }
         let mut listed =
             sdp::list(&answer.body).map_err(|reason| format!("its description: {reason}"))?;
-        let named = ["Content-Base", "Content-Location"];
-        let named = named.map(|name| (name, answer.header(name)));
-        let base = match named
-            .into_iter()
-            .find_map(|(name, value)| Some((name, value?)))
-        {
-            None => &self.url,
-            Some((_, base)) if is_url(base) => base,
-            Some((name, base)) => {
-                let base = shown(base, VALUE);
-                return Err(format!("its {name} is no URL of RTSP: `{base}`"));
-            }
-        };
+        let base = self.base(answer);
         let base = base.trim_end_matches('/');
         for one in &mut listed {
             if let Ok(stream) = &mut one.stream
-                && let Err(reason) = resolve(stream, base)
+                && let Err(reason) = self.resolve(stream, base)
             {
                 one.stream = Err(reason);
             }
         }
         Ok(listed)
+    }
+
+    /// What relative URLs of a description begin with: as the answer says, if that is a URL or a
+    /// path, else as the presentation was asked for.
+    fn base(&self, answer: &Answer) -> String {
+        let named = ["Content-Base", "Content-Location"];
+        let named = named.iter().find_map(|name| answer.header(name));
+        match named {
+            Some(url) if is_url(url) => self.at_this_host(url),
+            Some(path) if path.starts_with('/') && is_visible(path) => {
+                format!("{}{path}", self.host())
+            }
+            _ => self.url.clone(),
+        }
+    }
+
+    /// The presentation's URL up to its path.
+    fn host(&self) -> &str {
+        &self.url[..path_at(&self.url)]
+    }
+
+    /// A URL of the server that is asked, whatever host it names.
+    fn at_this_host(&self, url: &str) -> String {
+        format!("{}{}", self.host(), &url[path_at(url)..])
+    }
+
+    /// Makes `control` a URL.
+    fn resolve(&self, stream: &mut StreamDescription, base: &str) -> Result<(), String> {
+        let mut attributes = stream.attributes.iter_mut();
+        let control = attributes.find(|(name, _)| name == "control");
+        let Some(control) = control.and_then(|(_, value)| value.as_mut()) else {
+            return Ok(());
+        };
+        let url = match &control[..] {
+            "*" => base.to_owned(),
+            url if is_absolute(url) => self.at_this_host(url),
+            // As other players join them, where there are two slashes.
+            relative => format!("{base}/{}", relative.trim_start_matches('/')),
+        };
+        if !is_url(&url) {
+            let (control, bytes) = (shown(control, VALUE), url.len());
+            return Err(format!(
+                "its URL has {bytes} bytes or other than visible characters: a=control:{control}"
+            ));
+        }
+        *control = url;
+        Ok(())
     }
 
     /// How a stream will be sent, by the answer to SETUP with `rtp_port`.
@@ -319,28 +356,6 @@ impl Dialogue {
     }
 }
 
-/// Makes `control` a URL.
-fn resolve(stream: &mut StreamDescription, base: &str) -> Result<(), String> {
-    let mut attributes = stream.attributes.iter_mut();
-    let control = attributes.find(|(name, _)| name == "control");
-    let Some(control) = control.and_then(|(_, value)| value.as_mut()) else {
-        return Ok(());
-    };
-    let url = match &control[..] {
-        "*" => base.to_owned(),
-        url if is_absolute(url) => url.to_owned(),
-        relative => format!("{base}/{relative}"),
-    };
-    if !is_url(&url) {
-        let (control, bytes) = (shown(control, VALUE), url.len());
-        return Err(format!(
-            "its URL has {bytes} bytes or other than visible characters: a=control:{control}"
-        ));
-    }
-    *control = url;
-    Ok(())
-}
-
 /// Two ports, or one and the next.
 fn ports(text: &str) -> Option<(u16, u16)> {
     let port = |text| transport::port(text).filter(|port| *port > 0);
@@ -358,6 +373,13 @@ fn hexadecimal(text: &str) -> Option<u32> {
 fn is_absolute(url: &str) -> bool {
     let scheme = url.as_bytes().get(.."rtsp://".len());
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"rtsp://"))
+}
+
+/// Where the path of an absolute URL begins, or its query.
+fn path_at(url: &str) -> usize {
+    let scheme = "rtsp://".len().min(url.len());
+    let end = url[scheme..].find(['/', '?', '#']);
+    end.map_or(url.len(), |end| scheme + end)
 }
 
 /// Visible characters cannot end a word or a line of a request.
