@@ -299,7 +299,7 @@ fn offer(args: &RecvArgs) -> Result<(Vec<Chosen>, Option<Client>), CliError> {
     }
     let (listed, client) = match url {
         Some(url) => {
-            let mut client = Client::connect(url)?;
+            let mut client = Client::connect_on(url, args.interface.as_deref())?;
             (client.describe()?, Some(client))
         }
         None => (sdp::read_all(&args.description)?, None),
@@ -358,7 +358,10 @@ fn binding(
             ..Binding::new(stream.destination)
         },
     };
-    binding.interface = interface(args);
+    // A server's is that of the connection to it.
+    if client.is_none() {
+        binding.interface = interface(args);
+    }
     Ok(binding)
 }
 

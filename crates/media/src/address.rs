@@ -1,8 +1,9 @@
 //! Where a stream goes, as people write it: `rtp://HOST:PORT`, with `?ttl=N&interface=NAME` for
-//! multicast.
+//! multicast. An IPv6 address may name its interface as its zone: `rtp://[fe80::1%eth0]:PORT`
+//! (RFC 4007, section 11), also with `%25` (RFC 6874).
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 
 use url::{Host, Url};
@@ -41,7 +42,7 @@ impl StreamAddress {
         let first = found.map_err(|error| refused(error.to_string()))?.next();
         let mut address = first.ok_or_else(|| refused("the name has no address".into()))?;
         if let (SocketAddr::V6(v6), Some(name)) = (&mut address, &self.interface)
-            && is_of_one_link(v6)
+            && is_of_one_link(v6.ip())
         {
             v6.set_scope_id(interface_index(name).map_err(refused)?);
         }
@@ -81,7 +82,8 @@ impl FromStr for StreamAddress {
 }
 
 fn parse(text: &str) -> Result<StreamAddress, String> {
-    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    let (text, zone) = without_zone(text);
+    let url = Url::parse(&text).map_err(|error| error.to_string())?;
     if url.scheme() != "rtp" {
         return Err(format!("the scheme is {}, not rtp", url.scheme()));
     }
@@ -98,12 +100,19 @@ fn parse(text: &str) -> Result<StreamAddress, String> {
         host,
         port: url.port().ok_or("it names no port")?,
         ttl: None,
-        interface: None,
+        interface: zone,
     };
     for (name, value) in url.query_pairs() {
         match &*name {
             "ttl" => parsed.ttl = Some(parse_ttl(&value)?),
-            "interface" if !value.is_empty() => parsed.interface = Some(value.into_owned()),
+            "interface" if !value.is_empty() => {
+                if let Some(zone) = parsed.interface.filter(|zone| **zone != *value) {
+                    return Err(format!(
+                        "it names two interfaces, %{zone} and {name}={value}"
+                    ));
+                }
+                parsed.interface = Some(value.into_owned());
+            }
             _ => return Err(format!("{name}={value} is not ttl=N or interface=NAME")),
         }
     }
@@ -116,12 +125,29 @@ fn parse_ttl(text: &str) -> Result<u8, String> {
 }
 
 /// Link-local unicast, and multicast of the scopes interface and link (RFC 4291, 2.5.6 and 2.7).
-fn is_of_one_link(address: &SocketAddrV6) -> bool {
-    let first = address.ip().segments()[0];
+pub(crate) fn is_of_one_link(address: &Ipv6Addr) -> bool {
+    let first = address.segments()[0];
     first & 0xffc0 == 0xfe80 || matches!(first & 0xff0f, 0xff01 | 0xff02)
 }
 
-fn interface_index(name: &str) -> Result<u32, String> {
+/// A URL without the zone of its IPv6 address, which URLs do not have, and the zone.
+pub(crate) fn without_zone(url: &str) -> (String, Option<String>) {
+    let taken_apart = || {
+        let (front, rest) = url.split_once("://[")?;
+        let (host, behind) = rest.split_once(']')?;
+        let (address, zone) = host.split_once('%')?;
+        let encoded = zone.strip_prefix("25").filter(|zone| !zone.is_empty());
+        let zone = encoded.unwrap_or(zone).to_owned();
+        Some((format!("{front}://[{address}]{behind}"), Some(zone)))
+    };
+    taken_apart().unwrap_or_else(|| (url.to_owned(), None))
+}
+
+/// The index of an interface, by its name or that number.
+pub(crate) fn interface_index(name: &str) -> Result<u32, String> {
+    if let Ok(number @ 1..) = name.parse() {
+        return Ok(number);
+    }
     let socket = rustix::net::socket(
         rustix::net::AddressFamily::INET6,
         rustix::net::SocketType::DGRAM,
@@ -161,9 +187,37 @@ mod tests {
             ("rtp://h:5004?tll=3", "tll=3"),
             ("rtp://h:5004?interface=", "interface="),
             ("rtp://h:5004/stream", "only host, port"),
+            ("rtp://[fe80::1%eth0]:5004?interface=eth1", "two interfaces"),
         ] {
             let error = text.parse::<StreamAddress>().unwrap_err().to_string();
             assert!(error.contains(reason) && error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn zones_are_taken_out_of_urls() {
+        for (url, without, zone) in [
+            (
+                "rtsp://[fe80::1%eth0]:8554/x",
+                "rtsp://[fe80::1]:8554/x",
+                "eth0",
+            ),
+            ("rtsp://[fe80::1%25eth0]/x", "rtsp://[fe80::1]/x", "eth0"),
+            ("rtp://[fe80::1%2]:5004", "rtp://[fe80::1]:5004", "2"),
+            ("rtp://[fe80::1%25]:5004", "rtp://[fe80::1]:5004", "25"),
+        ] {
+            assert_eq!(
+                without_zone(url),
+                (without.to_owned(), Some(zone.to_owned()))
+            );
+        }
+        for url in [
+            "rtsp://[::1]/a%20b",
+            "rtsp://h/[a%b]",
+            "rtsp://h",
+            "rtsp://[::1",
+        ] {
+            assert_eq!(without_zone(url), (url.to_owned(), None));
         }
     }
 
@@ -178,9 +232,15 @@ mod tests {
         ));
         let error = resolve("rtp://[fe80::1]:5004?interface=nosuch0").unwrap_err();
         assert!(error.to_string().contains("nosuch0"), "{error}");
-        let SocketAddr::V6(address) = resolve("rtp://[fe80::1]:5004?interface=lo").unwrap() else {
-            panic!("an IPv6 address");
-        };
-        assert_eq!(address.scope_id(), 1);
+        for url in [
+            "rtp://[fe80::1]:5004?interface=lo",
+            "rtp://[fe80::1%lo]:5004",
+            "rtp://[fe80::1%251]:5004",
+        ] {
+            let SocketAddr::V6(address) = resolve(url).unwrap() else {
+                panic!("an IPv6 address");
+            };
+            assert_eq!(address.scope_id(), 1, "{url}");
+        }
     }
 }

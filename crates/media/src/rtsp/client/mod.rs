@@ -13,7 +13,7 @@
 mod playing;
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 use url::Url;
@@ -22,6 +22,7 @@ use hythe_rtp::rtsp::client::{Answer, Delivery, Dialogue, PassedOver};
 use hythe_rtp::sdp::{Listed, StreamDescription};
 
 use crate::MediaError;
+use crate::address::{interface_index, is_of_one_link, without_zone};
 
 pub use playing::{Account, Playing};
 
@@ -57,6 +58,17 @@ impl Client {
         Self::connect_within(url, TIME_LIMIT)
     }
 
+    /// As [`connect`](Self::connect), to a link-local address on `interface`, if that is given. The
+    /// URL may name it itself: `rtsp://[fe80::1%eth0]/film`.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect), and for an interface that is not there or has nothing to do
+    /// with the address.
+    pub fn connect_on(url: &str, interface: Option<&str>) -> Result<Self, MediaError> {
+        Self::begin(url, interface, TIME_LIMIT)
+    }
+
     /// As [`connect`](Self::connect), with a server that has so much time to connect, and to answer
     /// each request.
     ///
@@ -64,8 +76,20 @@ impl Client {
     ///
     /// As [`connect`](Self::connect).
     pub fn connect_within(url: &str, time_limit: Duration) -> Result<Self, MediaError> {
+        Self::begin(url, None, time_limit)
+    }
+
+    fn begin(url: &str, interface: Option<&str>, time_limit: Duration) -> Result<Self, MediaError> {
         let failed = |reason: String| rtsp_error(url, reason);
-        let mut parsed = Url::parse(url).map_err(|error| failed(error.to_string()))?;
+        let (plain, zone) = without_zone(url);
+        let interface = match (zone.as_deref(), interface) {
+            (Some(zone), Some(named)) if zone != named => {
+                let reason = format!("two interfaces are named, {zone} and {named}");
+                return Err(failed(reason));
+            }
+            (zone, named) => zone.or(named),
+        };
+        let mut parsed = Url::parse(&plain).map_err(|error| failed(error.to_string()))?;
         if parsed.scheme() != "rtsp" {
             let scheme = parsed.scheme();
             return Err(failed(format!("the scheme is {scheme}, not rtsp")));
@@ -75,7 +99,7 @@ impl Client {
             return Err(failed(reason.to_owned()));
         }
         parsed.set_fragment(None);
-        let (stream, peer) = find(&parsed, time_limit).map_err(failed)?;
+        let (stream, peer) = find(&parsed, interface, time_limit).map_err(failed)?;
         Ok(Self {
             stream: Some(stream),
             dialogue: Dialogue::new(parsed.as_str(), peer),
@@ -190,7 +214,11 @@ fn rtsp_error(url: &str, reason: String) -> MediaError {
 }
 
 /// The first address of the URL's host where somebody listens.
-fn find(url: &Url, time_limit: Duration) -> Result<(TcpStream, SocketAddr), String> {
+fn find(
+    url: &Url,
+    interface: Option<&str>,
+    time_limit: Duration,
+) -> Result<(TcpStream, SocketAddr), String> {
     let end = Instant::now() + time_limit;
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -199,7 +227,17 @@ fn find(url: &Url, time_limit: Duration) -> Result<(TcpStream, SocketAddr), Stri
     }
     let addresses = (host, url.port().unwrap_or(PORT)).to_socket_addrs();
     let addresses = addresses.map_err(|error| error.to_string())?;
-    let addresses: Vec<SocketAddr> = addresses.take(ADDRESSES_MAX).collect();
+    let mut addresses: Vec<SocketAddr> = addresses.take(ADDRESSES_MAX).collect();
+    if let Some(name) = interface {
+        addresses = on_interface(&addresses, name)?;
+    }
+    let is_unscoped =
+        |address: &SocketAddr| link_local(*address).is_some_and(|v6| v6.scope_id() == 0);
+    if addresses.iter().all(is_unscoped) && !addresses.is_empty() {
+        return Err(format!(
+            "{host} is on one link only, and no interface is named: write [{host}%NAME], or say --interface NAME"
+        ));
+    }
     let mut refused = "the name has no address".to_owned();
     for (tried, address) in addresses.iter().enumerate() {
         // One that is silent leaves the others their share.
@@ -211,6 +249,30 @@ fn find(url: &Url, time_limit: Duration) -> Result<(TcpStream, SocketAddr), Stri
         }
     }
     Err(refused)
+}
+
+/// The addresses that mean something on one link only, on that of `name`.
+fn on_interface(addresses: &[SocketAddr], name: &str) -> Result<Vec<SocketAddr>, String> {
+    let index = interface_index(name)?;
+    let scoped = addresses.iter().filter_map(|address| {
+        let mut address = link_local(*address)?;
+        address.set_scope_id(index);
+        Some(SocketAddr::V6(address))
+    });
+    let scoped: Vec<SocketAddr> = scoped.collect();
+    if scoped.is_empty() {
+        return Err(format!(
+            "the interface {name} is named, which only a link-local address (fe80::...) needs: the routing table knows the others; leave it out"
+        ));
+    }
+    Ok(scoped)
+}
+
+fn link_local(address: SocketAddr) -> Option<SocketAddrV6> {
+    match address {
+        SocketAddr::V6(address) if is_of_one_link(address.ip()) => Some(address),
+        _ => None,
+    }
 }
 
 fn connect(address: SocketAddr, end: Instant) -> io::Result<TcpStream> {
@@ -309,9 +371,36 @@ mod tests {
             ("rtsp:///x", "no host"),
             ("rtsp:x", "no host"),
             ("rtsp://127.0.0.1:1/x", "127.0.0.1:1"),
+            ("rtsp://[fe80::1]:1/x", "no interface is named"),
+            (
+                "rtsp://[fe80::1%hythe-none]:1/x",
+                "the interface hythe-none",
+            ),
+            ("rtsp://[::1%lo]:1/x", "only a link-local address"),
         ] {
             let error = Client::connect(url).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
+        for (url, interface, reason) in [
+            ("rtsp://127.0.0.1:1/x", "lo", "only a link-local address"),
+            ("rtsp://localhost:1/x", "lo", "leave it out"),
+            (
+                "rtsp://[fe80::1%eth0]:1/x",
+                "lo",
+                "two interfaces are named, eth0 and lo",
+            ),
+        ] {
+            let refused = Client::connect_on(url, Some(interface));
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn link_local_addresses_are_those_of_an_interface() {
+        let address: SocketAddr = "[fe80::1]:8554".parse().unwrap();
+        let other = "[::1]:8554".parse().unwrap();
+        let scoped = on_interface(&[other, address], "lo").unwrap();
+        assert_eq!(scoped, ["[fe80::1%1]:8554".parse().unwrap()]);
     }
 }
