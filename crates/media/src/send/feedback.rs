@@ -65,6 +65,8 @@ struct Listener {
     /// The shortest round trip that it reported.
     least_trip_ns: Option<u64>,
     method: Method,
+    /// Valid datagrams of RTCP.
+    heard: u64,
     /// When its goodbye was last told.
     left_ns: Option<u64>,
 }
@@ -156,6 +158,12 @@ impl Feedback {
     /// How a destination receives.
     pub(super) fn received(&self, id: DestinationId) -> Option<Received> {
         self.listeners.get(&id)?.received
+    }
+
+    /// How many datagrams of RTCP came from a destination that are valid: as long as they come, it
+    /// is there.
+    pub(super) fn heard(&self, id: DestinationId) -> u64 {
+        self.listeners.get(&id).map_or(0, |listener| listener.heard)
     }
 
     /// What was sent again to a destination, and what it asked for in vain.
@@ -276,6 +284,7 @@ impl Feedback {
             RtcpEvent::Goodbye { .. } => has_left = true,
             _ => {}
         });
+        listener.heard += u64::from(is_valid && !has_left);
         // Members of a group come and go.
         if has_left && !is_group && listener.may_tell_goodbye(now_ns) {
             tell(&Event {
@@ -304,6 +313,7 @@ impl Listener {
             resender: None,
             least_trip_ns: None,
             method,
+            heard: 0,
             left_ns: None,
         }
     }

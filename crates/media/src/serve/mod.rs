@@ -11,7 +11,7 @@ mod channel;
 mod log;
 mod show;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -269,6 +269,24 @@ impl Programme {
         }
     }
 
+    /// The sessions whose clients said by RTCP that they are there.
+    fn alive(&self) -> Vec<Sign> {
+        let mut alive = BTreeSet::new();
+        for ticket in self.tickets.values() {
+            if let Ticket::Alone(show) = ticket {
+                alive.extend(show.take_alive());
+            }
+        }
+        for item in self.items.values() {
+            if let Item::Channel(channel) = item
+                && let State::Known(known) = &*channel.state()
+            {
+                alive.extend(known.show.take_alive());
+            }
+        }
+        alive.into_iter().map(Sign::Alive).collect()
+    }
+
     fn destination(&self, start: &Start) -> DestinationOptions {
         let mut options = DestinationOptions::default();
         options.rtcp = Some(start.rtcp_destination);
@@ -382,10 +400,11 @@ impl Media for Programme {
         let ended = self.tickets.iter();
         let ended = ended.filter(|(_, ticket)| self.has_ended(ticket));
         let ended: Vec<(SessionId, usize)> = ended.map(|(key, _)| *key).collect();
-        let signs = ended.into_iter().map(|(session, stream)| {
+        let mut signs = self.alive();
+        signs.extend(ended.into_iter().map(|(session, stream)| {
             self.tickets.remove(&(session, stream));
             Sign::Ended { session, stream }
-        });
-        signs.collect()
+        }));
+        signs
     }
 }

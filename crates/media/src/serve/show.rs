@@ -3,7 +3,7 @@
 //! The server's thread asks for something and goes on: it leaves requests, at most one for each
 //! session, and never waits for this thread, which may be held up by a disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -49,6 +49,8 @@ enum Request {
 struct Inbox {
     /// The latest of each session: an earlier one means nothing any more.
     requests: BTreeMap<SessionId, Request>,
+    /// Sessions whose spectators said something since the server's thread asked.
+    alive: BTreeSet<SessionId>,
     /// Nobody wants the show any more.
     is_left: bool,
     /// Nobody looks here any more, and why.
@@ -123,6 +125,7 @@ impl Show {
                         log,
                         spectators: BTreeMap::new(),
                         is_paused: !is_live,
+                        look_ns: 0,
                     }
                     .run();
                     "it has ended".to_owned()
@@ -166,6 +169,11 @@ impl Show {
         let _ = self.shared.leave(session, Request::Pause);
     }
 
+    /// The sessions whose spectators sent RTCP since this was asked last.
+    pub(super) fn take_alive(&self) -> BTreeSet<SessionId> {
+        std::mem::take(&mut self.shared.lock().alive)
+    }
+
     pub(super) fn has_ended(&self) -> bool {
         self.shared.lock().ended.is_some()
     }
@@ -196,17 +204,29 @@ struct Stage {
     session: SendSession,
     shared: Arc<Shared>,
     log: Arc<Log>,
-    spectators: BTreeMap<SessionId, (DestinationId, SocketAddr)>,
+    spectators: BTreeMap<SessionId, Watching>,
     is_paused: bool,
+    /// When it is looked again which spectators are there.
+    look_ns: u64,
+}
+
+/// A spectator whose packets are sent.
+struct Watching {
+    id: DestinationId,
+    destination: SocketAddr,
+    /// Datagrams of RTCP that it had sent by the last look.
+    heard: u64,
 }
 
 impl Stage {
     fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
         while let Some(until_ns) = self.act() {
-            let mut inbox = self.shared.lock();
+            let mut inbox = shared.lock();
             if inbox.is_left {
                 return;
             }
+            self.note_alive(&mut inbox);
             let requests = std::mem::take(&mut inbox.requests);
             drop(inbox);
             if requests.is_empty() {
@@ -226,13 +246,29 @@ impl Stage {
         }
     }
 
+    /// Notes whose RTCP came, a few times a second: a session lives for seconds at least.
+    fn note_alive(&mut self, inbox: &mut Inbox) {
+        let now = now_ns();
+        if now < self.look_ns {
+            return;
+        }
+        self.look_ns = now + NAP_NS;
+        for (session, watching) in &mut self.spectators {
+            let heard = self.session.heard(watching.id);
+            if std::mem::replace(&mut watching.heard, heard) < heard {
+                inbox.alive.insert(*session);
+            }
+        }
+    }
+
     /// Sends what is due; until when there is nothing to do then. `None`: it has ended, or failed,
     /// which is the same to those who watch.
     fn act(&mut self) -> Option<u64> {
+        let log = &self.log;
         if self.is_paused {
+            self.session.listen(&mut |event| log.info(event));
             return Some(now_ns() + NAP_NS);
         }
-        let log = &self.log;
         match self.session.step(&mut |event| log.info(event)) {
             Ok(Step::Again) => Some(0),
             Ok(Step::Wait(until_ns)) => Some(until_ns.min(now_ns() + NAP_NS)),
@@ -252,7 +288,7 @@ impl Stage {
         }
         let wake = self.shared.wake.as_fd();
         let is_woken = if self.is_paused {
-            // Nobody is heard then: what spectators say would end each wait.
+            // What spectators say would end each wait.
             is_readable(&self.shared.wake, left_ns)
         } else {
             let waited = self.session.wait(until_ns, Some(wake));
@@ -276,8 +312,8 @@ impl Stage {
     }
 
     fn leave(&mut self, session: SessionId) {
-        if let Some((id, _)) = self.spectators.remove(&session) {
-            self.session.destinations().remove(id);
+        if let Some(watching) = self.spectators.remove(&session) {
+            self.session.destinations().remove(watching.id);
         }
     }
 
@@ -292,11 +328,16 @@ impl Stage {
             self.session.resume();
         }
         let known = self.spectators.get(session);
-        if known.is_none_or(|(_, known)| known != destination) {
+        if known.is_none_or(|known| known.destination != *destination) {
             self.leave(*session);
             let added = self.session.destinations().add(*destination, options);
             let id = added.map_err(|error| error.to_string())?;
-            self.spectators.insert(*session, (id, *destination));
+            let watching = Watching {
+                id,
+                destination: *destination,
+                heard: 0,
+            };
+            self.spectators.insert(*session, watching);
             // Before the answer, at which it begins to read what came: whoever reads packets first
             // is told the time too late.
             self.session.greet().map_err(|error| error.to_string())?;

@@ -331,6 +331,13 @@ impl SendSession {
         self.feedback.received(id)
     }
 
+    /// How many valid datagrams of RTCP came from a destination, goodbyes left out: as long as
+    /// there are more, it is there.
+    #[must_use]
+    pub fn heard(&self, id: DestinationId) -> u64 {
+        self.feedback.heard(id)
+    }
+
     /// What was sent again to a destination that asked, and what was not.
     #[must_use]
     pub fn resends(&self, id: DestinationId) -> Option<ResendCounts> {
@@ -507,8 +514,8 @@ impl SendSession {
         packets > self.options.limit.burst || self.ahead.has_ended() || self.store.is_far_ahead()
     }
 
-    /// Reads what receivers said, if it is time to.
-    fn listen(&mut self, tell: &mut dyn FnMut(&Event)) {
+    /// Reads what receivers said, if it is time to. A [step](Self::step) does it, too.
+    pub fn listen(&mut self, tell: &mut dyn FnMut(&Event)) {
         let now = now_ns();
         if now < self.listen_ns {
             return;
