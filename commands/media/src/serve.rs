@@ -6,10 +6,9 @@ use std::str::FromStr;
 
 use clap::Args;
 use hythe::TrustPeers;
-use hythe::media::MediaError;
 use hythe::media::address::StreamAddress;
 use hythe::media::rtsp::server::Server;
-use hythe::media::serve::Programme;
+use hythe::media::serve::{ChannelNews, Programme};
 use hythe::media::source::OpenOptions;
 use hythe::rtp::format::StreamFormat;
 use hythe::rtp::rtsp::{Limits, presentation_url};
@@ -249,14 +248,30 @@ fn add_film(programme: &mut Programme, file: &Path) -> Result<(), CliError> {
 
 fn add_channel(programme: &mut Programme, channel: &str) -> Result<(), CliError> {
     let name = channel.to_owned();
-    let tell = move |known: Result<&StreamFormat, &MediaError>| match known {
-        Ok(format) => {
+    let tell = move |news: ChannelNews<'_>| match news {
+        ChannelNews::Served(format) => {
             let encoding = format.encoding.name();
             output::note(format!(
                 "channel {name} is served from now on, as {encoding}"
             ));
         }
-        Err(error) => {
+        ChannelNews::Changed(format) => {
+            let StreamFormat {
+                encoding,
+                parameters,
+                ..
+            } = format;
+            let encoding = encoding.name();
+            output::note(format!(
+                "channel {name} has other parameters of {encoding} now: {parameters}"
+            ));
+        }
+        ChannelNews::Replaced => {
+            output::note(format!(
+                "channel {name} carries another format: what its clients watch ends"
+            ));
+        }
+        ChannelNews::Refused(error) => {
             output::note(format!(
                 "channel {name} is not served: {error}; it is looked at again, with growing pauses"
             ));

@@ -7,13 +7,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe_media::rtsp::Answer;
 use hythe_media::rtsp::server::{Media, Server, Sign};
-use hythe_media::serve::Programme;
+use hythe_media::serve::{ChannelNews, Programme};
 use hythe_media::source::OpenOptions;
-use hythe_node::{Node, Pool, PoolOptions, TrustPeers};
+use hythe_node::{Node, Pool, PoolOptions, Publisher, PublisherOptions, TrustPeers};
 use hythe_rtp::rtsp::{Catalogue, Counters, Limits, Presentation, SessionId, Start};
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -142,6 +142,13 @@ impl Client {
     }
 
     fn ask(&mut self, method: &str, headers: &str) -> String {
+        let answer = self.request(method, headers);
+        assert!(answer.starts_with("RTSP/1.0 200"), "{method}: {answer}");
+        answer
+    }
+
+    /// The answer to a request, with its body.
+    fn request(&mut self, method: &str, headers: &str) -> String {
         let session = match &self.session[..] {
             "" => String::new(),
             session => format!("Session: {session}\r\n"),
@@ -155,9 +162,30 @@ impl Client {
             self.control.read_exact(&mut byte).unwrap();
             answer.extend(byte);
         }
-        let answer = String::from_utf8(answer).unwrap();
-        assert!(answer.starts_with("RTSP/1.0 200"), "{method}: {answer}");
+        let mut answer = String::from_utf8(answer).unwrap();
+        let length = answer.split_once("Content-Length: ").map(|(_, rest)| rest);
+        let length = length.and_then(|rest| rest.lines().next()?.parse().ok());
+        let mut body = vec![0; length.unwrap_or(0)];
+        self.control.read_exact(&mut body).unwrap();
+        answer += &String::from_utf8(body).unwrap();
         answer
+    }
+
+    /// Waits for an RTCP BYE.
+    fn wait_for_goodbye(&self) {
+        self.rtcp.set_read_timeout(Some(BOUND)).unwrap();
+        loop {
+            let mut datagram = [0; 2048];
+            let bytes = self.rtcp.recv(&mut datagram).unwrap();
+            let mut rest = &datagram[..bytes];
+            while let [_, kind, high, low, ..] = *rest {
+                if kind == 203 {
+                    return;
+                }
+                let words = usize::from(u16::from_be_bytes([high, low]));
+                rest = &rest[4 * words + 4..];
+            }
+        }
     }
 
     /// Sends an empty receiver report.
@@ -211,5 +239,97 @@ fn receiver_reports_keep_a_session_alive() {
             let sign = signs.recv_timeout(BOUND).unwrap();
             assert_eq!(sign, Sign::Alive(client.id()), "not {:?}", silent.id());
         }
+    });
+}
+
+/// A black picture of 16x16 by x264, and one of 32x16.
+const SMALL: &[u8] =
+    b"\0\0\0\x01\x67\x42\xc0\x0a\xdd\xec\x04\x40\0\0\x03\0\x40\0\0\x0c\x83\xc4\x89\xe0\
+    \0\0\0\x01\x68\xce\x0f\x2c\x80\0\0\x01\x65\x88\x84\x04\xbc\x98\xa0\0\x38\xa3\x80";
+const LARGE: &[u8] =
+    b"\0\0\0\x01\x67\x42\xc0\x0a\xdc\xbb\x01\x10\0\0\x03\0\x10\0\0\x03\x03\x20\xf1\x22\x78\
+    \0\0\0\x01\x68\xce\x0f\x2c\x80\0\0\x01\x65\x88\x84\x04\xbc\x98\xa0\0\x38\xa3\x27\x80";
+/// Their sequence parameter sets in base64, as far as they differ.
+const SMALL_SET: &str = "Z0LACt3s";
+const LARGE_SET: &str = "Z0LACty7";
+
+/// What publishes on the channel.
+struct Camera(Node, Publisher);
+
+impl Camera {
+    fn publish(&mut self, message: &[u8], times: usize) {
+        for _ in 0..times {
+            let mut lease = self.0.lease(message.len()).unwrap();
+            lease.write(0, message);
+            self.1.publish(lease, message.len()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn channel_is_described_as_what_it_carries_now() {
+    let Some(place) = Place::new("changes") else {
+        return;
+    };
+    let node = place.node("server");
+    let camera = place.node("camera");
+    let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+    let mut programme = Programme::new(&node, trust, OpenOptions::default()).unwrap();
+    let (tell, news) = channel();
+    let told = move |news: ChannelNews<'_>| {
+        let news = match news {
+            ChannelNews::Served(format) => format!("served as {}", format.encoding.name()),
+            ChannelNews::Changed(format) => format!("changed to {}", format.parameters),
+            other => format!("{other:?}"),
+        };
+        let _ = tell.send(news); // the test may be over
+    };
+    programme.add_channel("cam", "cam", told).unwrap();
+    let publisher = camera.publisher("cam", &PublisherOptions::default());
+    let mut camera = Camera(camera, publisher.unwrap());
+    let (sender, _signs) = channel();
+    let server = Server::bind(&["127.0.0.1:0".parse().unwrap()], Limits::default()).unwrap();
+    let address = server.addresses()[0];
+    let stop = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+    thread::scope(|scope| {
+        let stop = &stop;
+        scope.spawn(move || {
+            let mut seen = Seen(programme, sender);
+            server.run(&mut seen, stop.as_fd()).unwrap();
+        });
+        let _ending = Ending(stop);
+        let heard = || news.recv_timeout(BOUND).unwrap();
+        camera.publish(SMALL, 3);
+        assert_eq!(heard(), "served as H264");
+        let mut client = Client::play(address, "cam");
+        assert!(client.ask("DESCRIBE", "").contains(SMALL_SET));
+        // Also long before its turn to be sent.
+        camera.publish(SMALL, 100);
+        camera.publish(LARGE, 3);
+        let changed = heard();
+        assert!(
+            changed.starts_with("changed to ") && changed.contains(LARGE_SET),
+            "{changed}"
+        );
+        let described = client.ask("DESCRIBE", "");
+        assert!(
+            described.contains(LARGE_SET) && !described.contains(SMALL_SET),
+            "{described}"
+        );
+        camera.publish(&wav()[..2044], 1);
+        camera.publish(&[0; 1600], 3);
+        assert_eq!(heard(), "Replaced");
+        assert_eq!(heard(), "served as L16");
+        client.wait_for_goodbye();
+        assert!(client.ask("DESCRIBE", "").contains("L16/8000"));
+        // The server asks about once a second what has ended.
+        let began = Instant::now();
+        let mut refused = String::new();
+        while !refused.starts_with("RTSP/1.0 503") {
+            assert!(began.elapsed() < BOUND, "{refused}");
+            thread::sleep(Duration::from_millis(20));
+            refused = client.request("PLAY", "Range: npt=now-\r\n");
+        }
+        assert!(news.try_recv().is_err(), "all is said once");
     });
 }

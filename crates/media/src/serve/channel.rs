@@ -1,9 +1,10 @@
 //! A channel that is served: nothing of it is known before its first messages, which may be long in
-//! coming.
+//! coming, and later ones may carry something else.
 //!
 //! A thread waits for them, so that everything else is served meanwhile. What cannot be served is
 //! looked at again, with growing pauses: whoever published it may publish something else. So it is
-//! when a show has ended.
+//! when a show has ended. Where another format begins, the next show begins at once, with the
+//! message that said so.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,7 @@ use hythe_rtp::format::StreamFormat;
 
 use super::show::Show;
 use crate::MediaError;
+use crate::source::channel::Watch;
 
 /// How long a channel that cannot be served is left alone: at first, and at most.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -36,6 +38,30 @@ pub(super) struct Known {
     pub(super) format: StreamFormat,
     pub(super) ssrc: u32,
     pub(super) show: Show,
+    pub(super) watch: Watch,
+}
+
+impl Known {
+    /// What it carries now, as far as it can be told from what has arrived; `None`: something that
+    /// is not served yet.
+    pub(super) fn format_now(&self) -> Option<StreamFormat> {
+        self.watch.look();
+        let is_same = !self.watch.has_other();
+        is_same.then(|| self.watch.format().unwrap_or_else(|| self.format.clone()))
+    }
+}
+
+/// What is told of a channel.
+#[derive(Clone, Copy, Debug)]
+pub enum ChannelNews<'n> {
+    /// It is served from now on, as this.
+    Served(&'n StreamFormat),
+    /// What it carries has changed, as to its parameters: clients that ask are told these.
+    Changed(&'n StreamFormat),
+    /// It carries another format, and clients of the one before have to ask again.
+    Replaced,
+    /// What is published there cannot be served.
+    Refused(&'n MediaError),
 }
 
 /// A channel. Dropped, it is waited for no longer, and its show ends.
@@ -62,8 +88,10 @@ impl Channel {
     /// the show drops what it is given beside it when it ends. `tell` hears of each outcome, unless
     /// nobody wants it any more.
     pub(super) fn open(
-        mut open: impl FnMut(&Arc<AtomicBool>, Waker) -> Result<Known, MediaError> + Send + 'static,
-        mut tell: impl FnMut(Result<&StreamFormat, &MediaError>) + Send + 'static,
+        mut open: impl FnMut(&Arc<AtomicBool>, Waker, Option<Watch>) -> Result<Known, MediaError>
+        + Send
+        + 'static,
+        mut tell: impl FnMut(ChannelNews<'_>) + Send + 'static,
     ) -> Result<Self, MediaError> {
         let state = Arc::new(Mutex::new(State::Awaited));
         let is_left = Arc::new(AtomicBool::new(false));
@@ -71,28 +99,25 @@ impl Channel {
         let named = thread::Builder::new().name("channel".into());
         let started = named.spawn(move || {
             let mut pause = PAUSE;
+            let mut watch = None;
             loop {
                 let began = Instant::now();
-                let opened = open(&left, Waker(thread::current()));
+                let opened = open(&left, Waker(thread::current()), watch.take());
                 if left.load(Ordering::Relaxed) {
                     return;
                 }
-                // Who hears of it finds it so.
                 match opened {
-                    Ok(known) => {
-                        let format = known.format.clone();
-                        *locked(&found) = State::Known(known);
-                        tell(Ok(&format));
-                        wait_for_end(&found, &left);
-                        *locked(&found) = State::Refused("it ended a moment ago".to_owned());
-                    }
+                    Ok(known) => watch = show(known, &found, &left, &mut tell),
                     Err(error) => {
                         *locked(&found) = State::Refused(error.to_string());
-                        tell(Err(&error));
+                        tell(ChannelNews::Refused(&error));
                     }
                 }
                 if began.elapsed() >= PAUSE_MAX {
                     pause = PAUSE;
+                }
+                if watch.is_some() {
+                    continue;
                 }
                 if !rest(pause, &left) {
                     return;
@@ -128,15 +153,43 @@ impl Drop for Channel {
     }
 }
 
-/// Waits until the show has ended, or the channel is left.
-fn wait_for_end(state: &Mutex<State>, is_left: &AtomicBool) {
+/// Lets a channel be found and waits until its show has ended, or the channel is left. What is
+/// watched comes back if another format begins there.
+fn show(
+    known: Known,
+    state: &Mutex<State>,
+    is_left: &AtomicBool,
+    tell: &mut dyn FnMut(ChannelNews<'_>),
+) -> Option<Watch> {
+    let (format, watch) = (known.format.clone(), known.watch.clone());
+    // Who hears of it finds it so.
+    *locked(state) = State::Known(known);
+    tell(ChannelNews::Served(&format));
+    let mut told = None;
     let is_shown = || match &*locked(state) {
         State::Known(known) => !known.show.has_ended(),
         State::Awaited | State::Refused(_) => false,
     };
     while is_shown() && !is_left.load(Ordering::Relaxed) {
+        let changed = watch.format().filter(|now| told.as_ref() != Some(now));
+        if let Some(now) = changed {
+            tell(ChannelNews::Changed(&now));
+            told = Some(now);
+            continue;
+        }
         thread::park();
     }
+    let has_other = watch.has_other();
+    let why = if has_other {
+        "it carries something else, which is looked at: ask again"
+    } else {
+        "it ended a moment ago"
+    };
+    *locked(state) = State::Refused(why.to_owned());
+    if has_other && !is_left.load(Ordering::Relaxed) {
+        tell(ChannelNews::Replaced);
+    }
+    has_other.then_some(watch)
 }
 
 /// Leaves the channel alone for a while; `false`: it is left for good.

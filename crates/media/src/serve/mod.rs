@@ -28,10 +28,11 @@ use crate::rtsp::server::{Media, Sign};
 use crate::send::repair::{Repair, Resend};
 use crate::send::session::{SendOptions, SendSession};
 use crate::send::share::SlotShare;
-use crate::source::channel::{self as channel_source, Messages};
+use crate::source::channel::{self as channel_source, Messages, Watch};
 use crate::source::{self, OpenOptions, Source};
 use crate::wire::endpoint::{DestinationOptions, PortPair};
 
+pub use self::channel::ChannelNews;
 use self::channel::{Channel, Known, State, Waker};
 use self::log::Log;
 use self::show::{Show, Spectator};
@@ -151,7 +152,8 @@ impl Programme {
 
     /// Adds a channel under a path. It is there for clients once its first messages have told what
     /// it carries; `tell` hears of that, in another thread, or of what is wrong with them. Then it
-    /// is looked at again, with growing pauses; so it is when it ended.
+    /// is looked at again, with growing pauses; so it is when it ended. Messages of another format
+    /// end what clients watch, and the channel is served as that.
     ///
     /// # Errors
     ///
@@ -160,7 +162,7 @@ impl Programme {
         &mut self,
         path: &str,
         channel: &str,
-        tell: impl FnMut(Result<&StreamFormat, &MediaError>) + Send + 'static,
+        tell: impl FnMut(ChannelNews<'_>) + Send + 'static,
     ) -> Result<(), MediaError> {
         let depth = SubscriberOptions::default().depth(DEPTH);
         // Here, so that a name that cannot be subscribed to is refused, and nothing is missed from
@@ -168,20 +170,28 @@ impl Programme {
         let mut subscribed = Some(self.stage.node.subscriber(channel, &depth)?);
         let (channel, name) = (channel.to_owned(), format!("{CHANNEL}{channel}"));
         let (stage, options) = (self.stage.clone(), self.options.clone());
-        let open = move |is_left: &Arc<AtomicBool>, waker: Waker| {
-            let subscriber = match subscribed.take() {
-                Some(subscriber) => subscriber,
-                None => stage.node.subscriber(&channel, &depth)?,
+        let open = move |is_left: &Arc<AtomicBool>, waker: Waker, watched: Option<Watch>| {
+            let watch = match (watched, subscribed.take()) {
+                (Some(watch), _) => watch,
+                (None, Some(subscriber)) => Watch::new(subscriber, stage.trust),
+                (None, None) => Watch::new(stage.node.subscriber(&channel, &depth)?, stage.trust),
             };
+            watch.begin(std::thread::current());
             let is_left = Arc::clone(is_left);
             let is_wanted = move || !is_left.load(Ordering::Relaxed);
-            let messages = Messages::new(&stage.node, subscriber, stage.trust, is_wanted);
+            let messages = Messages::watched(&stage.node, &watch, stage.trust, is_wanted);
             let source = channel_source::open(&name, messages, &options)?;
             let identity = crate::identity::random()?;
             let (ssrc, format) = (identity.ssrc, source.format().clone());
             let session = stage.session(source, identity, Limit::LIVE)?;
-            let show = Show::start(true, &stage.log, waker, move || Ok(session))?;
-            Ok(Known { format, ssrc, show })
+            let watched = Some(watch.clone());
+            let show = Show::start(watched, &stage.log, waker, move || Ok(session))?;
+            Ok(Known {
+                format,
+                ssrc,
+                show,
+                watch,
+            })
         };
         let channel = Channel::open(open, tell)?;
         self.items.insert(path.to_owned(), Item::Channel(channel));
@@ -207,7 +217,7 @@ impl Programme {
             };
             stage.session(source, identity, Limit::STORED)
         };
-        let show = Show::start(false, &self.stage.log, permit, open);
+        let show = Show::start(None, &self.stage.log, permit, open);
         show.map_err(|error| error.to_string())
     }
 
@@ -245,6 +255,10 @@ impl Programme {
                 }
             }
             Some(Item::Channel(channel)) => match &*channel.state() {
+                State::Known(known) if known.ssrc != start.ssrc => {
+                    const OTHER: &str = "it carries something else by now: describe it again";
+                    answer.give(Err(OTHER.to_owned()));
+                }
                 State::Known(known) => {
                     known.show.watch(spectator, answer);
                     let ticket = Ticket::Together(start.path.clone(), known.ssrc);
@@ -339,7 +353,7 @@ impl Catalogue for Programme {
         let (format, ssrc) = match self.items.get(path)? {
             Item::Film { format, .. } => (format.clone(), None),
             Item::Channel(channel) => match &*channel.state() {
-                State::Known(known) => (known.format.clone(), Some(known.ssrc)),
+                State::Known(known) => (known.format_now()?, Some(known.ssrc)),
                 State::Awaited | State::Refused(_) => return None,
             },
         };
@@ -367,7 +381,10 @@ impl Catalogue for Programme {
         match &*channel.state() {
             State::Awaited => Some("nothing was published on this channel yet".to_owned()),
             State::Refused(why) => Some(format!("what is published there is not served: {why}")),
-            State::Known(_) => None,
+            State::Known(known) => known
+                .watch
+                .has_other()
+                .then(|| "it carries something else, which is looked at: ask again".to_owned()),
         }
     }
 }

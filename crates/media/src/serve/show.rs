@@ -19,12 +19,15 @@ use crate::MediaError;
 use crate::instant::now_ns;
 use crate::rtsp::Answer;
 use crate::send::session::{SendSession, Step};
+use crate::source::channel::Watch;
 use crate::wire::destinations::DestinationId;
 use crate::wire::endpoint::DestinationOptions;
 use crate::wire::health::Event;
 
 /// Without requests the thread looks at the clock so often.
 const NAP_NS: u64 = 100_000_000;
+/// And that of a channel so often, to see what arrives there.
+const NAP_OF_CHANNEL_NS: u64 = 20_000_000;
 /// Receivers read RTCP before RTP that came earlier: the time they have to empty their sockets
 /// before the goodbye.
 const LINGER: Duration = Duration::from_millis(500);
@@ -97,10 +100,10 @@ pub(super) struct Show {
 
 impl Show {
     /// Starts the thread, in which `open` opens the stream; it drops `keep` at its end. A film
-    /// waits for its first spectator; live media goes on with nobody watching, so that nobody sees
-    /// the past.
+    /// waits for its first spectator; a channel goes on with nobody watching, so that nobody sees
+    /// the past, until another format begins on it.
     pub(super) fn start(
-        is_live: bool,
+        watch: Option<Watch>,
         log: &Arc<Log>,
         keep: impl Send + 'static,
         open: impl FnOnce() -> Result<SendSession, MediaError> + Send + 'static,
@@ -117,30 +120,30 @@ impl Show {
         let named = thread::Builder::new().name("show".into());
         let started = named.spawn(move || {
             let opened = open();
-            let why = match opened {
-                Ok(session) => {
-                    Stage {
-                        session,
-                        shared: Arc::clone(&there),
-                        log,
-                        spectators: BTreeMap::new(),
-                        is_paused: !is_live,
-                        look_ns: 0,
-                    }
-                    .run();
-                    "it has ended".to_owned()
+            let over = |why: &str| {
+                end(&there, why);
+                drop(keep);
+            };
+            match opened {
+                Ok(session) => Stage {
+                    session,
+                    shared: Arc::clone(&there),
+                    log,
+                    spectators: BTreeMap::new(),
+                    is_paused: watch.is_none(),
+                    look_ns: 0,
+                    watch,
                 }
+                .run(over),
                 Err(error) => {
                     log.warn(format_args!("a show did not begin: {error}"));
-                    match error {
+                    over(&match error {
                         // Who holds what is for the log.
                         MediaError::Pool(_) => "there are no slots for one more".to_owned(),
                         other => other.to_string(),
-                    }
+                    });
                 }
-            };
-            end(&there, &why);
-            drop(keep);
+            }
         });
         started.map_err(|source| MediaError::System {
             what: "start a thread",
@@ -208,6 +211,8 @@ struct Stage {
     is_paused: bool,
     /// When it is looked again which spectators are there.
     look_ns: u64,
+    /// Of a channel.
+    watch: Option<Watch>,
 }
 
 /// A spectator whose packets are sent.
@@ -219,12 +224,18 @@ struct Watching {
 }
 
 impl Stage {
-    fn run(mut self) {
+    /// Sends until the end, and gives the reason to `over`.
+    fn run(mut self, over: impl FnOnce(&str)) {
         let shared = Arc::clone(&self.shared);
         while let Some(until_ns) = self.act() {
+            if self.has_other_format() {
+                over("it carries something else by now: describe it again");
+                return self.finish();
+            }
             let mut inbox = shared.lock();
             if inbox.is_left {
-                return;
+                drop(inbox);
+                return over("it is gone");
             }
             self.note_alive(&mut inbox);
             let requests = std::mem::take(&mut inbox.requests);
@@ -236,8 +247,12 @@ impl Stage {
                 self.take(session, request);
             }
         }
-        // It is over: the last packets are played before the goodbye, unless somebody says
-        // otherwise.
+        self.finish();
+        over("it has ended");
+    }
+
+    /// It is over: the last packets are played before the goodbye, unless somebody says otherwise.
+    fn finish(&mut self) {
         let log = Arc::clone(&self.log);
         let tell = &mut |event: &Event| log.info(event);
         let woken = Some(self.shared.wake.as_fd());
@@ -246,13 +261,31 @@ impl Stage {
         }
     }
 
+    fn nap_ns(&self) -> u64 {
+        match self.watch {
+            Some(_) => NAP_OF_CHANNEL_NS,
+            None => NAP_NS,
+        }
+    }
+
+    /// Looks now and then whether a channel carries something else.
+    fn has_other_format(&mut self) -> bool {
+        let Some(watch) = &self.watch else {
+            return false;
+        };
+        if now_ns() >= self.look_ns {
+            watch.look();
+        }
+        watch.has_other()
+    }
+
     /// Notes whose RTCP came, a few times a second: a session lives for seconds at least.
     fn note_alive(&mut self, inbox: &mut Inbox) {
         let now = now_ns();
         if now < self.look_ns {
             return;
         }
-        self.look_ns = now + NAP_NS;
+        self.look_ns = now + self.nap_ns();
         for (session, watching) in &mut self.spectators {
             let heard = self.session.heard(watching.id);
             if std::mem::replace(&mut watching.heard, heard) < heard {
@@ -271,7 +304,7 @@ impl Stage {
         }
         match self.session.step(&mut |event| log.info(event)) {
             Ok(Step::Again) => Some(0),
-            Ok(Step::Wait(until_ns)) => Some(until_ns.min(now_ns() + NAP_NS)),
+            Ok(Step::Wait(until_ns)) => Some(until_ns.min(now_ns() + self.nap_ns())),
             Ok(Step::Ended) => None,
             Err(error) => {
                 log.warn(format_args!("a show ended: {error}"));

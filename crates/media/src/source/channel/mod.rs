@@ -11,12 +11,14 @@
 //! nothing else.
 
 mod bytes;
+mod change;
 mod message;
 mod mpeg_audio;
 mod nals;
 mod pcm;
 mod timed;
 mod ts;
+mod watch;
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
@@ -25,6 +27,7 @@ use hythe_node::{Node, Sample, Subscriber, TrustPeers};
 
 pub use self::message::Message;
 pub use self::timed::{TimedMessage, TimedSource};
+pub use self::watch::Watch;
 
 use hythe_rtp::format::StreamFormat;
 use hythe_rtp::unit::Unit;
@@ -44,6 +47,7 @@ const AHEAD_MAX: usize = 256;
 /// Where messages come from.
 enum Arrivals {
     Channel(Box<Subscriber>, Box<dyn Fn() -> bool + Send>),
+    Watched(Watch, Box<dyn Fn() -> bool + Send>),
     Queue(Receiver<Sample>),
 }
 
@@ -78,6 +82,21 @@ impl Messages {
         }
     }
 
+    /// What arrives on a watched channel, until `is_wanted` says no, or another format begins.
+    #[must_use]
+    pub fn watched(
+        node: &Node,
+        watch: &Watch,
+        trust: TrustPeers,
+        is_wanted: impl Fn() -> bool + Send + 'static,
+    ) -> Self {
+        Self {
+            node: node.clone(),
+            arrivals: Arrivals::Watched(watch.clone(), Box::new(is_wanted)),
+            trust,
+        }
+    }
+
     /// What another thread takes and leaves in a queue, until it has gone.
     #[must_use]
     pub fn queued(node: &Node, samples: Receiver<Sample>, trust: TrustPeers) -> Self {
@@ -93,6 +112,10 @@ impl Messages {
             Arrivals::Channel(subscriber, is_wanted) => match subscriber.try_take()? {
                 None if !is_wanted() => return Ok(Next::Over),
                 sample => sample,
+            },
+            Arrivals::Watched(watch, is_wanted) => match watch.next(None)? {
+                Next::NotYet if !is_wanted() => return Ok(Next::Over),
+                next => return Ok(next),
             },
             Arrivals::Queue(samples) => match samples.try_recv() {
                 Ok(sample) => Some(sample),
@@ -113,6 +136,13 @@ impl Messages {
                 match subscriber.take(LOOK)? {
                     None if is_wanted() => {}
                     sample => break sample,
+                }
+            },
+            Arrivals::Watched(watch, is_wanted) => loop {
+                match watch.next(Some(LOOK))? {
+                    Next::Here(message) => return Ok(Some(message)),
+                    Next::NotYet if is_wanted() => {}
+                    Next::NotYet | Next::Over => return Ok(None),
                 }
             },
             Arrivals::Queue(samples) => samples.recv().ok(),
