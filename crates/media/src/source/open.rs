@@ -85,7 +85,8 @@ pub fn open_input(
     options: &OpenOptions,
 ) -> Result<Box<dyn Source + Send>, MediaError> {
     if let Some(format) = options.raw {
-        return Ok(Box::new(PcmSource::new(input, format, options.block_ms)?));
+        let samples = PcmSource::new(input, format, options.block_ms)?;
+        return Ok(Box::new(samples.with_some("the input")?));
     }
     skip_zeros(&mut input)?;
     let Some(container) = Container::of(input.window(), input.is_ended()) else {

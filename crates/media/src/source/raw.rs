@@ -128,6 +128,17 @@ impl PcmSource {
         })
     }
 
+    /// The same, if there is one sample of each channel at least. The error says `what` the input
+    /// is.
+    pub(super) fn with_some(mut self, what: &str) -> Result<Self, MediaError> {
+        let frame = self.frame_bytes.0 as u64;
+        let there = self.input.fill(self.frame_bytes.0)?.len() as u64;
+        if there.min(self.bytes_left) < frame {
+            return Err(self.input.error(format!("{what} holds no samples")));
+        }
+        Ok(self)
+    }
+
     /// Reads the next block; returns its frames, 0 at the end.
     fn read_block(&mut self) -> Result<usize, MediaError> {
         let frame_bytes = self.frame_bytes.0;

@@ -56,7 +56,8 @@ pub fn open(mut input: Input, encoding: Encoding, block_ms: u32) -> Result<PcmSo
                     0 | u32::MAX => u64::MAX,
                     bytes => u64::from(bytes),
                 };
-                return PcmSource::converting(input, format, conversion, block_ms, bytes);
+                let samples = PcmSource::converting(input, format, conversion, block_ms, bytes)?;
+                return samples.with_some("the WAV file");
             }
             (b"data", None) => return Err(input.error("the WAV file does not tell its format")),
             _ => skip(&mut input, u64::from(bytes))?,
@@ -211,6 +212,14 @@ mod tests {
             (wav(&[]), "ends before"),
             (wav(&[format(PCM, 2, 48_000, 16)]), "ends before"),
             (wav(std::slice::from_ref(&data)), "its format"),
+            (
+                wav(&[format(PCM, 2, 48_000, 16), chunk(b"data", &[])]),
+                "holds no samples",
+            ),
+            (
+                wav(&[format(PCM, 2, 48_000, 16), chunk(b"data", &[1, 2, 3])]),
+                "holds no samples",
+            ),
             (wav(&[format(PCM, 2, 48_000, 24), data.clone()]), "24 bits"),
             (wav(&[format(3, 2, 48_000, 32), data.clone()]), "format 3"),
             (wav(&[format(PCM, 0, 48_000, 16), data.clone()]), "channel"),
