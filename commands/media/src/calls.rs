@@ -8,8 +8,10 @@ use hythe::media::source::Source;
 use hythe::media::voice::{CallId, Calls, Prompt, VoiceSender};
 use hythe::rtp::format::StreamFormat;
 use hythe_command::error::CliError;
+use hythe_command::output;
 use hythe_command::stop::Stop;
 use hythe_command::units;
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use super::priority::PriorityArgs;
@@ -20,6 +22,8 @@ const PROMPT_BYTES_MAX: usize = 8_000 * 60 * 30;
 /// What is printed at the end.
 #[derive(Serialize)]
 pub(super) struct Document {
+    /// Parts of the prompt, such as entries of a playlist, that could not be sent.
+    skipped: u64,
     calls: usize,
     first: SocketAddr,
     /// Of the thread that sent, under `SCHED_FIFO`; 0: an ordinary one.
@@ -52,6 +56,11 @@ pub(super) fn run(
 ) -> Result<Document, CliError> {
     let format = source.format().clone();
     let prompt = read_prompt(&mut *source, &format)?;
+    let mut skipped = 0;
+    while let Some(error) = source.skipped() {
+        output::note(format!("passed over: {error}"));
+        skipped += 1;
+    }
     let mut calls = Calls::new(count.into());
     for number in 0..count {
         add(&mut calls, &prompt, first, number)?;
@@ -66,6 +75,7 @@ pub(super) fn run(
     let statistics = sender.statistics();
     let spacing = |quantile| statistics.spacing_errors.value_at_quantile(quantile);
     Ok(Document {
+        skipped,
         calls,
         first,
         priority,
@@ -78,6 +88,24 @@ pub(super) fn run(
         spacing_p99_ns: spacing(0.99),
         spacing_p999_ns: spacing(0.999),
         spacing_max_ns: statistics.spacing_errors.max(),
+    })
+}
+
+impl Document {
+    /// It ran to its end, and something of the prompt `input` is missing.
+    pub(super) fn check(&self, input: &str) -> Result<(), CliError> {
+        passed_over(self.skipped, input).map_or(Ok(()), |why| Err(CliError::Failed(why)))
+    }
+}
+
+/// What is wrong if parts of an input were passed over.
+pub(super) fn passed_over(skipped: u64, input: &str) -> Option<String> {
+    let parts = units::counted(skipped, "part");
+    (skipped > 0).then(|| {
+        format!(
+            "{} could not be sent whole: {parts} passed over",
+            escaped(input)
+        )
     })
 }
 

@@ -97,6 +97,8 @@ struct Document {
     parity: u64,
     malformed_feedback: u64,
     damaged: u64,
+    /// Parts of the input, such as entries of a playlist, that could not be sent.
+    skipped: u64,
     /// Of a channel: what the ends of its messages cut in two.
     joined_bytes: u64,
     missed: u64,
@@ -172,7 +174,8 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
             stop: &stop,
         };
         let document = calls::run(source, first.resolve()?, count, &pacing)?;
-        return output::print(globals.json, &document, calls::text);
+        output::print(globals.json, &document, calls::text)?;
+        return document.check(&args.input.name());
     }
     let packetizer = payload::packetizer(source.format())?;
     let encoding = source.format().encoding;
@@ -193,6 +196,7 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
         plan,
         told_pace: None,
         told_late: false,
+        skipped: 0,
         priority: 0,
         stop,
         hangup,
@@ -212,9 +216,9 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     sending.priority = args.priority.enter();
     let ended = sending.run(&mut session);
     let left = sending.say_goodbye(&mut session);
-    ended.and(left)?;
     let document = sending.document(&mut session);
     output::print(globals.json, &document, text)?;
+    ended.and(left)?;
     document.check(args.input.begins_whole())
 }
 
@@ -273,6 +277,8 @@ struct Sending<'a> {
     told_pace: Option<SpacedBy>,
     /// It was said that packets leave late, and not yet that they do no more.
     told_late: bool,
+    /// Parts of the input that could not be sent.
+    skipped: u64,
     /// Of this thread.
     priority: u8,
     stop: Stop,
@@ -286,7 +292,12 @@ impl Sending<'_> {
             if self.hangup.swap(false, Ordering::Relaxed) {
                 self.read_again(session);
             }
-            let step = session.step(&mut |event| output::note(event))?;
+            let step = session.step(&mut |event| output::note(event));
+            while let Some(error) = session.skipped() {
+                output::note(format!("passed over: {error}"));
+                self.skipped += 1;
+            }
+            let step = step?;
             self.tell_pace(session);
             self.tell_lateness(session);
             match step {
@@ -421,6 +432,7 @@ impl Sending<'_> {
             parity: statistics.parity,
             malformed_feedback: statistics.malformed_feedback,
             damaged: statistics.damaged,
+            skipped: self.skipped,
             joined_bytes: statistics.joined_bytes,
             missed: statistics.missed,
             handovers: statistics.handovers,
@@ -446,7 +458,7 @@ impl Document {
     /// It ran to its end, and something of it is not as it should be: the reasons. A stream that is
     /// joined while it runs begins in the middle, which is no damage.
     fn check(&self, is_stored: bool) -> Result<(), CliError> {
-        let mut wrong = Vec::new();
+        let mut wrong = Vec::from_iter(calls::passed_over(self.skipped, &self.input));
         if is_stored && self.damaged > 0 {
             wrong.push(format!(
                 "{} could not be read whole: {} passed over",

@@ -429,6 +429,51 @@ fn a_pool_that_cannot_lend_its_pages_is_sent_from_by_copying() {
     fixture.is_clean();
 }
 
+/// Its entries are opened ahead of time: a bad one takes nothing from the good ones before it.
+#[test]
+fn a_bad_entry_of_a_playlist_is_named_and_the_others_are_sent() {
+    let Some(fixture) = MediaFixture::new("bad entries of a playlist") else {
+        return;
+    };
+    let good = fixture.make(&Sample {
+        name: "good.wav",
+        made_by: "-f lavfi -i sine=duration=2 -ar 8000 -c:a pcm_s16le",
+        ..L16
+    });
+    let whole = fs::read(&good).expect("made");
+    let header = whole.len() - 2 * 16_000;
+    fs::write(fixture.file("empty.wav"), &whole[..header]).expect("written");
+    let list = fixture.file("list.m3u");
+    let names = "empty.wav\ngood.wav\ngone.wav\ngood.wav\n";
+    fs::write(&list, names).expect("written");
+    let port = streams::port();
+    let sdp = fixture.describe(&good, &[], port);
+    let out = fixture.file("out.wav");
+    let receiver = fixture.receiver(&sdp, port, &out);
+    let to = format!("rtp://127.0.0.1:{port}");
+    let send = ["media", "send", &list, "--to", &to, "--json"];
+    let sent = fixture.root.run(&send);
+    assert_eq!(sent.code, Some(1), "{}", sent.errors);
+    for part in [
+        "empty.wav, byte",
+        "holds no samples",
+        "gone.wav: No such file",
+        "list.m3u could not be sent whole: 2 parts passed over",
+    ] {
+        assert!(sent.errors.contains(part), "{part}: {}", sent.errors);
+    }
+    let said: Value = serde_json::from_slice(&sent.output).expect("one document");
+    assert_eq!(said["skipped"], 2, "{said}");
+    document(&receiver.end());
+    let received = content(Kind::Samples, &out);
+    assert_same(
+        "out.wav",
+        &received,
+        &content(Kind::Samples, &good).repeat(2),
+    );
+    fixture.is_clean();
+}
+
 /// What is said to whom asked for what cannot be.
 #[test]
 fn what_cannot_be_sent_or_received_is_refused_by_name() {

@@ -119,6 +119,34 @@ fn every_telephone_hears_the_prompt_from_a_thread_of_real_time_priority() {
 }
 
 #[test]
+fn a_prompt_is_what_can_be_read_of_its_list() {
+    let Some(root) = Root::on_shared_memory("a list of prompts") else {
+        return;
+    };
+    let (command, telephones) = calls(&root, &[]);
+    let list = root.path().join("list.m3u");
+    std::fs::write(&list, "gone.ulaw\nprompt.ulaw\nlost.ulaw\n").expect("written");
+    let arguments = command.get_args().map(|text| text.to_str().expect("ours"));
+    let mut arguments: Vec<&str> = arguments.collect();
+    arguments[2] = list.to_str().expect("ours");
+    let ended = root.run(&arguments);
+    assert_eq!(ended.code, Some(1), "{}", ended.errors);
+    for part in [
+        "gone.ulaw: No such file",
+        "lost.ulaw: No such file",
+        "2 parts passed over",
+    ] {
+        assert!(ended.errors.contains(part), "{part}: {}", ended.errors);
+    }
+    let said: serde_json::Value = serde_json::from_slice(&ended.output).expect("one document");
+    assert_eq!(
+        (&said["skipped"], &said["calls"]),
+        (&2.into(), &CALLS.into())
+    );
+    assert_eq!(telephones.len(), usize::from(CALLS));
+}
+
+#[test]
 fn who_may_not_have_a_priority_sends_without_and_is_told() {
     let Some(root) = Root::on_shared_memory("telephone calls without privilege") else {
         return;

@@ -1,5 +1,11 @@
 //! Media on its way from a source into packets: read, cut, numbered, given an instant, built with
 //! their headers.
+//!
+//! What goes wrong is found out ahead, too, while good media in front of it still waits to be sent.
+//! So an error of the source is kept until then: it ends the stream, or names what was passed over,
+//! when its turn comes.
+
+use std::collections::VecDeque;
 
 use hythe_rtp::format::StreamFormat;
 use hythe_rtp::payload::{Packetize, Payload};
@@ -21,6 +27,12 @@ pub(super) struct Ahead {
     schedule: Schedule,
     payload_bytes_max: usize,
     has_ended: bool,
+    /// What the source ended with.
+    failure: Option<MediaError>,
+    /// Packets that were built.
+    packets: u64,
+    /// What was passed over, and how many packets were built before it.
+    skipped: VecDeque<(u64, MediaError)>,
 }
 
 impl std::fmt::Debug for Ahead {
@@ -49,6 +61,9 @@ impl Ahead {
             packetizer,
             payload_bytes_max,
             has_ended: false,
+            failure: None,
+            packets: 0,
+            skipped: VecDeque::new(),
         }
     }
 
@@ -76,9 +91,43 @@ impl Ahead {
         self.source.damaged()
     }
 
+    /// The error that the source ended with, if that is why it ended. It is the caller's then.
+    pub(super) fn take_failure(&mut self) -> Option<MediaError> {
+        self.failure.take()
+    }
+
+    /// The next part of the input that was passed over, once all packets in front of it are among
+    /// the `sent`.
+    pub(super) fn take_skipped(&mut self, sent: u64) -> Option<MediaError> {
+        let is_next = self.skipped.front().is_some_and(|next| next.0 <= sent);
+        let next = is_next.then(|| self.skipped.pop_front()).flatten()?;
+        Some(next.1)
+    }
+
     /// Lays out the next unit; `false`: there is none, or none yet.
     pub(super) fn lay_out(&mut self, store: &mut Store) -> Result<bool, MediaError> {
-        if self.has_ended || !self.source.is_ready()? {
+        if self.has_ended {
+            return Ok(false);
+        }
+        let before = self.packets;
+        let outcome = self.lay_out_unit(store);
+        while let Some(error) = self.source.skipped() {
+            self.skipped.push_back((before, error));
+        }
+        match outcome {
+            // What waits lies in the pool, or needs it.
+            Err(error @ MediaError::Pool(_)) => Err(error),
+            Err(error) => {
+                self.has_ended = true;
+                self.failure = Some(error);
+                Ok(false)
+            }
+            laid_out => laid_out,
+        }
+    }
+
+    fn lay_out_unit(&mut self, store: &mut Store) -> Result<bool, MediaError> {
+        if !self.source.is_ready()? {
             return Ok(false);
         }
         let Some(InPlace { unit, messages }) = self.source.next_in_place()? else {
@@ -92,6 +141,7 @@ impl Ahead {
         self.packetizer
             .packetize(&unit, limit, &mut |_| packets += 1);
         self.schedule.begin(&unit, packets);
+        self.packets += packets as u64;
         let (headers, schedule) = (&mut self.headers, &mut self.schedule);
         let mut outcome = Ok(());
         self.packetizer

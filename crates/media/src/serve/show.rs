@@ -302,7 +302,11 @@ impl Stage {
             self.session.listen(&mut |event| log.info(event));
             return Some(now_ns() + NAP_NS);
         }
-        match self.session.step(&mut |event| log.info(event)) {
+        let step = self.session.step(&mut |event| log.info(event));
+        while let Some(error) = self.session.skipped() {
+            log.warn(format_args!("passed over: {error}"));
+        }
+        match step {
             Ok(Step::Again) => Some(0),
             Ok(Step::Wait(until_ns)) => Some(until_ns.min(now_ns() + self.nap_ns())),
             Ok(Step::Ended) => None,

@@ -12,6 +12,7 @@ use hythe_rtp::format::StreamFormat;
 use hythe_rtp::unit::Unit;
 
 use super::Source;
+use super::owned::Owned;
 use super::pieces::Pieces;
 use crate::MediaError;
 
@@ -19,18 +20,6 @@ use crate::MediaError;
 const UNITS_MAX: usize = 512;
 /// Bytes that wait, at most, beside one unit that may be larger.
 const BYTES_MAX: usize = 8 << 20;
-
-/// A unit that owns its bytes.
-#[derive(Debug)]
-struct Owned {
-    bytes: Vec<u8>,
-    /// Where each piece ends.
-    ends: Vec<usize>,
-    time: u64,
-    due: u64,
-    duration: u32,
-    is_start: bool,
-}
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -122,7 +111,7 @@ impl Source for Live {
                 None => Ok(None),
             };
         };
-        queue.bytes -= unit.bytes.len();
+        queue.bytes -= unit.len();
         drop(queue);
         self.shared.changed.notify_all();
         Ok(Some(self.given.insert(unit).lend(&mut self.pieces)))
@@ -130,40 +119,6 @@ impl Source for Live {
 
     fn damaged(&self) -> u64 {
         self.shared.queue().damaged
-    }
-}
-
-impl Owned {
-    fn of(unit: &Unit<'_>) -> Self {
-        let mut bytes = Vec::with_capacity(unit.len());
-        let ends = unit.pieces.iter().map(|piece| {
-            bytes.extend_from_slice(piece);
-            bytes.len()
-        });
-        Self {
-            ends: ends.collect(),
-            bytes,
-            time: unit.time,
-            due: unit.due,
-            duration: unit.duration,
-            is_start: unit.is_start,
-        }
-    }
-
-    fn lend<'u>(&'u self, pieces: &'u mut Pieces) -> Unit<'u> {
-        let mut start = 0;
-        let list: Vec<&[u8]> = self
-            .ends
-            .iter()
-            .map(|end| &self.bytes[std::mem::replace(&mut start, *end)..*end])
-            .collect();
-        Unit {
-            pieces: pieces.list(&list),
-            time: self.time,
-            due: self.due,
-            duration: self.duration,
-            is_start: self.is_start,
-        }
     }
 }
 
@@ -180,7 +135,7 @@ fn read(mut source: Box<dyn Source + Send>, shared: &Shared) {
                     let woken = shared.changed.wait(queue);
                     queue = woken.unwrap_or_else(PoisonError::into_inner);
                 }
-                queue.bytes += unit.bytes.len();
+                queue.bytes += unit.len();
                 queue.units.push_back(unit);
             }
             Ok(None) => queue.end = Some(None),

@@ -12,6 +12,7 @@ pub mod mpeg_audio;
 pub mod ogg_opus;
 mod ogg_pages;
 pub mod open;
+mod owned;
 mod pieces;
 pub mod playlist;
 pub mod raw;
@@ -95,5 +96,11 @@ pub trait Source {
     /// How many damaged places were passed over so far.
     fn damaged(&self) -> u64 {
         0
+    }
+
+    /// The next part of the input that could not be sent and was passed over, such as an entry of a
+    /// playlist: why, once for each. It lies in front of what [`next`](Self::next) returned last.
+    fn skipped(&mut self) -> Option<MediaError> {
+        None
     }
 }

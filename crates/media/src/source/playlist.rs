@@ -1,7 +1,12 @@
 //! Whatever is to be sent: one file, or several, or one several times, as one continuous stream.
 //! Time goes on, and all are of one format. Playlists (.m3u) go by their name, files by their first
 //! bytes.
+//!
+//! An entry that is missing, damaged or of another format is passed over and reported by
+//! [`Source::skipped`]. A playlist ends before its end only if 100 entries in a row are
+//! bad.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +15,8 @@ use hythe_rtp::unit::Unit;
 use hythe_sys::regular_file::read_regular_text;
 
 use super::open::open_file;
+use super::owned::Owned;
+use super::pieces::Pieces;
 use super::{OpenOptions, Source};
 use crate::MediaError;
 
@@ -17,6 +24,8 @@ use crate::MediaError;
 const M3U_BYTES_MAX: u64 = 16 << 20;
 /// What is wrong with a playlist of nothing.
 const EMPTY: &str = "no file is in it";
+/// More entries in a row are not tried: what is behind them would wait for all of them.
+const BAD_IN_A_ROW_MAX: usize = 100;
 
 /// Opens `input`: a file, a directory or an .m3u file with a playlist, or `-` for standard input.
 ///
@@ -45,23 +54,83 @@ struct List {
     options: OpenOptions,
     /// Files begun so far.
     begun: u64,
+    /// Those that were bad when they were tried last, by their index.
+    bad: BTreeSet<usize>,
+    /// Why, of those that became so.
+    skipped: VecDeque<MediaError>,
 }
 
-/// A file of a playlist, with its name.
-type Opened<'l> = (&'l Path, Box<dyn Source + Send>);
+/// A file of a playlist, and its first unit.
+type Begun = (Box<dyn Source + Send>, Owned);
 
 impl List {
-    /// Opens the next file; `None` behind the last.
-    fn open_next(&mut self) -> Result<Option<Opened<'_>>, MediaError> {
+    /// Which file is next; `None` behind the last.
+    fn advance(&mut self) -> Option<usize> {
         let count = self.files.len() as u64;
         let plays = self.options.plays;
         if count == 0 || plays != 0 && self.begun >= count.saturating_mul(plays) {
-            return Ok(None);
+            return None;
         }
-        let path = &self.files[(self.begun % count) as usize];
+        let index = (self.begun % count) as usize;
         self.begun += 1;
-        Ok(Some((path, open_file(path, &self.options)?)))
+        Some(index)
     }
+
+    /// Begins the next file of `format` that has something, or of any format; `None` behind the
+    /// last, and if all of them are bad.
+    fn begin_next(&mut self, format: Option<&StreamFormat>) -> Result<Option<Begun>, MediaError> {
+        for bad in 1..=self.files.len() {
+            let Some(index) = self.advance() else {
+                return Ok(None);
+            };
+            match begin(&self.files[index], &self.options, format) {
+                Ok(begun) => return Ok(Some(begun)),
+                Err(error) => self.pass_over(index, error),
+            }
+            if bad == BAD_IN_A_ROW_MAX {
+                return Err(refused(
+                    &self.files[index],
+                    &format!(
+                        "it is the last of {BAD_IN_A_ROW_MAX} entries in a row that cannot be \
+                         sent: the playlist ends here"
+                    ),
+                ));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The file that was begun last was played whole, or failed in its middle.
+    fn ended(&mut self, failure: Option<MediaError>) {
+        let count = self.files.len().max(1) as u64;
+        let index = (self.begun.saturating_sub(1) % count) as usize;
+        match failure {
+            Some(error) => self.pass_over(index, error),
+            None => _ = self.bad.remove(&index),
+        }
+    }
+
+    /// Keeps the reason, once for a file that is played again and again.
+    fn pass_over(&mut self, index: usize, error: MediaError) {
+        if self.bad.insert(index) {
+            self.skipped.push_back(error);
+        }
+    }
+}
+
+/// Opens the file at `path` and reads its first unit.
+fn begin(
+    path: &Path,
+    options: &OpenOptions,
+    format: Option<&StreamFormat>,
+) -> Result<Begun, MediaError> {
+    let mut source = open_file(path, options)?;
+    if let Some(format) = format {
+        require_same(path, source.format(), format)?;
+    }
+    let first = source.next()?.as_ref().map(Owned::of);
+    let first = first.ok_or_else(|| refused(path, "nothing that can be sent is in it"))?;
+    Ok((source, first))
 }
 
 /// A playlist while it is played.
@@ -71,14 +140,21 @@ pub struct Playlist {
     /// Of the first file.
     left_out: Vec<String>,
     current: Box<dyn Source + Send>,
+    /// The first unit of `current`, read when that was opened and not given out yet.
+    first: Option<Owned>,
     /// Opened when `current` ended; it takes its place with the next call.
     following: Option<Box<dyn Source + Send>>,
+    /// A first unit while the caller has it.
+    given: Option<Owned>,
+    pieces: Pieces,
     /// Damaged places in files that ended.
     damaged: u64,
     /// Added to the times of `current`.
     shift: u64,
     /// The end of the latest unit, shifted.
     end: u64,
+    /// Nothing is behind `current`, which has ended.
+    is_over: bool,
 }
 
 impl std::fmt::Debug for Playlist {
@@ -95,25 +171,34 @@ impl Playlist {
     ///
     /// # Errors
     ///
-    /// Those of [`open()`] for the first file; [`MediaError::Input`] if there is none.
+    /// Those of [`open()`] for the first file if none can be played; [`MediaError::Input`] if there
+    /// is none.
     pub fn new(files: Vec<PathBuf>, options: &OpenOptions) -> Result<Self, MediaError> {
         let mut list = List {
             files,
             options: options.clone(),
             begun: 0,
+            bad: BTreeSet::new(),
+            skipped: VecDeque::new(),
         };
-        let Some((_, current)) = list.open_next()? else {
-            return Err(refused(Path::new("the playlist"), EMPTY));
+        let begun = list.begin_next(None);
+        let Ok(Some((current, first))) = begun else {
+            let why = list.skipped.pop_front();
+            return Err(why.unwrap_or_else(|| refused(Path::new("the playlist"), EMPTY)));
         };
         Ok(Self {
             format: current.format().clone(),
             left_out: current.left_out().to_vec(),
             list,
             current,
+            first: Some(first),
             following: None,
+            given: None,
+            pieces: Pieces::default(),
             damaged: 0,
             shift: 0,
             end: 0,
+            is_over: false,
         })
     }
 }
@@ -128,18 +213,28 @@ impl Source for Playlist {
             self.damaged += self.current.damaged();
             self.current = following;
         }
-        if let Some(unit) = self.current.next()? {
+        if let Some(first) = self.first.take() {
+            let unit = self.given.insert(first).lend(&mut self.pieces);
             return Ok(Some(shifted(unit, self.shift, &mut self.end)));
         }
-        let Some((path, source)) = self.list.open_next()? else {
+        if self.is_over {
+            return Ok(None);
+        }
+        match self.current.next() {
+            Ok(Some(unit)) => return Ok(Some(shifted(unit, self.shift, &mut self.end))),
+            Ok(None) => self.list.ended(None),
+            Err(error) => self.list.ended(Some(error)),
+        }
+        // Whatever comes of it, `current` is not asked again.
+        self.is_over = true;
+        let Some((source, first)) = self.list.begin_next(Some(&self.format))? else {
             return Ok(None);
         };
-        require_same(path, source.format(), &self.format)?;
+        self.is_over = false;
         self.shift = self.end;
-        let unit = self.following.insert(source).next()?;
-        // Sources refuse files without a unit, all but those of samples, where one that is empty
-        // ends the list.
-        Ok(unit.map(|unit| shifted(unit, self.shift, &mut self.end)))
+        self.following = Some(source);
+        let unit = self.given.insert(first).lend(&mut self.pieces);
+        Ok(Some(shifted(unit, self.shift, &mut self.end)))
     }
 
     fn left_out(&self) -> &[String] {
@@ -149,6 +244,10 @@ impl Source for Playlist {
     fn damaged(&self) -> u64 {
         let following = self.following.as_ref();
         self.damaged + self.current.damaged() + following.map_or(0, |source| source.damaged())
+    }
+
+    fn skipped(&mut self) -> Option<MediaError> {
+        self.list.skipped.pop_front()
     }
 }
 
@@ -321,11 +420,118 @@ mod tests {
         wav(&directory.path().join("2.wav"), 16_000, 10, 0);
         let mut source = open(directory.path(), &OpenOptions::default()).unwrap();
         assert_eq!(source.format().encoding, Encoding::L16);
-        let error = units(&mut *source).unwrap_err().to_string();
+        assert_eq!(units(&mut *source).unwrap(), [(0, 0, 10)]);
+        let error = source.skipped().unwrap().to_string();
         assert!(
             error.contains("2.wav") && error.contains("L16/8000/1"),
             "{error}"
         );
+        assert!(source.skipped().is_none());
+    }
+
+    /// An Opus stream of one packet, and another one behind it that does not fit to it.
+    fn ends_in_an_error(path: &Path) {
+        let page = |channels: u8, serial: u32| {
+            let mut writer = ogg::PacketWriter::new(Vec::new());
+            let mut head = b"OpusHead\x01".to_vec();
+            head.extend([channels, 56, 1, 0x80, 0xbb, 0, 0, 0, 0, 0]);
+            let end = ogg::PacketWriteEndInfo::EndPage;
+            writer.write_packet(head, serial, end, 0).unwrap();
+            let tags = b"OpusTags\0\0\0\0\0\0\0\0".to_vec();
+            writer.write_packet(tags, serial, end, 0).unwrap();
+            let packet = vec![0xfc, 0, 0, 0];
+            let end = ogg::PacketWriteEndInfo::EndStream;
+            writer.write_packet(packet, serial, end, 960).unwrap();
+            writer.into_inner()
+        };
+        fs::write(path, [page(1, 1), page(2, 2)].concat()).unwrap();
+    }
+
+    #[test]
+    fn bad_entries_are_passed_over_and_named_behind_the_good() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        wav(&at("a.wav"), 8000, 10, 1);
+        wav(&at("b.wav"), 8000, 20, 2);
+        wav(&at("empty.wav"), 8000, 0, 0);
+        fs::write(at("text.wav"), "no media at all").unwrap();
+        let list = at("list.m3u");
+        let good = [(1, 0, 10), (2, 10, 20)];
+        for names in [
+            "empty.wav gone.wav a.wav b.wav text.wav",
+            "a.wav text.wav empty.wav gone.wav b.wav",
+            "a.wav b.wav gone.wav empty.wav text.wav",
+        ] {
+            fs::write(&list, names.replace(' ', "\n")).unwrap();
+            let mut source = open(&list, &OpenOptions::default()).unwrap();
+            assert_eq!(units(&mut *source).unwrap(), good, "{names}");
+            assert!(source.next().unwrap().is_none());
+            let bad = names
+                .split(' ')
+                .filter(|name| !"a.wav b.wav".contains(name));
+            for bad in bad {
+                let error = source.skipped().unwrap().to_string();
+                assert!(error.contains(bad), "{names}: {error}");
+            }
+            assert!(source.skipped().is_none());
+        }
+        fs::write(&list, "text.wav\ngone.wav").unwrap();
+        let refused = open(&list, &OpenOptions::default()).err().unwrap();
+        assert!(refused.to_string().contains("text.wav"), "{refused}");
+    }
+
+    #[test]
+    fn an_entry_that_fails_in_its_middle_is_followed_by_the_next() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        ends_in_an_error(&at("1.opus"));
+        ends_in_an_error(&at("2.opus"));
+        let options = OpenOptions {
+            plays: 3,
+            ..OpenOptions::default()
+        };
+        let mut source = open(directory.path(), &options).unwrap();
+        let times = (0..6).map(|index| (0, index * 960, 960));
+        assert_eq!(units(&mut *source).unwrap(), times.collect::<Vec<_>>());
+        // Each is named once, however often it is played.
+        for name in ["1.opus", "2.opus"] {
+            let error = source.skipped().unwrap().to_string();
+            assert!(
+                error.contains(name) && error.contains("number of channels"),
+                "{error}"
+            );
+        }
+        assert!(source.skipped().is_none());
+    }
+
+    #[test]
+    fn a_list_that_has_become_bad_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.wav");
+        wav(&path, 8000, 10, 1);
+        let options = OpenOptions {
+            plays: 0,
+            ..OpenOptions::default()
+        };
+        let mut source = open(directory.path(), &options).unwrap();
+        assert!(source.next().unwrap().is_some());
+        fs::remove_file(&path).unwrap();
+        assert!(source.next().unwrap().is_none());
+        assert!(source.skipped().unwrap().to_string().contains("a.wav"));
+        assert!(source.next().unwrap().is_none());
+
+        wav(&path, 8000, 10, 1);
+        let list = directory.path().join("list.m3u");
+        let gone: String = (0..200).map(|index| format!("\n{index}.wav")).collect();
+        fs::write(&list, format!("a.wav{gone}\na.wav")).unwrap();
+        let mut source = open(&list, &OpenOptions::default()).unwrap();
+        assert!(source.next().unwrap().is_some());
+        let error = source.next().unwrap_err().to_string();
+        assert!(
+            error.contains("99.wav") && error.contains("100 entries"),
+            "{error}"
+        );
+        assert!(source.next().unwrap().is_none());
     }
 
     #[test]

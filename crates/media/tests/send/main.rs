@@ -81,6 +81,42 @@ fn whoever_ends_a_stream_in_the_middle_sends_nothing_more_of_it() {
     assert_eq!(session.statistics().packets, sent);
 }
 
+/// Units are read ahead: what is behind them is known long before they leave.
+#[test]
+fn an_error_waits_until_what_is_in_front_of_it_has_left() {
+    let Some(scene) = Scene::new("error") else {
+        return;
+    };
+    for pace in [Pace::Media, Pace::Unpaced] {
+        let receiver = Receiver::new();
+        let source = Counting::units(200, 2, 100).damaged();
+        let source = source.skipping_before(&[0, 50, 200]);
+        let mut session = scene.session(source, SendOptions { pace, ..options() });
+        let to = DestinationOptions::default();
+        session.destinations().add(receiver.address(), &to).unwrap();
+        let mut skipped = Vec::new();
+        let failure = loop {
+            let step = session.step(&mut |event| panic!("{event}"));
+            while let Some(error) = session.skipped() {
+                skipped.push((session.statistics().packets, error.to_string()));
+            }
+            match step {
+                Ok(Step::Wait(until_ns)) => scene::wait_until(until_ns),
+                Ok(step) => assert_eq!(step, Step::Again),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert_eq!(receiver.payloads(), Counting::payloads(0..200, 2));
+        assert!(failure.contains("counting, byte 200"), "{failure}");
+        for ((sent, error), unit) in skipped.iter().zip([0, 50, 200]) {
+            assert!(*sent >= 2 * unit, "{error} after {sent} packets");
+            assert!(error.contains(&format!("byte {unit}:")), "{error}");
+        }
+        assert_eq!(skipped.len(), 3);
+        assert_eq!(session.step(&mut |_| {}).unwrap(), Step::Ended);
+    }
+}
+
 #[test]
 fn coming_and_going_disturbs_nobody() {
     let Some(scene) = Scene::new("coming") else {

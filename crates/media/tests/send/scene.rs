@@ -101,6 +101,12 @@ pub(crate) struct Counting {
     /// Before this unit it has nothing for so long, once it is asked.
     silence: Option<(u32, Duration)>,
     silent_since: Option<Instant>,
+    /// It ends in an error, and not as it should.
+    is_damaged: bool,
+    /// What it passed over in front of the unit that it gave out last, and before which ones it
+    /// does.
+    skipped: Option<MediaError>,
+    skips_before: Vec<u32>,
     /// The one piece of the unit that was given out last.
     pieces: Vec<&'static [u8]>,
 }
@@ -122,7 +128,26 @@ impl Counting {
             packet_bytes,
             silence: None,
             silent_since: None,
+            is_damaged: false,
+            skipped: None,
+            skips_before: Vec::new(),
             pieces: Vec::new(),
+        }
+    }
+
+    /// Media with an error behind its last unit.
+    pub(crate) fn damaged(self) -> Self {
+        Self {
+            is_damaged: true,
+            ..self
+        }
+    }
+
+    /// Media that lacks something in front of each of these units.
+    pub(crate) fn skipping_before(self, units: &[u32]) -> Self {
+        Self {
+            skips_before: units.to_vec(),
+            ..self
         }
     }
 
@@ -151,7 +176,20 @@ fn fill(unit: u32, packet: usize, bytes: usize) -> Vec<u8> {
     filled
 }
 
+/// What a source says of damage before `unit`.
+fn bad(unit: u32) -> MediaError {
+    MediaError::Input {
+        input: "counting".to_owned(),
+        position: unit.into(),
+        reason: "it is damaged".to_owned(),
+    }
+}
+
 impl Source for Counting {
+    fn skipped(&mut self) -> Option<MediaError> {
+        self.skipped.take()
+    }
+
     fn format(&self) -> &StreamFormat {
         &self.format
     }
@@ -165,8 +203,12 @@ impl Source for Counting {
     }
 
     fn next(&mut self) -> Result<Option<Unit<'_>>, MediaError> {
+        if self.skips_before.contains(&self.next) {
+            self.skipped = Some(bad(self.next));
+        }
         if self.next == self.units {
-            return Ok(None);
+            let is_damaged = std::mem::take(&mut self.is_damaged);
+            return is_damaged.then(|| bad(self.next)).map_or(Ok(None), Err);
         }
         let due = u64::from(self.next) * u64::from(UNIT_TICKS);
         let packets = (0..self.packets).map(|packet| fill(self.next, packet, self.packet_bytes));

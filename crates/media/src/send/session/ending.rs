@@ -125,6 +125,15 @@ impl SendSession {
         }
     }
 
+    /// The source has ended, and all of it was handed over: what it ended with is due once that has
+    /// left.
+    pub(super) fn end(&mut self) -> Result<Step, MediaError> {
+        match self.drain() {
+            Step::Ended => self.ahead.take_failure().map_or(Ok(Step::Ended), Err),
+            step => Ok(step),
+        }
+    }
+
     /// The parity of the last matrix, spread as the packets were.
     fn drain_parity(&mut self) -> Step {
         let Some(parity) = &mut self.parity else {

@@ -365,6 +365,12 @@ impl SendSession {
         }
     }
 
+    /// The next part of the input that could not be sent and was passed over, such as an entry of a
+    /// playlist: why, once all that is in front of it has been sent.
+    pub fn skipped(&mut self) -> Option<MediaError> {
+        self.ahead.take_skipped(self.statistics.packets)
+    }
+
     /// How well the pace was kept.
     #[must_use]
     pub fn pacer(&self) -> &Pacer {
@@ -404,7 +410,8 @@ impl SendSession {
     ///
     /// # Errors
     ///
-    /// What the source says; [`MediaError::Pool`] if the pool has no slot left, or is lost.
+    /// What the source says, when all that is in front of it has been sent; [`MediaError::Pool`] at
+    /// once if the pool has no slot left, or is lost.
     pub fn step(&mut self, tell: &mut dyn FnMut(&Event)) -> Result<Step, MediaError> {
         self.listen(tell);
         if self.is_ending {
@@ -415,7 +422,7 @@ impl SendSession {
             Some((count, due_ns)) if self.is_whole(count) => due_ns,
             _ if self.ahead.lay_out(&mut self.store)? => return Ok(Step::Again),
             Some((_, due_ns)) => due_ns,
-            None if self.ahead.has_ended() => return Ok(self.drain()),
+            None if self.ahead.has_ended() => return self.end(),
             None => {
                 let now = now_ns();
                 self.starve(now);
