@@ -49,6 +49,8 @@ pub(super) struct Document {
     foreign: u64,
     /// How often another source took the stream's place: an encoder that started again.
     source_changes: u64,
+    /// Packets of another payload type, such as events of a telephone and comfort noise.
+    other_payload: u64,
     kernel_drops: u32,
     largest_gap: u64,
     jitter_ns: u64,
@@ -113,8 +115,9 @@ impl Document {
             reordered: statistics.reordered,
             duplicates: statistics.duplicates,
             malformed: statistics.malformed + statistics.malformed_payloads,
-            foreign: statistics.foreign + statistics.other_payload_type,
+            foreign: statistics.foreign,
             source_changes: statistics.source_changes,
+            other_payload: statistics.other_payload_type,
             kernel_drops: statistics.kernel_drops,
             largest_gap: statistics.largest_gap,
             jitter_ns: u64::from(statistics.jitter_ticks) * 1_000_000_000 / hz,
@@ -141,12 +144,14 @@ impl Document {
             self.late,
         );
         let others = format!(
-            "overtaken {}, repeated {}, malformed {}, foreign {}, changes of source {}\n\
+            "overtaken {}, repeated {}, malformed {}, foreign {}, of another payload type {}, \
+             changes of source {}\n\
          dropped by the kernel {}, largest gap {}, jitter {:.1} us\n",
             self.reordered,
             self.duplicates,
             self.malformed,
             self.foreign,
+            self.other_payload,
             self.source_changes,
             self.kernel_drops,
             units::counted(self.largest_gap, "packet"),

@@ -9,9 +9,11 @@
 //! back, except where a name says that they count from 1970.
 
 mod repair;
+mod suspects;
 mod waiting;
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
@@ -90,7 +92,7 @@ struct Held {
     marker: bool,
 }
 
-/// The packet that may begin a stream.
+/// A packet that may begin a stream.
 #[derive(Debug)]
 struct Suspect {
     sender: Sender,
@@ -115,7 +117,7 @@ pub struct Stream<D, S> {
     memory: Memory,
     sources: Sources,
     reorder: Reorder<Held>,
-    suspect: Option<Suspect>,
+    suspects: VecDeque<Suspect>,
     /// Packets of another source that may take the stream's place.
     waiting: Waiting,
     timeline: Timeline,
@@ -161,7 +163,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             memory: Memory::new(settings.buffer_bytes),
             sources: Sources::new(expected),
             reorder: Reorder::new(packets_max, settings.delay_ns),
-            suspect: None,
+            suspects: VecDeque::with_capacity(suspects::SUSPECTS_MAX),
             waiting: Waiting::new(),
             timeline: Timeline::default(),
             feedback: Feedback::new(identity, settings.requests, packets_max, now_ns),
@@ -220,7 +222,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             }
             match self.reorder.pop_now() {
                 Some(ready) => self.deliver(ready)?,
-                None if self.suspect.is_some() => self.forget_suspect(),
+                None if !self.suspects.is_empty() => self.forget_suspect(),
                 // Only after an error, which left spans behind.
                 None => break,
             }
@@ -315,8 +317,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             sequence: head.sequence,
         };
         if head.payload_type != self.payload_type {
-            self.take_other(batch, range, message.source.ip());
-            return Ok(());
+            return self.take_other(batch, range, &sender, head.timestamp, now_ns);
         }
         if sender.ssrc == self.feedback.ssrc() {
             self.feedback.collision();
@@ -351,11 +352,9 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
                     arrived_unix_ns: message.arrived_unix_ns,
                     at_ns: now_ns,
                 };
-                if decision == Decision::Wait {
-                    self.keep_waiting(suspect);
-                } else {
-                    self.forget_suspect();
-                    self.suspect = Some(suspect);
+                match decision {
+                    Decision::Wait => self.keep_waiting(suspect),
+                    _ => self.keep_suspect(suspect),
                 }
                 return Ok(());
             }
@@ -373,11 +372,35 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         self.push(number, held, Origin::Network, now_ns)
     }
 
-    /// A packet of another payload type: of the repair, or nobody's.
-    fn take_other(&mut self, batch: &Batch, range: Range<usize>, host: IpAddr) {
-        if !self.comes_from(host) || !self.show_repair(batch, range, Came::BesideMedia) {
-            self.statistics.other_payload_type += 1;
+    /// A packet of another payload type: of the repair, or one that is not received, such as an
+    /// event of a telephone or comfort noise. One of the stream's own source takes one of its
+    /// numbers: it is nothing that is missing, and carries nothing.
+    fn take_other(
+        &mut self,
+        batch: &Batch,
+        range: Range<usize>,
+        sender: &Sender,
+        timestamp: u32,
+        now_ns: u64,
+    ) -> Result<(), MediaError> {
+        let start = range.start;
+        if self.comes_from(sender.address.ip()) && self.show_repair(batch, range, Came::BesideMedia)
+        {
+            return Ok(());
         }
+        self.statistics.other_payload_type += 1;
+        let number = self.reorder.extend(sender.sequence);
+        let is_due = self.reorder.is_missing(number) || self.reorder.is_just_ahead(number);
+        if !is_due || !self.sources.beside(sender, now_ns) {
+            return Ok(());
+        }
+        self.last_ns = Some(now_ns);
+        let held = Held {
+            span: self.memory.hold(batch, start..start),
+            timestamp,
+            marker: false,
+        };
+        self.push(number, held, Origin::Network, now_ns)
     }
 
     /// Takes a datagram of a port for parity. Emits what it repairs.
@@ -484,7 +507,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         }
     }
 
-    /// The stream begins (anew) at `number`, or with the suspect in front of it.
+    /// The stream begins (anew) at `number`, or with suspects around it.
     fn begin(&mut self, number: u64, sender: &Sender, now_ns: u64) -> Result<(), MediaError> {
         while let Some(ready) = self.reorder.pop_now() {
             self.deliver(ready)?;
@@ -501,35 +524,11 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         self.goodbye_ns = None;
         self.reporter = None;
         if began_ns.is_some() {
-            self.forget_suspect();
+            self.forget_suspects();
             return self.begin_with_waiting(number, sender, now_ns);
         }
         self.forget_waiting();
-        let in_front = Sender {
-            sequence: sender.sequence.wrapping_sub(1),
-            ..*sender
-        };
-        match self.suspect.take() {
-            Some(suspect) if suspect.sender == in_front => {
-                self.reorder.start(number - 1);
-                let bytes = self.memory.bytes(&suspect.held.span).len() as u64;
-                let timestamp = suspect.held.timestamp;
-                self.count(bytes, timestamp, suspect.arrived_unix_ns, now_ns);
-                self.push(number - 1, suspect.held, Origin::Network, now_ns)
-            }
-            other => {
-                self.suspect = other;
-                self.forget_suspect();
-                self.reorder.start(number);
-                Ok(())
-            }
-        }
-    }
-
-    fn forget_suspect(&mut self) {
-        if let Some(suspect) = self.suspect.take() {
-            self.memory.release(suspect.held.span);
-        }
+        self.begin_with_suspects(number, sender, now_ns)
     }
 
     fn push(
@@ -700,7 +699,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         while let Some(ready) = self.reorder.pop_now() {
             self.deliver(ready)?;
         }
-        self.forget_suspect();
+        self.forget_suspects();
         self.forget_waiting();
         let mut result = Ok(());
         self.depacketizer.finish(&mut |unit, missing| {

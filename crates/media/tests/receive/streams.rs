@@ -79,6 +79,116 @@ fn units_come_in_order_with_their_times_and_gaps() {
 }
 
 #[test]
+fn first_packets_that_overtook_each_other_begin_the_stream() {
+    for order in [
+        [1, 0, 2, 3, 4, 5],
+        [2, 1, 0, 3, 4, 5],
+        [0, 2, 1, 3, 4, 5],
+        [1, 3, 0, 2, 4, 5],
+        [3, 0, 2, 1, 4, 5],
+        [5, 3, 0, 1, 2, 4],
+        [0, 1, 2, 3, 4, 5],
+    ] {
+        for first in [100, 65_533_u16] {
+            let mut stream = stream(Settings::default(), 0);
+            for index in order {
+                let packet = packet(7, first.wrapping_add(index.into()), &[index]);
+                stream.take_datagram(&packet, host(1), 0).unwrap();
+            }
+            stream.expire(0).unwrap();
+            assert_eq!(stream.sink().bytes, [0, 1, 2, 3, 4, 5], "{order:?}");
+            let statistics = stream.statistics();
+            let wrong = [statistics.lost, statistics.late, statistics.duplicates];
+            assert_eq!((statistics.packets, wrong), (6, [0; 3]), "{order:?}");
+            let lost = |report: &[u8]| {
+                let mut found = Vec::new();
+                for packet in Compound::parse(report).unwrap().map(Result::unwrap) {
+                    if let Packet::Rr(report) = packet {
+                        found.extend(report.report_blocks().map(|block| block.cumulative_lost()));
+                    }
+                }
+                found
+            };
+            let at_ns = 60_000 * MS;
+            let (report, _) = stream.report(at_ns).unwrap().unwrap();
+            assert_eq!(lost(report), [0], "{order:?}");
+        }
+    }
+}
+
+#[test]
+fn packets_from_before_or_of_others_do_not_begin_the_stream() {
+    // A single packet, ages before; a stranger's; then the stream.
+    let mut stream = stream(Settings::default(), 0);
+    for (ssrc, sequence, from, at_ms) in [
+        (7, 7, 1, 0),
+        (7, 3, 1, 9_000),
+        (8, 9, 1, 9_000),
+        (7, 9, 2, 9_000),
+        (7, 10, 1, 9_000),
+        (7, 11, 1, 9_000),
+    ] {
+        let packet = packet(ssrc, sequence, &[sequence as u8]);
+        stream
+            .take_datagram(&packet, host(from), at_ms * MS)
+            .unwrap();
+    }
+    stream.finish(9_000 * MS).unwrap();
+    // 3 is near, and may be of it.
+    assert_eq!(stream.sink().bytes, [3, 10, 11]);
+    // More than are kept do no harm.
+    let mut stream = self::stream(Settings::default(), 0);
+    for sequence in (0..10_000).step_by(2).chain([9_999]) {
+        let packet = packet(7, sequence, &[1]);
+        stream.take_datagram(&packet, host(1), 0).unwrap();
+    }
+    stream.finish(0).unwrap();
+    assert_eq!(stream.sink().bytes.len(), 5);
+}
+
+#[test]
+fn packets_of_other_payload_types_are_not_missing() {
+    let event = |ssrc, sequence| {
+        let mut event = packet(ssrc, sequence, &[5, 10, 0, 160]);
+        event[1] = 101;
+        event
+    };
+    let mut stream = stream(Settings::default(), 0);
+    let mut take = |packet: &[u8], from, now_ms| {
+        stream
+            .take_datagram(packet, host(from), now_ms * MS)
+            .unwrap();
+    };
+    // In front of the stream it is of none yet.
+    take(&event(7, 9), 1, 0);
+    for sequence in [10, 11] {
+        take(&packet(7, sequence, &[sequence as u8]), 1, 0);
+    }
+    // 12 to 14 are an event, and so is 16, which is overtaken by 17; 15 is lost.
+    for sequence in [12, 13, 14] {
+        take(&event(7, sequence), 1, 20);
+    }
+    take(&packet(7, 17, &[17]), 1, 40);
+    take(&event(7, 16), 1, 41);
+    // Of another source, from elsewhere, and with numbers of its own, it fills no hole.
+    take(&event(8, 15), 1, 42);
+    take(&event(7, 15), 2, 42);
+    take(&event(7, 40_000), 1, 42);
+    take(&event(7, 40_001), 1, 42);
+    take(&packet(7, 18, &[18]), 1, 60);
+    assert_eq!(stream.last_packet_ns(), Some(60 * MS));
+    stream.expire(200 * MS).unwrap();
+    assert_eq!(stream.sink().bytes, [10, 11, 17, 18]);
+    let gaps: Vec<bool> = stream.sink().units.iter().map(|unit| unit.1).collect();
+    assert_eq!(gaps, [false, false, true, false]);
+    let statistics = stream.statistics();
+    assert_eq!((statistics.packets, statistics.lost), (4, 1));
+    let others = (statistics.other_payload_type, statistics.restarts);
+    assert_eq!(others, (9, 0));
+    assert_eq!(statistics.foreign, 0);
+}
+
+#[test]
 fn a_stream_that_begins_anew_is_played_on() {
     let mut stream = stream(Settings::default(), 0);
     for sequence in [10, 11, 13] {

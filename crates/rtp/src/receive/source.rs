@@ -137,6 +137,13 @@ impl Source {
         self.received += 1;
     }
 
+    /// A packet of this number, suspect when it came, belongs to the stream that has just begun.
+    pub fn began_with(&mut self, number: u64) {
+        self.base = self.base.min(number);
+        self.highest = self.highest.max(number);
+        self.received += 1;
+    }
+
     fn on_probation(&mut self, sequence: u16, ahead: u16) -> Verdict {
         if ahead == 1 {
             self.probation -= 1;

@@ -193,6 +193,21 @@ impl Sources {
         is_stream
     }
 
+    /// A packet of another payload type came with a number that the stream waits for, or that is
+    /// next. Is it the stream's, so that it takes this number?
+    pub fn beside(&mut self, sender: &Sender, now_ns: u64) -> bool {
+        let Some(entry) = self.followed.and_then(|index| self.entries.get_mut(index)) else {
+            return false;
+        };
+        let is_stream = entry.source.ssrc() == sender.ssrc && entry.address == sender.address;
+        if is_stream {
+            // Near what was received, so it is valid.
+            entry.source.packet(sender.sequence);
+            (entry.heard_ns, entry.valid_ns) = (now_ns, now_ns);
+        }
+        is_stream
+    }
+
     fn follow(&mut self, index: usize, now_ns: u64) {
         if self.followed.replace(index).is_some() {
             self.counts.restarts += 1;
