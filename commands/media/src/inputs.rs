@@ -8,7 +8,7 @@ use hythe::media::source::annex_b::FrameRate;
 use hythe::media::source::channel::{self, Messages};
 use hythe::media::source::raw::PcmFormat;
 use hythe::media::source::{self, Live, OpenOptions, Source};
-use hythe::rtp::format::Encoding;
+use hythe::rtp::format::{Encoding, StreamFormat};
 use hythe::{Node, SubscriberOptions, TrustPeers};
 use hythe_command::error::CliError;
 use hythe_command::output;
@@ -29,9 +29,10 @@ pub(super) struct InputArgs {
     /// first bytes tell what it is
     #[arg(value_name = "INPUT")]
     input: PathBuf,
-    /// What samples of a WAV file are sent as
-    #[arg(long, value_name = "PAYLOAD", value_enum, default_value_t = Samples::L16)]
-    payload: Samples,
+    /// What 16-bit samples of a WAV file are sent as: l16, or pcmu or pcma for 8000 Hz and one
+    /// channel [default: l16]
+    #[arg(long, value_name = "PAYLOAD", value_enum, conflicts_with = "raw")]
+    payload: Option<Samples>,
     /// The input is nothing but samples, as PAYLOAD:RATE:CHANNELS, such as l16:48000:2 (network
     /// byte order) or pcmu:8000:1
     #[arg(long, value_name = "FORMAT")]
@@ -125,13 +126,23 @@ impl InputArgs {
         stop: &Stop,
     ) -> Result<Box<dyn Source + Send>, CliError> {
         let options = self.options(payload_bytes)?;
+        if self.is_live() && self.plays != 1 {
+            return Err(CliError::WrongUse(format!(
+                "--loop {}: {} is live and played once; leave --loop out",
+                self.plays,
+                escaped(&self.name())
+            )));
+        }
         if let Some(name) = self.channel() {
             let subscriber = node.subscriber(name, &SubscriberOptions::default().depth(DEPTH))?;
             let has_stopped = stop.watch();
             let messages = Messages::new(node, subscriber, trust, move || !has_stopped());
-            return Ok(channel::open(&self.name(), messages, &options)?);
+            let source = channel::open(&self.name(), messages, &options)?;
+            self.check(source.format())?;
+            return Ok(source);
         }
         let source = source::open(&self.input, &options)?;
+        self.check(source.format())?;
         tell_left_out(&self.input, source.left_out());
         if self.input == Path::new("-") {
             return Ok(Box::new(Live::start(source)?));
@@ -139,12 +150,52 @@ impl InputArgs {
         Ok(source)
     }
 
+    /// Refuses options that mean nothing for what the input turned out to be.
+    fn check(&self, found: &StreamFormat) -> Result<(), CliError> {
+        let (encoding, name) = (found.encoding, found.encoding.name());
+        let refused = |option: &str, why: &str| {
+            let input = escaped(&self.name()).to_string();
+            Err(CliError::WrongUse(format!(
+                "{option}: {input} is sent as {name}, {why}"
+            )))
+        };
+        if let Some(payload) = self.payload {
+            let asked: Encoding = payload.into();
+            let option = format!("--payload {}", asked.name().to_lowercase());
+            if asked != encoding {
+                let why = "as it is; the option is for 16-bit samples of a WAV file: leave it out";
+                return refused(&option, why);
+            }
+            let is_telephone = (found.clock_hz, found.channels) == (8000, 1);
+            if asked != Encoding::L16 && !is_telephone {
+                let (hz, channels) = (found.clock_hz, found.channels);
+                let input = escaped(&self.name()).to_string();
+                return Err(CliError::WrongUse(format!(
+                    "{option}: telephones have 8000 Hz and one channel, and {input} has {hz} Hz \
+                     and {}: ffmpeg -i {input} -ar 8000 -ac 1 -c:a pcm_s16le telephone.wav",
+                    units::counted(channels.into(), "channel")
+                )));
+            }
+        }
+        if self.bitrate.is_some() && encoding != Encoding::MpegTs {
+            return refused(
+                "--bitrate",
+                "and only transport streams need it: leave it out",
+            );
+        }
+        if self.frame_rate.is_some() && !matches!(encoding, Encoding::H264 | Encoding::H265) {
+            let why = "and only byte streams of H.264 and H.265 need it: leave it out";
+            return refused("--frame-rate", why);
+        }
+        Ok(())
+    }
+
     fn options(&self, payload_bytes: usize) -> Result<OpenOptions, CliError> {
         let bits_per_second = self.bitrate.map(u32::try_from).transpose();
         Ok(OpenOptions {
             bits_per_second: bits_per_second
                 .map_err(|_| CliError::WrongUse("--bitrate is at most 4G".into()))?,
-            samples_as: self.payload.into(),
+            samples_as: self.payload.unwrap_or(Samples::L16).into(),
             raw: self.raw.map(|raw| raw.0),
             frame_rate: self.frame_rate.map(|rate| rate.0),
             payload_limit: payload_bytes,

@@ -15,17 +15,23 @@ pub(super) struct LimitArgs {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u16).range(0..=10_000))]
     early: Option<u16>,
     /// How many times as fast as the media packets leave that are late, until they are on time
-    /// again
-    #[arg(
-        long,
-        value_name = "TIMES",
-        default_value_t = CATCH_UP as u16,
-        value_parser = clap::value_parser!(u16).range(1..=1000)
-    )]
-    pub(super) catch_up: u16,
+    /// again [default: 4]
+    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    catch_up: Option<u16>,
 }
 
 impl LimitArgs {
+    /// How fast packets that are late leave.
+    pub(super) fn catch_up(&self) -> u32 {
+        self.catch_up.map_or(CATCH_UP, u32::from)
+    }
+
+    /// An option that was given and means nothing for packets without a pace.
+    pub(super) fn without_pace(&self) -> Option<&'static str> {
+        let early = self.early.map(|_| "--early");
+        early.or(self.catch_up.map(|_| "--catch-up"))
+    }
+
     /// What was asked for, and what is usual for the rest.
     pub(super) fn limit(&self, is_stored: bool) -> Limit {
         let usual = match is_stored {
@@ -49,7 +55,7 @@ mod tests {
         LimitArgs {
             burst,
             early,
-            catch_up: 4,
+            catch_up: None,
         }
     }
 

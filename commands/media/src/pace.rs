@@ -47,6 +47,11 @@ pub(super) struct Plan {
 }
 
 impl PaceArg {
+    /// Are packets sent as fast as possible?
+    pub(super) fn is_unpaced(self) -> bool {
+        self == Self::Own(Pace::Unpaced)
+    }
+
     /// Asks what schedules packets to `wanted`, of `class` if there is one.
     pub(super) fn plan(
         self,

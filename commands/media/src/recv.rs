@@ -82,6 +82,9 @@ pub struct RecvArgs {
 pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
     let (mut chosen, mut client) = offer(args)?;
+    if client.is_none() {
+        check_interface(args, &chosen)?;
+    }
     if args.stream == Some(Choice::All) {
         let Some(out) = &args.out else {
             return Err(CliError::WrongUse(
@@ -323,6 +326,11 @@ fn address_of(description: &Path) -> Option<&str> {
 
 /// The stream that comes to an address.
 fn described(args: &RecvArgs, address: &str) -> Result<Chosen, CliError> {
+    if matches!(args.stream, Some(Choice::Number(2..) | Choice::All)) {
+        return Err(CliError::WrongUse(format!(
+            "--stream is for descriptions of several streams: one comes to {address}; leave it out"
+        )));
+    }
     let destination = address.parse::<StreamAddress>()?.resolve()?;
     let Some(Payload(format)) = args.payload.clone() else {
         return Err(CliError::WrongUse(format!(
@@ -363,6 +371,26 @@ fn binding(
         binding.interface = interface(args);
     }
     Ok(binding)
+}
+
+/// Refuses an interface for streams to addresses that are the same on each.
+fn check_interface(args: &RecvArgs, chosen: &[Chosen]) -> Result<(), CliError> {
+    let mut addresses = chosen.iter().map(|one| one.stream.destination.ip());
+    match addresses.find(|address| !takes_interface(*address)) {
+        Some(address) if args.interface.is_some() => Err(CliError::WrongUse(format!(
+            "--interface is for groups and link-local addresses, and the stream comes to \
+             {address}: leave it out"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Is it an address that means another thing on each interface?
+fn takes_interface(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_multicast(),
+        IpAddr::V6(address) => address.is_multicast() || address.is_unicast_link_local(),
+    }
 }
 
 /// From payloads to where the media goes.

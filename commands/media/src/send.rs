@@ -67,7 +67,7 @@ pub struct SendArgs {
     parity: ParityArgs,
     /// Send the input as this many telephone calls, repeated without end: streams of 20 ms G.711
     /// packets to consecutive even ports, beginning with the port of --to
-    #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u16).range(1..=10_000), conflicts_with_all = ["to_file", "sdp", "method", "repair_window", "resend", "parity"])]
+    #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u16).range(1..=10_000), conflicts_with_all = ["to_file", "sdp", "method", "class", "pace", "burst", "early", "catch_up", "packet_bytes", "plays", "repair_window", "resend", "parity"])]
     calls: Option<u16>,
     #[command(flatten)]
     priority: PriorityArgs,
@@ -161,6 +161,7 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     signal_hook::flag::register(SIGHUP, Arc::clone(&hangup))
         .map_err(|error| CliError::Failed(format!("cannot listen for SIGHUP: {error}")))?;
     let wanted = args.targets.wanted()?;
+    check(args, &wanted)?;
     let node = own_pool::join(args.input.is_channel(), globals)?;
     // By default the pool is the user's own; another's is chosen by name, which is the decision.
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();
@@ -222,6 +223,22 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     document.check(args.input.begins_whole())
 }
 
+/// Refuses options that mean nothing beside others.
+fn check(args: &SendArgs, wanted: &[StreamAddress]) -> Result<(), CliError> {
+    if args.calls.is_some() && wanted.len() > 1 {
+        return Err(CliError::WrongUse(
+            "--calls sends to consecutive ports from the one of --to on: say --to once".into(),
+        ));
+    }
+    match args.limit.without_pace() {
+        Some(option) if args.pace.is_unpaced() => Err(CliError::WrongUse(format!(
+            "{option} is for packets that leave at a pace, and with --pace max there is none: \
+             leave one of them out"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Is it media that may leave in long bursts? Not what is made as it is sent, nor what goes to a
 /// group, nor what the kernel is to keep apart.
 fn is_stored(args: &SendArgs, plan: &Plan, wanted: &[StreamAddress]) -> Result<bool, CliError> {
@@ -246,7 +263,7 @@ fn options(
         options.send_timeout = KERNEL_SEND_TIMEOUT;
     }
     options.limit = args.limit.limit(is_stored(args, plan, wanted)?);
-    options.catch_up = args.limit.catch_up.into();
+    options.catch_up = args.limit.catch_up();
     options.payload_bytes_max = args.packet_bytes.into();
     options.repair = repair;
     options.lend = args

@@ -46,11 +46,11 @@ pub struct ServeArgs {
     #[command(flatten)]
     resend: ResendArgs,
     /// Conference: forward what each participant sends to this even UDP port to all the others
-    #[arg(long, value_name = "PORT", conflicts_with_all = ["items", "listen", "repair_window", "resend"], requires = "participant", value_parser = clap::value_parser!(u16).range(2..=65_534))]
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["items", "listen", "sessions_per_address", "repair_window", "resend"], requires = "participant", value_parser = clap::value_parser!(u16).range(2..=65_534))]
     relay: Option<u16>,
     /// Participant of the conference, rtp://HOST:PORT: the address that it sends from and receives
     /// at; may be repeated
-    #[arg(long, value_name = "URL", requires = "relay")]
+    #[arg(long, value_name = "URL", requires = "relay", conflicts_with = "items")]
     participant: Vec<StreamAddress>,
 }
 

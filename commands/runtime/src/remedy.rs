@@ -150,6 +150,7 @@ pub fn of_job(error: &JobError) -> String {
 pub fn of_media(error: &MediaError) -> String {
     match error {
         MediaError::Pool(error) => of_node(error),
+        MediaError::NoInterface { .. } => "; `hythe media recv`: --interface NAME".to_owned(),
         _ => String::new(),
     }
 }

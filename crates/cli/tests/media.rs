@@ -532,8 +532,10 @@ fn what_cannot_be_sent_or_received_is_refused_by_name() {
     receive(&garbage, &out).failed(1, &["garbage", "line 1"]);
     receive(&sdp, &[]).failed(2, &["--out <FILE>"]);
     receive(&sdp, &["--out", &nowhere]).failed(1, &["cannot write", "no/where"]);
-    let nosuch = [&out[..], &["--interface", "hythe-none"]].concat();
-    receive(&sdp, &nosuch).failed(1, &["no network interface hythe-none", "ip link"]);
+    let nosuch = ["--payload", "ts", "--interface", "hythe-none"];
+    let group = format!("rtp://239.77.1.9:{port}");
+    receive(&group, &[&out[..], &nosuch].concat())
+        .failed(1, &["no network interface hythe-none", "ip link"]);
     let second = [&out[..], &["--stream", "2"]].concat();
     receive(&sdp, &second).failed(1, &["has no stream 2", "stream 1: video, MP2T/90000"]);
     let _taken = UdpSocket::bind(("127.0.0.1", port)).expect("free");

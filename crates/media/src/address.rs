@@ -47,7 +47,25 @@ impl StreamAddress {
             v6.set_scope_id(interface_index(name).map_err(refused)?);
         }
         rtcp_address(address)?;
+        if !address.ip().is_multicast() {
+            self.require_unicast(&address).map_err(refused)?;
+        }
         Ok(address)
+    }
+
+    /// Refuses what means nothing for the address of a host.
+    fn require_unicast(&self, address: &SocketAddr) -> Result<(), String> {
+        if let Some(ttl) = self.ttl {
+            return Err(format!("ttl={ttl} is for multicast groups: leave it out"));
+        }
+        let is_link_local = matches!(address.ip(), IpAddr::V6(ip) if ip.is_unicast_link_local());
+        match &self.interface {
+            Some(name) if !is_link_local => Err(format!(
+                "interface={name} is for multicast groups and link-local addresses, and the \
+                 routing table finds the way to others: leave it out"
+            )),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -128,6 +146,16 @@ fn parse_ttl(text: &str) -> Result<u8, String> {
 pub(crate) fn is_of_one_link(address: &Ipv6Addr) -> bool {
     let first = address.segments()[0];
     first & 0xffc0 == 0xfe80 || matches!(first & 0xff0f, 0xff01 | 0xff02)
+}
+
+/// Refuses an address that is another one on each link, and has no interface that says which.
+pub(crate) fn require_interface(address: SocketAddr) -> Result<(), MediaError> {
+    match address {
+        SocketAddr::V6(v6) if v6.scope_id() == 0 && is_of_one_link(v6.ip()) => {
+            Err(MediaError::NoInterface { address })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A URL without the zone of its IPv6 address, which URLs do not have, and the zone.
@@ -230,6 +258,18 @@ mod tests {
             resolve("rtp://127.0.0.1:5005"),
             Err(MediaError::Destination { .. })
         ));
+        for (text, option) in [
+            ("rtp://127.0.0.1:5004?ttl=3", "ttl=3"),
+            ("rtp://[::1]:5004?interface=lo", "interface=lo"),
+            ("rtp://127.0.0.1:5004?interface=lo", "interface=lo"),
+        ] {
+            let error = resolve(text).unwrap_err().to_string();
+            assert!(
+                error.contains(&format!("{option} is for multicast")),
+                "{error}"
+            );
+        }
+        assert!(resolve("rtp://239.1.2.3:5004?ttl=3&interface=lo").is_ok());
         let error = resolve("rtp://[fe80::1]:5004?interface=nosuch0").unwrap_err();
         assert!(error.to_string().contains("nosuch0"), "{error}");
         for url in [

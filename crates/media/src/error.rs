@@ -96,6 +96,15 @@ pub enum MediaError {
         /// What is wrong with it.
         reason: String,
     },
+    /// An address that is another one on each link, and no interface that says which.
+    #[error(
+        "{address} is on one link only, and no interface is named: with ?interface=NAME behind it \
+         one is (`ip link` lists them)"
+    )]
+    NoInterface {
+        /// The address.
+        address: SocketAddr,
+    },
     /// The destination's port leaves no port for RTCP.
     #[error(
         "{destination} cannot be sent to: RTP takes an even port from 2 to 65534, RTCP the next"

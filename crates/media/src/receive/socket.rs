@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, netdevice, socket_with, sockopt};
 
 use crate::MediaError;
+use crate::address::require_interface;
 
 /// What a socket holds while nobody reads, as the kernel accounts for it: 50 ms of 400 Mbit/s,
 /// which with the kernel's own overhead (a packet of 1,400 bytes costs 2,304) are 4 MiB.
@@ -385,6 +386,7 @@ fn bind_one(binding: &Binding, address: SocketAddr) -> Result<UdpSocket, MediaEr
     let socket = socket_with(family, SocketType::DGRAM, flags, None)
         .map_err(|error| failed("open a UDP socket", error.into()))?;
     let interface = interface(&socket, binding)?;
+    require_interface(scoped(address, interface))?;
     if address.ip().is_multicast() {
         join(&socket, binding, interface).map_err(|error| failed("join the group", error))?;
     }

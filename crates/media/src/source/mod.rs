@@ -12,6 +12,7 @@ pub mod mpeg_audio;
 pub mod ogg_opus;
 mod ogg_pages;
 pub mod open;
+mod other_formats;
 mod owned;
 mod pieces;
 pub mod playlist;

@@ -20,6 +20,9 @@ pub(crate) const HEAD_MAGIC: &[u8] = b"OpusHead";
 pub(crate) const TAGS_MAGIC: &[u8] = b"OpusTags";
 /// Of the first packet, without a channel mapping (RFC 7845, section 5.1).
 const HEAD_BYTES: usize = 19;
+/// What is in it instead is Vorbis mostly.
+const NO_OPUS: &str = "no Opus stream with audio is in this Ogg file: other sound is converted by \
+     ffmpeg -i FILE -vn -c:a libopus FILE.opus";
 /// A longer hole in the granule positions is not believed: an hour.
 const GAP_TICKS_MAX: u64 = 3600 * OPUS_CLOCK_HZ as u64;
 
@@ -76,9 +79,7 @@ impl OggOpusSource {
         };
         while source.packets.is_empty() {
             if !source.read_page()? {
-                return Err(source
-                    .pages
-                    .error("no Opus stream with audio in this Ogg file"));
+                return Err(source.pages.error(NO_OPUS));
             }
         }
         Ok(source)
@@ -121,7 +122,7 @@ impl OggOpusSource {
         let (channels, family) = (head[9], head[18]);
         if family != 0 || !(1..=2).contains(&channels) {
             return Err(self.pages.error(&format!(
-                "RTP carries Opus of one or two channels, not {channels} of mapping family {family}: mix them down"
+                "RTP carries Opus of one or two channels, not {channels} of mapping family {family}: mix them down, ffmpeg -i FILE -ac 2 -c:a libopus FILE.opus"
             )));
         }
         let format = opus_format(channels);

@@ -8,16 +8,25 @@ use hythe_rtp::format::Encoding;
 use super::mpeg_audio::MpegAudioSource;
 use super::ogg_opus::OggOpusSource;
 use super::raw::{PcmFormat, PcmSource};
-use super::{Input, Source, annex_b, mp4, ogg_pages, ts, wav};
+use super::{Input, Source, annex_b, mp4, ogg_pages, other_formats, ts, wav};
 use crate::MediaError;
 use crate::mp3::Header;
 
 /// Why these are not sent, and what to do.
+const UNKNOWN: &str = "no format that can be sent is recognised here (MPEG-TS, MP4, H.264 or H.265 \
+     byte streams, WAV, Ogg with Opus, MPEG audio); for files of nothing but samples say their \
+     format, rate and channels";
 const PROGRAM_STREAM: &str = "this is an MPEG program stream (.mpg, .vob), which is not sent: make \
      a transport stream of it first, ffmpeg -i FILE -c copy -f mpegts FILE.ts";
 const OTHER_VIDEO: &str = "this is video of another codec than H.264 and H.265 (MPEG-1, MPEG-2, \
      MPEG-4 part 2), which is sent in a transport stream only: \
      ffmpeg -i FILE -c copy -f mpegts FILE.ts";
+/// What is said of a movie without a track that is sent, and what is added to it.
+const NO_TRACK: &str = "it has no track of H.264 or H.265";
+const OTHER_TRACKS: &str = "; convert its sound, ffmpeg -i FILE -vn -c:a libopus FILE.opus, or its \
+     pictures, ffmpeg -i FILE -c:v libx264 -c:a libmp3lame -f mpegts FILE.ts";
+const FRAME_RATE_OF_MOVIE: &str = "this is an MP4 or MOV file, which tells when each picture is \
+     shown: leave the frame rate out (--frame-rate)";
 /// Behind the start code of a program stream's first pack.
 const PACK_HEADER: u8 = 0xba;
 /// `forbidden_zero_bit` of H.264 and H.265, set in start codes of other MPEG video and of program
@@ -70,7 +79,10 @@ pub(super) fn open_file(
     let mut input = Input::open(path)?;
     // Found here, because it is not read in one go.
     if options.raw.is_none() && path != Path::new("-") && is_movie(input.fill(LOOK_BYTES)?) {
-        return Ok(Box::new(mp4::open(path)?));
+        if options.frame_rate.is_some() {
+            return Err(input.error(FRAME_RATE_OF_MOVIE));
+        }
+        return Ok(Box::new(mp4::open(path).map_err(with_remedy)?));
     }
     open_input(input, options)
 }
@@ -90,10 +102,8 @@ pub fn open_input(
     }
     skip_zeros(&mut input)?;
     let Some(container) = Container::of(input.window(), input.is_ended()) else {
-        return Err(input.error(
-            "no format that can be sent is recognised here (MPEG-TS, MP4, H.264 or H.265 byte streams, WAV, Ogg with Opus, \
-             MPEG audio); for files of nothing but samples say their format, rate and channels",
-        ));
+        let refusal = other_formats::refusal(input.window());
+        return Err(input.error(refusal.unwrap_or_else(|| UNKNOWN.to_owned())));
     };
     Ok(match container {
         Container::Wav => Box::new(wav::open(input, options.samples_as, options.block_ms)?),
@@ -131,6 +141,25 @@ fn skip_zeros(input: &mut Input) -> Result<(), MediaError> {
         input.consume(zeros - 2);
     }
     Ok(())
+}
+
+/// A movie whose tracks are not sent is one after a conversion.
+fn with_remedy(error: MediaError) -> MediaError {
+    match error {
+        MediaError::Input {
+            input,
+            position,
+            mut reason,
+        } if reason.starts_with(NO_TRACK) => {
+            reason += OTHER_TRACKS;
+            MediaError::Input {
+                input,
+                position,
+                reason,
+            }
+        }
+        other => other,
+    }
 }
 
 /// What holds the media.

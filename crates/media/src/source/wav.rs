@@ -91,7 +91,7 @@ fn read_format(
         (ULAW, 8) => (Encoding::Pcmu, Conversion::None),
         _ => {
             return Err(input.error(format!(
-                "samples of {bits} bits in WAV format {tag} cannot be sent: convert them to 16-bit PCM"
+                "samples of {bits} bits in WAV format {tag} cannot be sent: convert them to 16-bit PCM, ffmpeg -i FILE -c:a pcm_s16le FILE.wav"
             )));
         }
     };

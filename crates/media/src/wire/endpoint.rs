@@ -25,6 +25,7 @@ use super::departure::{Departures, clock_of};
 use super::method::{Method, WireSocket};
 use super::scheduler::Scheduler;
 use crate::MediaError;
+use crate::address::require_interface;
 use crate::ports::rtcp_address;
 
 /// Space in a socket for packets that the interface has not taken yet: four runs of the largest
@@ -113,6 +114,9 @@ impl Endpoint {
             return Err(MediaError::Destination {
                 destination: address,
             });
+        }
+        if options.multicast_interface.is_none() || !address.ip().is_multicast() {
+            require_interface(address)?;
         }
         let failed = |what| {
             move |source: io::Error| MediaError::Socket {

@@ -14,6 +14,10 @@ pub(super) const BODY_BYTES_MAX: usize = 1 << 20;
 /// `$`, a channel, and a length of two bytes.
 const FRAME_HEAD_BYTES: usize = 4;
 
+/// What receives media that a server sends on the connection of RTSP.
+pub(super) const OVER_TCP: &str = "ffmpeg receives RTP over TCP, ffmpeg -rtsp_transport tcp -i URL \
+     -c copy FILE.ts";
+
 /// An answer, whatever its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -57,6 +61,10 @@ impl Answer {
                 "{line}: it wants a password (`{}`), which is not supported",
                 value("WWW-Authenticate")
             ),
+            // Cameras behind a firewall, or set to it, send on the connection of RTSP only.
+            461 => {
+                format!("{line}: it does not send by UDP, and nothing else is received; {OVER_TCP}")
+            }
             _ => line.clone(),
         }
     }
@@ -379,6 +387,10 @@ mod tests {
                 "on to `rtsp://evil/x`",
             ),
             ("301 Moved\r\n", "`(not said)`"),
+            (
+                "461 Unsupported Transport\r\n",
+                "ffmpeg -rtsp_transport tcp",
+            ),
             (
                 "401 No\r\nWWW-Authenticate: Digest realm=\"a\"\r\n",
                 "password (`Digest realm=\"a\"`)",

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Delivery;
-use super::answer::{Answer, Inbox, Kind, PassedOver};
+use super::answer::{Answer, Inbox, Kind, OVER_TCP, PassedOver};
 use crate::rtsp::{message, transport};
 use crate::sdp::{self, Listed, StreamDescription};
 use crate::shown::{VALUE, shown, shown_bytes};
@@ -316,7 +316,7 @@ impl Dialogue {
         let profile = parts.next().unwrap_or_default();
         let mut known = transport::PROFILES.iter();
         if ways.next().is_some() || !known.any(|known| known.eq_ignore_ascii_case(profile)) {
-            return wrong("only RTP over UDP is received");
+            return wrong(&format!("only RTP over UDP is received; {OVER_TCP}"));
         }
         let named: Vec<(&str, &str)> = parts
             .map(|part| part.split_once('=').unwrap_or((part, "")))
@@ -327,7 +327,7 @@ impl Dialogue {
             found.map(|(_, value)| value.trim().trim_matches('"'))
         };
         if value("interleaved").is_some() || value("multicast").is_some() {
-            return wrong("unicast over UDP was asked for");
+            return wrong(&format!("unicast over UDP was asked for; {OVER_TCP}"));
         }
         let pair = |name| value(name).map(|text| (text, ports(text)));
         if let Some((_, found)) = pair("client_port")
