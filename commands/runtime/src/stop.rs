@@ -1,5 +1,5 @@
 //! Ctrl-C, SIGTERM and the end of the terminal (SIGHUP): asked for politely, so that a command can
-//! leave the pool in order. A second one ends it at once.
+//! leave the pool in order. A second wish, some time after the first, ends it at once.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use hythe_sys::end_signals::end_at_second;
 use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -45,9 +46,10 @@ impl Stop {
     fn register(hangup: Option<i32>) -> io::Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         let (wake, woken) = UnixStream::pair()?;
-        for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-            // In this order: only a signal that finds the flag set ends the process.
-            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&asked))?;
+        let signals: Vec<i32> = [SIGINT, SIGTERM].into_iter().chain(hangup).collect();
+        // Before the others, which call what was there.
+        end_at_second(&signals)?;
+        for signal in signals {
             signal_hook::flag::register(signal, Arc::clone(&asked))?;
             signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
         }

@@ -31,6 +31,7 @@ pub mod accept;
 pub mod biased_lock;
 pub mod bpf;
 pub mod control_group;
+pub mod end_signals;
 pub mod environment;
 pub mod error_queue;
 pub mod fanotify;
