@@ -6,7 +6,7 @@ mod world;
 
 use hythe_abi::HEADROOM_BYTES;
 use hythe_memory::{Memory, Ordering};
-use hythe_pool::PoolError;
+use hythe_pool::{MemberInfo, PoolError, Recoverer};
 use world::{Message, SMALL_BYTES, World};
 
 #[test]
@@ -110,6 +110,30 @@ fn a_stale_descriptor_is_refused_and_removed() {
         })
     );
     assert_eq!(world.take(&mut to, &mut way), None);
+}
+
+/// Nobody sees the end of a process that had no record, once its socket is gone.
+#[test]
+fn a_failed_recovery_by_an_outsider_keeps_no_claim() {
+    let world = World::new();
+    let (mut dead, living) = (world.join("dead"), world.join("living"));
+    let held = world.lease(&mut dead);
+    let cell = world.control.layout().slot_cell(held.slot.0 as usize);
+    world
+        .control
+        .memory()
+        .store_cell(cell, 0, Ordering::Relaxed);
+    let outsider = Recoverer::outsider(world.control.new_session());
+    let recover = |recoverer: Recoverer| {
+        let info = world.control.tables().member(dead.index());
+        let info = info.expect("it is not recovered yet");
+        let mut is_dead = |member: &MemberInfo| member.index == dead.index();
+        recoverer.recover(&world.control, &world.regions, &info, 0, &mut is_dead)
+    };
+    let refused = recover(outsider);
+    assert!(matches!(refused, Err(PoolError::Damaged(_))), "{refused:?}");
+    let recovered = recover(living.recoverer()).expect("the damage was met before");
+    assert!(recovered.is_some(), "it is claimed still");
 }
 
 #[test]

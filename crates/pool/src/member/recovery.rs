@@ -59,7 +59,8 @@ impl Recoverer {
     /// somebody is still attached to: try again later.
     ///
     /// # Errors
-    /// [`PoolError::Damaged`]: the record stays claimed, for another try.
+    /// [`PoolError::Damaged`]: the record stays marked as being recovered, for another try; a
+    /// participant keeps its claim.
     pub fn recover<M: Memory>(
         &self,
         control: &Control<M>,
@@ -82,7 +83,16 @@ impl Recoverer {
             self.drop_claim(control, dead.index);
             return Ok(None);
         }
-        let recovered = ghost.give_everything_back(control, regions)?;
+        let recovered = match ghost.give_everything_back(control, regions) {
+            Ok(recovered) => recovered,
+            Err(error) => {
+                // The end of a process without a record is not seen once its socket is gone.
+                if self.index == OUTSIDER {
+                    self.drop_claim(control, dead.index);
+                }
+                return Err(error);
+            }
+        };
         ghost.set_status(control, dead.identity.pid, MemberStatus::Free);
         self.drop_claim(control, dead.index);
         control
