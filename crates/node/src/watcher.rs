@@ -111,7 +111,7 @@ struct Watch {
     recoverer: Recoverer,
     keeps: Keeps,
     look: Duration,
-    /// Some peer has nothing to be watched by: look again soon.
+    /// Some peer has nothing to be watched by, or is dead and not recovered: look again soon.
     is_unsure: bool,
     /// That waiting is refused was reported.
     is_refusal_reported: bool,
@@ -169,7 +169,9 @@ impl Watch {
         let is_own = |member: &&MemberInfo| member.index == me || self.pool.peers().is_node(member);
         for member in members.iter().filter(|member| !is_own(member)) {
             match self.look_at(member) {
-                Liveness::Dead => self.recover(member),
+                // It may stay claimed by a recoverer that dies before it marks the record, and
+                // nothing else tells of the end of one that has no record of its own.
+                Liveness::Dead => self.is_unsure |= !self.recover(member),
                 Liveness::Alive => {}
                 Liveness::Unknown => self.is_unsure = true,
             }
@@ -218,12 +220,12 @@ impl Watch {
         };
         if let Some(dead) = peer.connect_again(&self.pool) {
             self.pool.peers().forget(&peer);
-            self.recover(&dead);
+            self.is_unsure |= !self.recover(&dead);
         }
     }
 
-    /// Recovers a participant whose death is proven.
-    fn recover(&self, dead: &MemberInfo) {
+    /// Recovers a participant whose death is proven. False: another recovers it, or it failed.
+    fn recover(&self, dead: &MemberInfo) -> bool {
         let control = self.pool.control();
         let mut is_dead = |member: &MemberInfo| {
             (member.index, member.session) == (dead.index, dead.session)
@@ -234,7 +236,7 @@ impl Watch {
             self.recoverer
                 .recover(control, self.pool.regions(), dead, now, &mut is_dead);
         match recovered {
-            Ok(None) => {}
+            Ok(None) => false,
             Ok(Some(recovered)) => {
                 tracing::info!(
                     name = dead.name,
@@ -247,9 +249,11 @@ impl Watch {
                 for member in control.tables().members() {
                     wait::ring_always(control, member.index);
                 }
+                true
             }
             Err(error) => {
-                tracing::error!(name = dead.name, %error, "recovery failed, will be tried again")
+                tracing::error!(name = dead.name, %error, "recovery failed, will be tried again");
+                false
             }
         }
     }
@@ -387,6 +391,49 @@ mod tests {
         (member.expect("a free record"), liveness_socket)
     }
 
+    fn watch(pool: &Pool, me: &Member, socket: &LivenessSocket) -> Watch {
+        let keeps = Keeps {
+            acceptor: socket.acceptor().expect("opened"),
+            time: Arc::new(CoarseTime::now()),
+            spin_gate: Arc::new(SpinGate::new(Duration::ZERO)),
+        };
+        let id = (me.index(), me.session());
+        Watch::new(pool.clone(), id, me.recoverer(), keeps)
+    }
+
+    /// A recoverer without a record of its own has claimed a dead participant, and dies before it
+    /// marks the record as being recovered.
+    #[test]
+    fn a_claim_by_a_dead_outsider_is_taken_over() {
+        use hythe_abi::pool::participant;
+        use hythe_memory::Memory;
+
+        let name = format!("hythe-watcher-claim-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        let options = PoolOptions::new("test").root(&root).bytes(16 << 20);
+        let pool = Pool::open_or_create(&options).expect("made");
+        let (me, own) = foreigner(&pool);
+        let (other, theirs) = foreigner(&pool);
+        let mut watch = watch(&pool, &me, &own);
+        let outsider = LivenessSocket::announce(&pool).expect("listens");
+        let record = pool.control().layout().participant(other.index().0.into());
+        let claim = 255 | u64::from(outsider.session()) << 40;
+        let memory = pool.control().memory();
+        memory.store_cell(record + participant::RECOVERER, claim, Ordering::Release);
+        drop(theirs);
+        watch.look_at_all();
+        assert!(
+            pool.control().tables().member(other.index()).is_some(),
+            "claimed"
+        );
+        assert!(watch.is_unsure, "looked at again soon");
+
+        drop(outsider);
+        watch.look_at_all();
+        assert_eq!(pool.control().tables().member(other.index()), None);
+        std::fs::remove_dir_all(root).expect("own");
+    }
+
     /// As on a kernel that gives no pidfd of a peer: what is watched is a connection.
     #[test]
     fn a_connection_that_hangs_up_is_a_reason_to_look_again() {
@@ -397,17 +444,7 @@ mod tests {
         let (me, own) = foreigner(&pool);
         let (other, theirs) = foreigner(&pool);
         let mut acceptor = theirs.acceptor().expect("opened");
-        let keeps = Keeps {
-            acceptor: own.acceptor().expect("opened"),
-            time: Arc::new(CoarseTime::now()),
-            spin_gate: Arc::new(SpinGate::new(Duration::ZERO)),
-        };
-        let mut watch = Watch::new(
-            pool.clone(),
-            (me.index(), me.session()),
-            me.recoverer(),
-            keeps,
-        );
+        let mut watch = watch(&pool, &me, &own);
         let key = (other.index(), other.session());
         let connect = || liveness_socket::connection(&pool, other.session()).expect("connects");
         let info = || pool.control().tables().member(key.0).expect("it is there");
