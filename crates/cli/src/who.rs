@@ -1,7 +1,7 @@
 //! `hythe who`: who holds which buffers, for how long, and which semaphores and queues hold
 //! something. Fails if the ledger does not add up.
 
-use hythe::inspect::{HeldBuffer, HolderKind, MemberIndex, Snapshot};
+use hythe::inspect::{HeldBuffer, HolderKind, MemberIndex, MemberInfo, MemberStatus, Snapshot};
 use hythe::{Liveness, Pool};
 use hythe_terminal::escaped;
 use serde::Serialize;
@@ -67,6 +67,7 @@ pub(crate) struct MismatchDocument {
 
 pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
     let pool = globals.open()?;
+    pool.finish_recoveries();
     let snapshot = pool.snapshot();
     let document = Document {
         pool: pool.options().name().to_owned(),
@@ -79,11 +80,28 @@ pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
     match document.mismatches.len() {
         0 => Ok(()),
         wrong => Err(CliError::Failed(format!(
-            "the ledger of pool `{}` does not add up at {}: a program with write access is broken",
+            "the ledger of pool `{}` does not add up at {}: {}",
             document.pool,
-            units::counted(wrong as u64, "slot")
+            units::counted(wrong as u64, "slot"),
+            unfinished(&pool, &snapshot)
+                .unwrap_or_else(|| "a program with write access is broken".to_owned())
         ))),
     }
+}
+
+/// The reason why slots may not add up for now: a participant that died within a step, and is not
+/// recovered yet.
+pub(crate) fn unfinished(pool: &Pool, snapshot: &Snapshot) -> Option<String> {
+    let is_unfinished = |member: &&MemberInfo| {
+        member.status == MemberStatus::Recovering || pool.liveness(member) == Liveness::Dead
+    };
+    let member = snapshot.members.iter().find(is_unfinished)?;
+    Some(format!(
+        "{} (pid {}) has ended, and what it held is not given back yet; the next participant that \
+         joins does that",
+        escaped(&member.name),
+        member.identity.pid
+    ))
 }
 
 /// Slots that do not add up.

@@ -407,21 +407,55 @@ fn who_and_list_speak_of_an_idle_pool() {
     );
 }
 
+/// Where a part of a new pool's control file begins.
+fn offset_of(made: &Value, reason: &str) -> usize {
+    let terms = made["terms"].as_array().expect("a list").iter();
+    let before = terms.take_while(|term| term["reason"] != reason);
+    let bytes = before.map(|term| term["bytes"].as_u64().expect("a number"));
+    bytes.sum::<u64>() as usize
+}
+
+/// A participant was killed, and the one that recovered it too.
+#[test]
+fn a_look_at_a_pool_finishes_an_interrupted_recovery() {
+    // Within a participant's record, by spec/pool.md.
+    const STATUS: usize = 4;
+    const RECOVERER: usize = 32;
+
+    let looks: [&[&str]; 4] = [&["who"], &["list"], &["pool", "show"], &["top", "--json"]];
+    for look in looks {
+        let root = Root::new();
+        let made = root.json(&["pool", "create", "--size", "16M"]);
+        let record = offset_of(&made, "control: participants");
+        let control = Path::new(made["path"].as_str().expect("a path")).join("control");
+        let subscriber = root.start(&["sub", "data"]);
+        support::eventually("it subscribes", || root.subscribers("data") == 1);
+        drop(subscriber);
+        let participants = || root.json(&["list"])["participants"].clone();
+        assert_eq!(participants()[0]["state"], "dead");
+
+        let mut bytes = fs::read(&control).expect("own");
+        bytes[record + STATUS] = 3;
+        // By participant 0 of a session that is over.
+        bytes[record + RECOVERER] = 1;
+        bytes[record + RECOVERER + 7] = 1;
+        fs::write(&control, &bytes).expect("own");
+        root.ok(look);
+        let bytes = fs::read(&control).expect("own");
+        assert_eq!(bytes[record + STATUS], 0, "{look:?}");
+        assert_eq!(participants(), Value::Array(Vec::new()), "{look:?}");
+    }
+}
+
 #[test]
 fn a_ledger_that_does_not_add_up_is_named() {
     let root = Root::new();
     let made = root.json(&["pool", "create", "--size", "16M"]);
-    let terms = made["terms"].as_array().expect("a list").clone();
-    let ledger = terms
-        .iter()
-        .take_while(|term| term["reason"] != "control: ledger");
-    let at: u64 = ledger
-        .map(|term| term["bytes"].as_u64().expect("a number"))
-        .sum();
+    let at = offset_of(&made, "control: ledger");
     // A program gone wild counts two references to slot 3 that nobody answers for.
     let control = Path::new(made["path"].as_str().expect("a path")).join("control");
     let mut bytes = fs::read(&control).expect("own");
-    let cell = at as usize + 3 * 64;
+    let cell = at + 3 * 64;
     let counted = |bytes: &mut [u8], value: u8| bytes[cell] = value;
     counted(&mut bytes, 2);
     fs::write(&control, &bytes).expect("own");

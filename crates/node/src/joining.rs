@@ -1,13 +1,49 @@
-//! Joining a pool: the socket first, then the record; and recovering dead participants where the
-//! table is full.
+//! Joining a pool: the socket first, then the record; recovering dead participants where the table
+//! is full; and finishing, for a process that does not join, the recoveries that a death
+//! interrupted.
 
-use hythe_pool::{Identity, Member, MemberIndex, MemberKind, MemberStatus, PoolError, Recoverer};
+use hythe_pool::{
+    Identity, Member, MemberIndex, MemberInfo, MemberKind, MemberStatus, PoolError, Recoverer,
+};
 
 use crate::pool::Pool;
 use crate::pool::liveness_socket::{self, LivenessSocket};
 use crate::pool::peers::Liveness;
 use crate::pool::process::own_identity;
 use crate::{NodeError, clock, holders};
+
+impl Pool {
+    /// Finishes what a death interrupted, if no living participant does: the recovery of a
+    /// participant whose recoverer has died too; the joining of one; and a step of one, which
+    /// leaves slots that do not add up. Other dead participants keep what they hold until the next
+    /// one joins, so that a person can see it.
+    ///
+    /// For programs that look at a pool without joining it. Where this process may not recover
+    /// them, they stay as they are.
+    pub fn finish_recoveries(&self) {
+        let tables = self.control().tables();
+        let is_interrupted = |member: &MemberInfo| {
+            member.status != MemberStatus::Alive
+                || tables.is_claimed(member.index)
+                || tables.pending_operation(member.index) != 0
+        };
+        let members = tables.members().filter(is_interrupted);
+        let dead: Vec<MemberInfo> = members
+            .filter(|member| self.liveness(member) == Liveness::Dead)
+            .collect();
+        if dead.is_empty() {
+            return;
+        }
+        // It proves that this recoverer lives. Without it others could not take over from us.
+        match LivenessSocket::announce(self) {
+            Ok(liveness_socket) => {
+                recover_each(self, liveness_socket.session(), dead);
+                liveness_socket.withdraw();
+            }
+            Err(error) => tracing::info!(%error, "interrupted recoveries are left to others"),
+        }
+    }
+}
 
 /// Takes a record, recovering dead participants if there is no free one.
 pub(crate) fn join(
@@ -45,10 +81,16 @@ fn take_record(
 /// Recovers every participant whose death is proven, as somebody who has no record yet. False:
 /// there was none.
 fn recover_the_dead(pool: &Pool, session: u32) -> bool {
+    recover_each(pool, session, pool.control().tables().members())
+}
+
+/// Recovers those of `members` whose death is proven, under a session that a socket proves to be in
+/// use. False: there was none.
+fn recover_each(pool: &Pool, session: u32, members: impl IntoIterator<Item = MemberInfo>) -> bool {
     let control = pool.control();
     let recoverer = Recoverer::outsider(session);
     let mut found = false;
-    for member in control.tables().members() {
+    for member in members {
         let mut is_dead = |member: &_| pool.liveness(member) == Liveness::Dead;
         let now = clock::coarse_ms();
         match recoverer.recover(control, pool.regions(), &member, now, &mut is_dead) {

@@ -21,8 +21,8 @@ use choices::Choices;
 use hythe_memory::kill_points;
 use hythe_node::hop::HopPool as _;
 use hythe_node::{
-    ClassPlan, Geometry, Limits, Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions,
-    Sample, Subscriber, SubscriberOptions,
+    ClassPlan, Geometry, Limits, MemberInfo, MemberStatus, Node, Pool, PoolOptions, PortPolicy,
+    Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions,
 };
 use support::{BOUND, Root};
 
@@ -256,6 +256,39 @@ fn recoverers_are_killed_and_recovered() {
     }
     deaths.end();
     Deaths::begin("recover", die_and_recover(0));
+}
+
+/// As before, but nobody joins: a process that only looks at the pool finishes what they began.
+#[test]
+fn an_onlooker_finishes_an_interrupted_recovery() {
+    let seed = number("HYTHE_KILL_SEED", 1);
+    let mut choices = Choices::Seed(seed);
+    let root = Root::new();
+    let pool = Pool::open_or_create(&options(root.path())).expect("made");
+    let die = || {
+        let (status, output) = play(&root, "hold", 0);
+        assert_eq!(status.signal(), Some(9), "{output}");
+    };
+    die();
+    let mut deaths = Deaths::begin("recover", play(&root, "recover", 0));
+    for store in stores(deaths.stores, &mut choices) {
+        let context = format!("seed {seed}: recover killed before store {store}");
+        die();
+        deaths.note(&context, play(&root, "recover", store));
+        pool.finish_recoveries();
+        let seen = pool.snapshot();
+        let is_finished = |member: &MemberInfo| {
+            member.status == MemberStatus::Alive
+                && !pool.control().tables().is_claimed(member.index)
+        };
+        assert!(seen.members.iter().all(is_finished), "{context}: {seen:#?}");
+        assert_eq!(seen.audit.mismatches, [], "{context}");
+        // The holder died within a step.
+        let is_holder = |member: &MemberInfo| member.name == "holder";
+        assert!(!seen.members.iter().any(is_holder), "{context}: {seen:#?}");
+        Survivor::new(&pool).goes_on(&context);
+    }
+    deaths.end();
 }
 
 /// Plays a victim while the survivor sends what it may take.

@@ -89,6 +89,7 @@ struct PortDocument {
 
 pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
     let pool = globals.open()?;
+    pool.finish_recoveries();
     let snapshot = pool.snapshot();
     let found = snapshot.channels.iter();
     let mut channels = found.map(|found| channel(&snapshot, found)).collect();

@@ -54,6 +54,7 @@ pub(crate) fn run(args: &PoolNameArgs, globals: &Globals) -> Result<(), CliError
     let pool = Pool::open(&options)?;
     let region = pool.region_path(RegionIndex(0));
     let file = std::fs::metadata(&region).map_err(CliError::file("look at", &region))?;
+    pool.finish_recoveries();
     let snapshot = pool.snapshot();
     let terms = geometry::terms(&snapshot);
     let audit = &snapshot.audit;

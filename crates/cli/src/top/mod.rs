@@ -102,6 +102,7 @@ impl<'a> Watch<'a> {
     /// What happened since the last look.
     fn look(&mut self) -> Result<Model, CliError> {
         self.pool.check_found()?;
+        self.pool.finish_recoveries();
         let snapshot = self.pool.snapshot();
         let now = Instant::now();
         let name = self.pool.options().name();

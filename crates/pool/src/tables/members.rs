@@ -316,6 +316,15 @@ impl<'c, M: Memory> Tables<'c, M> {
         self.memory().store_cell(at, cpus, Ordering::Relaxed);
     }
 
+    /// Has a recoverer claimed this participant's record? It may have died since.
+    pub fn is_claimed(self, index: MemberIndex) -> bool {
+        if !self.has_row(index) {
+            return false;
+        }
+        let at = self.layout().participant(index.0.into()) + participant::RECOVERER;
+        self.memory().load_cell(at, Ordering::Acquire) as u8 != 0
+    }
+
     /// Sessions under which somebody is recovering a participant: what proves the life of an
     /// outsider must stay for these.
     pub fn claiming_sessions(self) -> impl Iterator<Item = u32> {
