@@ -29,7 +29,10 @@ pub(super) fn status_within(time: Duration) -> Result<Status, CliError> {
     hythe_sys::wait::spawn("hythe-ask-agent", move || {
         let _ = answers.send(status());
     })
-    .map_err(|error| CliError::Failed(format!("cannot start a thread: {error}")))?;
+    .map_err(|source| CliError::System {
+        action: "start a thread",
+        source,
+    })?;
     answered.recv_timeout(time).unwrap_or_else(|_| {
         let what = format!("the agent does not answer within {time:?}; {LOG} says more");
         Err(CliError::Failed(what))

@@ -41,7 +41,10 @@ pub fn run(args: &RunArgs, globals: &Globals) -> Result<(), CliError> {
         // The runner is in another process group, which may not read from the terminal.
         command.stdin(Stdio::piped());
     }
-    let failed = |error: io::Error| CliError::Failed(format!("cannot start the runner: {error}"));
+    let failed = |source: io::Error| CliError::System {
+        action: "start the runner",
+        source,
+    };
     let mut runner = Supervised::start(&mut command).map_err(failed)?;
     if let Some(mut to) = runner.take_stdin() {
         super::spawn(move || {

@@ -30,5 +30,6 @@ use signals::signals;
 fn spawn(body: impl FnOnce() + Send + 'static) -> Result<(), CliError> {
     let thread: io::Result<_> = std::thread::Builder::new().spawn(body);
     let thread = thread.map(drop);
-    thread.map_err(|error| CliError::Failed(format!("cannot start a thread: {error}")))
+    let action = "start a thread";
+    thread.map_err(|source| CliError::System { action, source })
 }

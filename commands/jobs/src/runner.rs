@@ -70,8 +70,10 @@ fn options(args: &RunArgs, globals: &Globals) -> Result<JobOptions, CliError> {
 fn passed_on() -> Result<UnixStream, CliError> {
     let (mut signals, job_control) = super::signals()?;
     let pair = UnixStream::pair();
-    let (mut to, from) =
-        pair.map_err(|error| CliError::Failed(format!("cannot pass on signals: {error}")))?;
+    let (mut to, from) = pair.map_err(|source| CliError::System {
+        action: "pass on signals",
+        source,
+    })?;
     super::spawn(move || {
         for number in signals.forever() {
             let number = job_control.latest(number);

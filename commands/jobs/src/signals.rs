@@ -34,8 +34,8 @@ impl JobControl {
 
 /// From now on these signals do not end or stop this process, unless they were ignored.
 pub(super) fn signals() -> Result<(Signals, JobControl), CliError> {
-    let failed =
-        |error: std::io::Error| CliError::Failed(format!("cannot listen for signals: {error}"));
+    let action = "listen for signals";
+    let failed = |source: std::io::Error| CliError::System { action, source };
     let ignored = ignored().map_err(failed)?;
     let passed_on = PASSED_ON.iter().filter(|number| !ignored.contains(number));
     let passed_on: Vec<i32> = passed_on.copied().collect();

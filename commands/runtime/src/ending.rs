@@ -5,7 +5,7 @@ use clap::error::{ContextKind, ContextValue};
 use hythe_terminal::escaped;
 
 use crate::error::CliError;
-use crate::output;
+use crate::{limits, output};
 
 /// The exit code for what came of a command, whose error is said unless it was.
 pub fn end(done: Result<(), CliError>) -> u8 {
@@ -14,7 +14,7 @@ pub fn end(done: Result<(), CliError>) -> u8 {
     };
     if !error.is_reported() {
         // Nobody may be left to read it: whoever started a detached agent.
-        output::note_error(&error);
+        output::note_error(format_args!("{error}{}", limits::remedy(&error)));
     }
     error.exit_code()
 }

@@ -58,12 +58,20 @@ pub enum CliError {
         /// What the system said.
         source: io::Error,
     },
+    /// The system refuses something that the command needs.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Standard output is gone or full.
     #[error("cannot write to standard output: {0}")]
     Output(#[source] io::Error),
     /// About tasks of a job.
     #[cfg(feature = "jobs")]
-    #[error("{}{}", .0, remedy::of_job(.0))]
+    #[error(transparent)]
     Job(#[from] hythe_cluster::tasks::TaskError),
     /// A task of a job failed; the text says which, and the command exits as it did.
     #[error("{text}")]

@@ -12,6 +12,7 @@
 pub mod args;
 mod ending;
 pub mod error;
+mod limits;
 pub mod logs;
 pub mod objects;
 mod open;

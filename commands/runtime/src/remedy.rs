@@ -9,8 +9,6 @@ use hythe::core::tasks::TaskError;
 #[cfg(feature = "media")]
 use hythe::media::MediaError;
 use hythe::{NodeError, PoolError};
-#[cfg(feature = "jobs")]
-use hythe_cluster::tasks::TaskError as JobError;
 #[cfg(feature = "latency")]
 use hythe_latency::{LatencyError, host};
 #[cfg(feature = "preload")]
@@ -124,23 +122,6 @@ pub fn of_task(error: &TaskError) -> String {
         ),
         TaskError::Permanent { .. } => " (`hythe core stop`)".to_owned(),
         TaskError::Core(error) => of_core(error),
-        _ => String::new(),
-    }
-}
-
-#[cfg(feature = "jobs")]
-/// What to do about an error of this kind.
-pub fn of_job(error: &JobError) -> String {
-    match error {
-        JobError::TooFewParticipants {
-            pool, tasks, taken, ..
-        } => {
-            let (pool, participants) = (escaped(pool), taken + tasks);
-            format!(
-                ": `hythe pool remove {pool} && hythe pool create {pool} --limit \
-                 participants={participants}` makes one that has enough"
-            )
-        }
         _ => String::new(),
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
-use support::{Root, Running, eventually, send};
+use support::{Ended, Root, Running, eventually, send};
 
 /// The state of a process, as `ps` shows it; `X` if it is gone.
 fn state(pid: u32) -> char {
@@ -179,6 +179,80 @@ fn tasks_without_a_place_are_refused_before_the_first() {
     root.ok(&["pool", "create", "default", "--limit", "participants=10"]);
     root.ok(&run);
     assert!(root.path().join("8.ran").exists());
+}
+
+/// `hythe run`, of at most so many open files.
+fn run_with_files(root: &Root, files: u32, arguments: &[&str]) -> Ended {
+    let mut shell = Command::new("sh");
+    let script = format!("ulimit -n {files}; exec \"$@\"");
+    shell.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_hythe"), "run"]);
+    Running::new(root.command_by(shell, arguments)).end()
+}
+
+#[test]
+fn tasks_without_open_files_are_refused_before_the_first() {
+    let root = Root::new();
+    root.ok(&[
+        "pool",
+        "create",
+        "default",
+        "--small",
+        "--limit",
+        "participants=64",
+    ]);
+    let place = root.path().display().to_string();
+    let script = format!("echo > {place}/$HYTHE_RANK.ran");
+    let tasks = |count| ["-n", count, "--", "sh", "-c", &script];
+    run_with_files(&root, 64, &tasks("32"))
+        .failed(1, &["32 more tasks", "open files", "64", "`ulimit -n 384`"]);
+    // Files for all that comes before the tasks are missing, too.
+    for files in [6, 8, 12, 16] {
+        run_with_files(&root, files, &tasks("32")).failed(1, &["`ulimit -n"]);
+    }
+    assert!(!root.path().join("0.ran").exists());
+    assert!(sockets(root.path()).is_empty());
+    let few = run_with_files(&root, 64, &tasks("4"));
+    assert_eq!(few.code, Some(0), "{}", few.errors);
+    let enough = run_with_files(&root, 384, &tasks("32"));
+    assert_eq!(enough.code, Some(0), "{}", enough.errors);
+    assert!(root.path().join("31.ran").exists());
+}
+
+#[test]
+fn tasks_without_processes_are_refused_before_the_first() {
+    if !rustix::process::getuid().is_root() {
+        eprintln!("SKIPPED (needs root): a user of few processes");
+        return;
+    }
+    // Of nobody else.
+    const USER: u32 = 64_321;
+    let root = Root::new();
+    let place = root.path().join("of user");
+    std::fs::create_dir(&place).expect("own");
+    std::os::unix::fs::chown(&place, Some(USER), Some(USER)).expect("root may");
+    let binary = root.path().join("hythe");
+    hythe_testing::copy_program(env!("CARGO_BIN_EXE_hythe"), &binary);
+    let script = format!("echo > '{}'/$HYTHE_RANK.ran", place.display());
+    let run = |processes: u32| {
+        let mut command = Command::new("setpriv");
+        let user = [format!("--reuid={USER}"), format!("--regid={USER}")];
+        let limited = format!("ulimit -u {processes}; exec \"$@\"");
+        command
+            .args(user)
+            .args(["--clear-groups", "bash", "-c", &limited, "bash"]);
+        command.arg(&binary);
+        let mut command = root.command_by(command, &["run", "-n", "40", "--", "sh", "-c", &script]);
+        command.env("HYTHE_ROOT", &place);
+        Running::new(command).end()
+    };
+    run(40).failed(
+        1,
+        &["40 more tasks", "user 64321", "may have 40", "`ulimit -u`"],
+    );
+    assert!(!place.join("0.ran").exists());
+    let enough = run(200);
+    assert_eq!(enough.code, Some(0), "{}", enough.errors);
+    assert!(place.join("39.ran").exists());
 }
 
 #[test]

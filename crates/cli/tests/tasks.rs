@@ -41,6 +41,7 @@ fn task() {
         "both" => send_100_mb_both_ways(&mut task),
         "limit" => limit(&mut task),
         "spawn" => spawn(&mut task),
+        "bomb" => bomb(&task),
         "ends" => ends(&mut task),
         "groups" => groups(&mut task),
         "named" => named_groups(&mut task),
@@ -216,6 +217,59 @@ fn spawn(task: &mut Task) {
 #[test]
 fn tasks_spawn_others_and_hear_of_their_end() {
     run("spawn", 1);
+}
+
+/// Spawns two tasks that do the same, until one of them is refused; then all end.
+fn bomb(task: &Task) {
+    let stop = std::path::PathBuf::from(std::env::var_os("STOP").expect("set by the test"));
+    let own = std::env::current_exe().expect("this test");
+    let options = SpawnOptions::new(own.to_str().expect("a plain path"));
+    let options = ["--exact", "task", "--nocapture"]
+        .iter()
+        .fold(options, |options, word| options.argument(word));
+    for _ in 0..2 {
+        if stop.exists() {
+            break;
+        }
+        if let Err(error) = task.spawn(&options) {
+            println!("refused: {error}");
+            std::fs::write(&stop, "").expect("own");
+        }
+    }
+    support::eventually("one is refused", || stop.exists());
+}
+
+/// A task that is refused when it joins would say so by a panic.
+#[test]
+fn endless_spawning_is_refused_where_it_spawns() {
+    let root = Root::new();
+    let limit = ["--small", "--limit", "participants=12"];
+    root.ok(&[&["pool", "create", "default"], &limit[..]].concat());
+    let own = std::env::current_exe().expect("this test");
+    let own = own.to_str().expect("a plain path");
+    let stop = root.path().join("stop");
+    let (case, stop) = (format!("{CASE}=bomb"), format!("STOP={}", stop.display()));
+    let run = ["run", "-x", &case, "-x", &stop, "--", own];
+    let ended = root.run(&[&run[..], &["--exact", "task", "--nocapture"]].concat());
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.text(), ended.errors);
+    let output = ended.text();
+    assert!(
+        output.contains("which has 12, and 12 of them are taken"),
+        "{output}"
+    );
+    assert!(output.contains("--limit participants=13"), "{output}");
+    assert!(
+        !(output + &ended.errors).contains("panicked"),
+        "{}",
+        ended.errors
+    );
+    assert!(
+        root.json(&["tasks"])["tasks"]
+            .as_array()
+            .is_some_and(Vec::is_empty)
+    );
+    let left = root.json(&["list"])["participants"].clone();
+    assert!(left.as_array().is_some_and(Vec::is_empty), "{left}");
 }
 
 fn ends(task: &mut Task) {

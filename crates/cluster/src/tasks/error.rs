@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use hythe_terminal::escaped;
+use rustix::io::Errno;
 
 use super::id::{JOB_MAX, TASKS_MAX, TaskId};
 
@@ -12,7 +13,11 @@ use super::id::{JOB_MAX, TASKS_MAX, TaskId};
 #[non_exhaustive]
 pub enum TaskError {
     /// The program cannot be started.
-    #[error("host {host}: cannot start {}: {source}", escaped(path))]
+    #[error(
+        "host {host}: cannot start {}: {source}{}",
+        escaped(path),
+        remedy(source)
+    )]
     Program {
         /// Where it was to be started.
         host: String,
@@ -43,9 +48,11 @@ pub enum TaskError {
     },
     /// More tasks than the pool has places for participants.
     #[error(
-        "{tasks} more tasks need as many participants of pool `{}`, which has {limit}, and {taken} \
-         of them are taken",
-        escaped(pool)
+        "{tasks} more tasks need as many participants of pool `{0}`, which has {limit}, and {taken} \
+         of them are taken: `hythe pool remove {0} && hythe pool create {0} --limit \
+         participants={1}` makes one that has enough",
+        escaped(pool),
+        taken.saturating_add(*tasks)
     )]
     TooFewParticipants {
         /// The pool's name.
@@ -56,6 +63,41 @@ pub enum TaskError {
         taken: usize,
         /// The pool's limit.
         limit: usize,
+    },
+    /// More tasks than a runner has open files for.
+    #[error(
+        "host {host}: {tasks} more tasks need {needed} open files in the process that starts them, \
+         which may have {limit}: `ulimit -n {needed}`, as root beyond the hard limit, `nofile` in \
+         /etc/security/limits.conf or `LimitNOFILE=` of a service raises that"
+    )]
+    TooFewFiles {
+        /// Where they were to be started.
+        host: String,
+        /// How many.
+        tasks: usize,
+        /// What suffices for them and those that run.
+        needed: u64,
+        /// The limit, raised as far as it may be.
+        limit: u64,
+    },
+    /// More tasks than processes may be started.
+    #[error(
+        "host {host}: {tasks} more tasks need as many processes, of which {limit_of} may have \
+         {limit}, and {taken} run: raise {raised_by}"
+    )]
+    TooFewProcesses {
+        /// Where they were to be started.
+        host: String,
+        /// How many.
+        tasks: usize,
+        /// The user or control group.
+        limit_of: String,
+        /// Those that it has, threads included.
+        taken: u64,
+        /// The limit.
+        limit: u64,
+        /// Where it is set.
+        raised_by: &'static str,
     },
     /// All numbers of jobs are taken.
     #[error("{JOB_MAX} jobs run in this pool: wait for one to end, or use another pool")]
@@ -220,4 +262,16 @@ pub enum TaskError {
         /// What the system says.
         source: io::Error,
     },
+}
+
+/// What lifts the limit that the system has met when it refused to start a program.
+fn remedy(source: &io::Error) -> &'static str {
+    match Errno::from_io_error(source) {
+        Some(Errno::MFILE) => " (`ulimit -n`, or `LimitNOFILE=` of a service, raises that)",
+        Some(Errno::NFILE) => " (`sysctl fs.file-max` raises that)",
+        Some(Errno::AGAIN) => {
+            ": no more processes (`ulimit -u`, or `pids.max` of a control group, raises that)"
+        }
+        _ => "",
+    }
 }

@@ -142,7 +142,10 @@ impl Job {
         let Some(id) = self.runner.place.job.task(index) else {
             return failed("its numbers are used up".to_owned());
         };
-        descriptors::provide_for(self.tasks.len() + 1);
+        let host = &self.runner.options.host;
+        if let Err(error) = descriptors::provide_for(self.tasks.len() + 1, 0, host) {
+            return failed(error.to_string());
+        }
         match Running::enrolled(&client.stream, id, &self.runner.options.host) {
             Ok(task) => {
                 self.tasks.push(task);

@@ -25,6 +25,7 @@ mod part;
 mod part_protocol;
 mod participants;
 mod printed;
+mod processes;
 mod program;
 mod remote;
 mod running;

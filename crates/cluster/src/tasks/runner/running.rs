@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -139,6 +139,11 @@ impl Running {
         matches!(&self.process, Process::Waiting { .. })
     }
 
+    /// Is it to be started on this host, and was not yet?
+    pub(super) fn is_waiting_on(&self, host: &str) -> bool {
+        self.is_waiting() && self.end.is_none() && self.host == host
+    }
+
     /// What it is to get when it is started.
     pub(super) const fn signal_to_come(&self) -> Option<Signal> {
         match &self.process {
@@ -187,6 +192,11 @@ impl Running {
             Process::Child(child) => child.id(),
             Process::Guest { pid, .. } | Process::Remote { pid, .. } => *pid,
         }
+    }
+
+    /// Its program.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The terminal to which it prints has that size from now on.

@@ -27,7 +27,7 @@ use super::part_protocol::link::PartLink;
 use super::part_protocol::message::{FromPart, Start, ToPart};
 use super::program::{Program, Role};
 use super::running::Running;
-use super::{descendants, descriptors, open_parent, participants};
+use super::{descendants, descriptors, open_parent, participants, processes};
 use input::Input;
 use output::pass_on;
 use starting::{Found, Starts, Wanted};
@@ -268,13 +268,16 @@ impl Part {
     /// Starts them all, and returns the program's path.
     fn start(&mut self, wanted: Wanted, found: Found) -> Result<PathBuf, TaskError> {
         let Wanted { start, signals } = wanted;
-        // A task knows whether those that it spawns will join.
-        if let (Some(pool), None) = (&self.pool, start.parent) {
-            let running = self.tasks.iter().filter(|task| task.end.is_none());
-            let running: Vec<u32> = running.map(Running::pid).collect();
-            participants::provide_for(pool, start.tasks.len(), &running)?;
-        }
         let host = self.options.host.as_str();
+        let more = start.tasks.len();
+        let running = self.tasks.iter().filter(|task| task.end.is_none());
+        let running: Vec<_> = running.map(|task| (task.pid(), task.path())).collect();
+        if let Some(pool) = &self.pool {
+            let is_spawned = start.parent.is_some();
+            participants::provide_for(pool, more, &found.path, is_spawned, &running)?;
+        }
+        descriptors::provide_for(running.len() + more, more, host)?;
+        processes::provide_for(more, host)?;
         let given = start.environment.into_iter();
         let given =
             given.map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value)));
@@ -289,7 +292,6 @@ impl Part {
             terminal: start.terminal,
         };
         self.whole_lines = start.whole_lines;
-        descriptors::provide_for(self.tasks.len() + start.tasks.len());
         for (id, rank) in start.tasks {
             let role = Role {
                 id,

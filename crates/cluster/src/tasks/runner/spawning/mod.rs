@@ -20,6 +20,7 @@ use super::Job;
 use super::descriptors;
 use super::errands::Errand;
 use super::participants;
+use super::processes;
 use super::program::{self, Program, Role};
 use super::running::Running;
 pub(super) use places::Opening;
@@ -295,16 +296,24 @@ impl Job {
             let has_begun_here = task.is_child() && task.part().is_none() && task.host() == own;
             has_begun_here && task.end.is_none()
         };
-        let running_here: Vec<u32> = self
-            .tasks
-            .iter()
-            .filter(is_here)
-            .map(Running::pid)
-            .collect();
-        // A task knows whether those that it spawns will join.
-        if spawning.parent.is_none() {
-            participants::provide_for(self.runner.node.pool(), here, &running_here)?;
-        }
+        let running_here = self.tasks.iter().filter(is_here);
+        let running_here: Vec<_> = running_here.map(|task| (task.pid(), task.path())).collect();
+        let to_start = here
+            + self
+                .tasks
+                .iter()
+                .filter(|task| task.is_waiting_on(own))
+                .count();
+        participants::provide_for(
+            self.runner.node.pool(),
+            here,
+            &spawning.program.path,
+            spawning.parent.is_some(),
+            &running_here,
+        )?;
+        // Those of other hosts are clients, too.
+        descriptors::provide_for(running + size as usize, to_start, own)?;
+        processes::provide_for(to_start, own)?;
         let Some(first) = self.free_indices(size) else {
             return Err(TaskError::TooManyTasks {
                 asked: size.saturating_add(u32::try_from(running).unwrap_or(u32::MAX)),
@@ -320,8 +329,6 @@ impl Job {
             })
         });
         spawning.roles = roles.collect();
-        // Those of other hosts are clients, too.
-        descriptors::provide_for(running + size as usize);
         for (role, place) in spawning.roles.iter().zip(places) {
             let host = place.as_ref().map(HostName::as_str);
             let host = host.unwrap_or(&self.runner.options.host);
