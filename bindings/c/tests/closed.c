@@ -6,9 +6,7 @@
  *   closed         joins, closes, and starts itself again
  *   closed late    joins then, and writes into all buffers that it gets
  */
-#include <hythe.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "expect.h"
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,14 +15,6 @@
 #define BYTES ((size_t)1 << 20)
 #define LEASES 4
 #define FILES 1024
-
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: %s (%s)\n", __LINE__, #condition, hythe_last_error());                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static struct hythe_node *join(const char *name)
 {

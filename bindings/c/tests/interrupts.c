@@ -2,22 +2,12 @@
  * A signal ends a wait of each kind, if its handler says so, and not otherwise. Prints "ended", or
  * the line that went wrong. Run by programs.rs, with HYTHE_ROOT set.
  */
-#include <hythe.h>
+#include "expect.h"
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: %s (%s)\n", __LINE__, #condition, hythe_last_error());                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 /* No wait lasts so long. */
 static const uint64_t LONG_NS = 600 * HYTHE_SECOND_NS;

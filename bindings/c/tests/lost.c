@@ -6,23 +6,13 @@
  *   lost program   the program's own, which asks the library
  *   lost passed    the program's, installed before: faults elsewhere are its
  */
-#include <hythe.h>
+#include "expect.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: %s (%s)\n", __LINE__, #condition, hythe_last_error());                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static volatile sig_atomic_t asked;
 static sigjmp_buf elsewhere;

@@ -2,20 +2,10 @@
  * What the C API must refuse: wrong arguments, handles of a parent, sizes, types that do not fit.
  * Prints "all refused", or the line that was not. Run by programs.rs. Never waits for anybody.
  */
-#include <hythe.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "expect.h"
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: %s (%s)\n", __LINE__, #condition, hythe_last_error());                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static struct hythe_pool *pool;
 static struct hythe_node *node;

@@ -3,19 +3,10 @@
  * program says so. Prints "copied", or the line that was wrong. Run by cores.rs, which starts the
  * cores.
  */
-#include <hythe.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "expect.h"
 #include <string.h>
 
 #define LONG_NS (120 * HYTHE_SECOND_NS)
-#define EXPECT(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            printf("line %d: %s (%s)\n", __LINE__, #condition, hythe_last_error());                \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 int main(void)
 {
