@@ -64,6 +64,16 @@ fn an_agent_without_descriptors_goes_on() {
         let said = std::fs::read_to_string(&log).unwrap_or_default();
         files(pid) + 2 >= FILES_MAX && said.contains("Too many open files")
     });
+    eventually("its status says so, too", || {
+        let Some(status) = a.status() else {
+            return false;
+        };
+        let sessions = status.hosts.iter().filter_map(|host| host.session.as_ref());
+        let mut channels = sessions.flat_map(|session| &session.channels);
+        let names_files = channels.any(|channel| channel.reason.contains("no open files left"));
+        let limit = status.no_files_left.map(|files| files.limit);
+        limit == Some(FILES_MAX as u64) && names_files
+    });
     // Each answer takes a descriptor that others of the agent wait for, too.
     for _ in 0..100 {
         eventually("it answers", || {

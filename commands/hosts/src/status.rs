@@ -59,6 +59,13 @@ fn text(status: &Status) -> String {
             .collect();
         text.push_str(&format!("trusts the links at {}\n", trusted.join(", ")));
     }
+    if let Some(files) = status.no_files_left {
+        text.push_str(&format!(
+            "NO OPEN FILES LEFT: {} of {} are open, and what is new is refused; `ulimit -n`, or \
+             `LimitNOFILE=` of its service, before it is started anew raises that\n",
+            files.open, files.limit
+        ));
+    }
     if status.refused_connections > 0 {
         let refused = units::counted(status.refused_connections, "connection");
         text.push_str(&format!("{refused} of other hosts came to nothing\n"));

@@ -15,7 +15,7 @@ use hythe_cluster::frame::{EndKind, Window};
 use hythe_cluster::{
     Calls, ChannelState, ChannelStatus, ConnectionAbout, Copies, Credit, Direction,
     DirectoryStatus, FlowCopies, HostState, HostStatus, LinkStatus, Losses, OpenChannelStatus,
-    OpenStatus, SessionStatus, Status,
+    OpenFiles, OpenStatus, SessionStatus, Status,
 };
 use hythe_sys::accept::Acceptor;
 use hythe_sys::local_socket::{LocalListener, Peers};
@@ -221,6 +221,10 @@ fn status(pid: u32) -> Status {
             revoked: 1,
             ..Calls::default()
         },
+        no_files_left: Some(OpenFiles {
+            open: 62,
+            limit: 64,
+        }),
         directory: DirectoryStatus {
             addresses: vec!["192.0.2.1:7450".parse().expect("an address")],
             refused_tokens: 2,
@@ -487,6 +491,8 @@ fn status_shows_each_host() {
     let expected = "\
 host desk: agent with pid 4242, pool default
 trusts the links at eth1, lo
+NO OPEN FILES LEFT: 62 of 64 are open, and what is new is refused; `ulimit -n`, or `LimitNOFILE=` \
+of its service, before it is started anew raises that
 2 connections of other hosts came to nothing
 others are told to reach it at 192.0.2.1:7450
 it cannot be found now: no\\nnetwork

@@ -18,6 +18,7 @@ mod error;
 #[doc(hidden)]
 pub mod frame;
 mod host_name;
+mod open_files;
 mod rights;
 mod status;
 #[doc(hidden)]
@@ -38,5 +39,5 @@ pub use rights::{BadRule, RULES_MAX, Refusal, Right, Rights, Rule};
 pub use status::{
     Calls, CarriersStatus, ChannelState, ChannelStatus, Copies, Credit, Direction, DirectoryStatus,
     FlowCopies, HostState, HostStatus, LinkStatus, Losses, MeasuredStatus, OpenChannelStatus,
-    OpenStatus, SessionStatus, Status,
+    OpenFiles, OpenStatus, SessionStatus, Status,
 };

@@ -24,6 +24,9 @@ pub struct Status {
     /// What became of the calls that came in, before they were connections of hosts.
     #[serde(default)]
     pub calls: Calls,
+    /// The open files of the agent, where they are too many for anything new.
+    #[serde(default)]
+    pub no_files_left: Option<OpenFiles>,
     /// How the others find this host, and it them.
     #[serde(default)]
     pub directory: DirectoryStatus,
@@ -32,6 +35,15 @@ pub struct Status {
     /// What is open to programs outside the realm; `None`: nothing.
     #[serde(default)]
     pub open: Option<OpenStatus>,
+}
+
+/// Open files of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenFiles {
+    /// That it has.
+    pub open: u64,
+    /// That it may have (`RLIMIT_NOFILE`).
+    pub limit: u64,
 }
 
 /// Channels that are open to Zenoh programs outside the realm, without keys and encryption.

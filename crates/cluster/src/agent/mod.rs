@@ -41,6 +41,7 @@ use self::context::{Context, Group};
 pub use self::hosts::HOSTS_MAX;
 use self::hosts::Hosts;
 pub use self::options::AgentOptions;
+use crate::open_files;
 use crate::{Calls, Carrier, ClusterError, Directory, DirectoryStatus, HostName, Rights, Status};
 
 /// How often the thread of the directory looks whether it is to stop.
@@ -119,6 +120,7 @@ impl Agent {
             trusted: options.trusted.clone(),
             refused_connections: self.context.refused.load(Ordering::Relaxed),
             calls: Calls::default(),
+            no_files_left: open_files::shortage(),
             directory: DirectoryStatus::default(),
             hosts: hosts.iter().map(|host| host.status()).collect(),
             open: None,

@@ -16,6 +16,7 @@ use crate::agent::jobs::is_of_task;
 use crate::agent::local::{ChannelKey, LocalEnds, LocalWant};
 use crate::error::ClusterError;
 use crate::frame::{CarriedType, Control, EndKind, NotTaken, Opening, Want};
+use crate::open_files;
 use crate::status::{ChannelState, ChannelStatus, Direction, FlowCopies};
 use crate::stream::Violation;
 use crate::{Refusal, Right};
@@ -336,6 +337,11 @@ impl Channels {
             let messages = events.counts(&key.channel).sent;
             shown.push(without_stream(key, Direction::Sending, state, reason).counted(messages));
         }
+        let nothing_comes = match open_files::shortage() {
+            Some(_) => "this agent has no open files left for it (`ulimit -n`, `LimitNOFILE=`)",
+            // What keeps the agent there from sending is not told.
+            None => "nobody sends there, or the status of that host says why it does not come",
+        };
         let told = self.told.keys();
         for key in told.filter(|key| !self.receiving.contains_key(key)) {
             let messages = events.counts(&key.channel).raised;
@@ -343,7 +349,7 @@ impl Channels {
                 Some(reason) => (ChannelState::Refused, reason.as_str()),
                 // Whether anybody there notifies is not told.
                 None if key.kind == EndKind::Event => (ChannelState::Open, ""),
-                None => (ChannelState::Waiting, "nobody sends there"),
+                None => (ChannelState::Waiting, nothing_comes),
             };
             shown.push(without_stream(key, Direction::Receiving, state, reason).counted(messages));
         }

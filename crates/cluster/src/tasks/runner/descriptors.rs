@@ -5,6 +5,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::open_files;
 use crate::tasks::error::TaskError;
 
 /// Of a task: its process, standard output, standard error, its connections to the runner and to
@@ -29,7 +30,11 @@ pub(super) fn provide_for(tasks: usize, starting: usize, host: &str) -> Result<(
         tracing::warn!(%error, ?raised, "the number of open files stays as it is");
     }
     let limit = getrlimit(Resource::Nofile).current;
-    match limit.filter(|limit| is_short(*limit, open_files(), starting)) {
+    let is_too_low = |limit: &u64| {
+        let open = open_files::count(*limit);
+        open.is_some_and(|open| is_short(*limit, open, starting))
+    };
+    match limit.filter(is_too_low) {
         Some(limit) => Err(TaskError::TooFewFiles {
             host: host.to_owned(),
             tasks: starting,
@@ -44,12 +49,6 @@ pub(super) fn provide_for(tasks: usize, starting: usize, host: &str) -> Result<(
 const fn is_short(limit: u64, open: u64, starting: usize) -> bool {
     let more = OF_QUIET_TASK.saturating_mul(starting as u64);
     starting > 0 && open.saturating_add(more).saturating_add(STARTING) > limit
-}
-
-/// 0: they cannot be counted.
-fn open_files() -> u64 {
-    // The folder itself is one of them while it is read.
-    std::fs::read_dir("/proc/self/fd").map_or(0, |files| (files.count() as u64).saturating_sub(1))
 }
 
 const fn needed(tasks: usize) -> u64 {
