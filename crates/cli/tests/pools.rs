@@ -422,7 +422,13 @@ fn a_look_at_a_pool_finishes_an_interrupted_recovery() {
     const STATUS: usize = 4;
     const RECOVERER: usize = 32;
 
-    let looks: [&[&str]; 4] = [&["who"], &["list"], &["pool", "show"], &["top", "--json"]];
+    let looks: [&[&str]; 5] = [
+        &["who"],
+        &["list"],
+        &["pool", "show"],
+        &["pool", "list"],
+        &["top", "--json"],
+    ];
     for look in looks {
         let root = Root::new();
         let made = root.json(&["pool", "create", "--size", "16M"]);

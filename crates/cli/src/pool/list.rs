@@ -53,6 +53,7 @@ fn look(name: &str) -> PoolDocument {
     let options = PoolOptions::new(name);
     let state = match Pool::open(&options) {
         Ok(pool) => {
+            pool.finish_recoveries();
             let snapshot = pool.snapshot();
             State::Usable {
                 bytes: geometry::total(&geometry::terms(&snapshot)),
