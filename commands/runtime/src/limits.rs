@@ -1,5 +1,5 @@
-//! What lifts a limit of the system that has ended the command. [`end`](crate::end) appends it to the text of an
-//! error. Never prints.
+//! What lifts a limit of the system that has ended the command. [`end`](crate::end) appends it to
+//! the text of an error. Never prints.
 
 use std::error::Error;
 use std::io;
