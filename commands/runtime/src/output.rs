@@ -35,7 +35,7 @@ pub fn list_or_nobody(names: &[String]) -> String {
     }
 }
 
-/// As [`print`], on standard error: for a command that becomes another program, whose output
+/// As [`print()`], on standard error: for a command that becomes another program, whose output
 /// standard output is.
 pub fn print_aside<T: Serialize>(
     json: bool,
@@ -99,7 +99,7 @@ pub fn write(bytes: &[u8]) -> Result<(), CliError> {
         .map_err(CliError::Output)
 }
 
-/// As [`write`], on standard error: what a program that runs for this command prints there.
+/// As [`write()`], on standard error: what a program that runs for this command prints there.
 pub fn write_aside(bytes: &[u8]) -> io::Result<()> {
     io::stderr().write_all(bytes)
 }
