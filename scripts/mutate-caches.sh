@@ -29,9 +29,9 @@ exempt=(
     'give.c:hythe_release:hythe_invalidate:later|the mark is in memory by then, so that its line may be dropped behind it as well'
     'geometry.c:hythe_geometry_copy:header_word:SECTION_BYTES:stale|find_core_section() has invalidated and read the same word just before'
     'service.c:peek:hythe_invalidate:removed|no part of a link: tests/test_task.c has this one'
-    'service.c:await_begin:hythe_load_acquire:unordered|a word of two tasks of one core, which share its cache'
-    'task.c:hythe_task_main:hythe_store_release:unordered|a word of two tasks of one core, which share its cache'
-    'task.c:hythe_tasks_reap:hythe_load_acquire:unordered|a word of two tasks of one core, which share its cache'
+    'service.c:await_begin:hythe_load_acquire:unordered|a word of tasks of one core, with one cache'
+    'task.c:hythe_task_main:hythe_store_release:unordered|a word of tasks of one core, with one cache'
+    'task.c:hythe_tasks_reap:hythe_load_acquire:unordered|a word of tasks of one core, with one cache'
 )
 tree=$PWD
 scratch=$(mktemp -d)
