@@ -19,7 +19,7 @@ pub(crate) fn play(bytes: &[u8]) {
         if let Some(token) = &read {
             assert!(token.addresses.len() <= token::ADDRESSES_MAX);
             let (session, _) = token.rest.split_once('/').expect("it was read");
-            let key = token::key(&token.host, session, &token.addresses);
+            let key = token::key(&token.host, session, 1, &token.addresses);
             let again = token::parse(&key).expect("its own");
             assert_eq!(
                 (again.host, again.addresses),

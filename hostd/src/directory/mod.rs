@@ -32,6 +32,11 @@ use sweep::Sweeper;
 
 /// How often this host's addresses are looked at.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the token is declared under a new key: Zenoh's routers lose tokens that pass while
+/// they meet (about 1 of 12 attempts), and never ask for them again. The next one gets through.
+const RENEW_INTERVAL: Duration = Duration::from_secs(30);
+/// How soon after a host came or went, which is when routers may have met.
+const RENEW_AFTER_CHANGE: Duration = Duration::from_secs(2);
 
 /// The directory.
 #[derive(Debug)]
@@ -69,6 +74,9 @@ struct Declared {
     handles: Option<Handles>,
     trouble: Option<String>,
     check_at: Instant,
+    /// How many tokens this session has declared.
+    serial: u64,
+    renew_at: Instant,
     /// When tokens that were not seen again after the session was reopened are gone.
     expire_at: Option<Instant>,
     lease: Duration,
@@ -99,14 +107,16 @@ impl ZenohDirectory {
             changed: Condvar::new(),
         });
         let (_generation, zenoh) = session.current()?;
-        let handles = Some(declare(&zenoh, &host, &addresses, &shared)?);
-        let check_at = Instant::now() + CHECK_INTERVAL;
+        let handles = Some(declare(&zenoh, &host, 0, &addresses, &shared)?);
+        let now = Instant::now();
         let declared = Declared {
             session_addresses: addresses.clone(),
             addresses,
             handles,
             trouble: None,
-            check_at,
+            check_at: now + CHECK_INTERVAL,
+            serial: 0,
+            renew_at: now + RENEW_INTERVAL,
             expire_at: None,
             lease,
             sweeper: Sweeper::new(lease),
@@ -162,25 +172,38 @@ impl ZenohDirectory {
             declared.sweeper.sweep_if_due(&zenoh, &self.shared);
         }
         let addresses = addresses::reachable(self.listener);
-        if addresses != declared.addresses || declared.handles.is_none() {
+        let is_due = declared.renew_at <= now || declared.handles.is_none();
+        if is_due || addresses != declared.addresses {
             self.declare_again(&mut declared, addresses);
         }
         declared.check_at = Instant::now() + CHECK_INTERVAL;
         declared.check_at
     }
 
+    /// Whoever came may not have got this host's token.
+    fn renew_soon(&self) {
+        let mut declared = lock(&self.declared);
+        let soon = Instant::now() + RENEW_AFTER_CHANGE;
+        declared.renew_at = declared.renew_at.min(soon);
+    }
+
     /// A session scouts and listens on the addresses that there were at its start, so for one that
     /// is new it starts again; not for one that is gone: it may come back, and to close a session
     /// whose links are dead takes ten seconds.
     fn declare_again(&self, declared: &mut Declared, addresses: Vec<SocketAddr>) {
+        declared.serial += 1;
+        declared.renew_at = Instant::now() + RENEW_INTERVAL;
+        let serial = declared.serial;
         let is_known = |address| declared.session_addresses.contains(address);
         let result = match declared.handles.take() {
-            Some(handles) if addresses.iter().all(is_known) => self.redeclare(handles, &addresses),
+            Some(handles) if addresses.iter().all(is_known) => {
+                self.redeclare(handles, serial, &addresses)
+            }
             handles => {
                 drop(handles);
                 declared.session_addresses.clone_from(&addresses);
                 declared.expire_at = Some(Instant::now() + declared.lease);
-                self.start_again(&addresses)
+                self.start_again(serial, &addresses)
             }
         };
         declared.addresses = addresses;
@@ -191,21 +214,22 @@ impl ZenohDirectory {
     fn redeclare(
         &self,
         handles: Handles,
+        serial: u64,
         addresses: &[SocketAddr],
     ) -> Result<Handles, SessionError> {
         let (_generation, zenoh) = self.session.current()?;
         // The old token goes once the new one is there.
-        let token = declare_token(&zenoh, &self.host, addresses)?;
+        let token = declare_token(&zenoh, &self.host, serial, addresses)?;
         Ok(Handles {
             _token: token,
             ..handles
         })
     }
 
-    fn start_again(&self, addresses: &[SocketAddr]) -> Result<Handles, SessionError> {
+    fn start_again(&self, serial: u64, addresses: &[SocketAddr]) -> Result<Handles, SessionError> {
         lock(&self.shared.state).known.begin_generation();
         let (_generation, zenoh) = self.session.reopen()?;
-        declare(&zenoh, &self.host, addresses, &self.shared)
+        declare(&zenoh, &self.host, serial, addresses, &self.shared)
     }
 }
 
@@ -219,6 +243,8 @@ impl Directory for ZenohDirectory {
                 return Ok(Some(event));
             }
             if let Some(event) = state.known.take() {
+                drop(state);
+                self.renew_soon();
                 return Ok(Some(event));
             }
             let now = Instant::now();
@@ -227,6 +253,17 @@ impl Directory for ZenohDirectory {
             }
             let wait = deadline.min(check_at).saturating_duration_since(now);
             drop(self.shared.changed.wait_timeout(state, wait));
+        }
+    }
+}
+
+impl State {
+    /// Another session's token of this host's name comes or ends.
+    fn note_namesake(&mut self, key: &str, is_there: bool) {
+        if is_there {
+            self.namesake = Some(key.to_owned());
+        } else if self.namesake.as_deref() == Some(key) {
+            self.namesake = None;
         }
     }
 }
@@ -242,9 +279,7 @@ impl Shared {
         let mut state = lock(&self.state);
         match () {
             () if key.starts_with(&state.own_session) => {}
-            () if key.starts_with(&state.own_name) => {
-                state.namesake = is_there.then(|| key.to_owned());
-            }
+            () if key.starts_with(&state.own_name) => state.note_namesake(key, is_there),
             () if is_there => state.known.add(&token),
             () => state.known.remove(&token),
         }
@@ -255,6 +290,7 @@ impl Shared {
 fn declare(
     zenoh: &Session,
     host: &HostName,
+    serial: u64,
     addresses: &[SocketAddr],
     shared: &Arc<Shared>,
 ) -> Result<Handles, SessionError> {
@@ -269,7 +305,7 @@ fn declare(
     let subscriber = zenoh.liveliness().declare_subscriber(all).history(true);
     let subscriber = subscriber.callback(move |sample| noted.note(&sample));
     let subscriber = subscriber.wait().map_err(refused)?;
-    let token = declare_token(zenoh, host, addresses)?;
+    let token = declare_token(zenoh, host, serial, addresses)?;
     Ok(Handles {
         _token: token,
         _subscriber: subscriber,
@@ -279,9 +315,10 @@ fn declare(
 fn declare_token(
     zenoh: &Session,
     host: &HostName,
+    serial: u64,
     addresses: &[SocketAddr],
 ) -> Result<LivelinessToken, SessionError> {
-    let key = token::key(host, &session_id(zenoh), addresses);
+    let key = token::key(host, &session_id(zenoh), serial, addresses);
     zenoh
         .liveliness()
         .declare_token(key)

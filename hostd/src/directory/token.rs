@@ -1,7 +1,8 @@
 //! The liveliness token of a host: a key expression that tells who is there and where.
 //!
-//! `hythe/live/NAME/SESSION/ADDRESSES`. The session is what tells two agents apart that carry the
-//! same name one after the other. A token proves nothing: any host of the realm can declare any.
+//! `hythe/live/NAME/SESSION.SERIAL/ADDRESSES`. The session tells two agents apart that carry the
+//! same name one after the other, the serial tells apart the tokens of one session. A token
+//! proves nothing: any host of the realm can declare any.
 
 use std::net::SocketAddr;
 
@@ -19,7 +20,7 @@ const NOWHERE: &str = "-";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) host: HostName,
-    /// Session and addresses as they stand in the key: what names this token.
+    /// Session, serial and addresses as they stand in the key: what names this token.
     pub(super) rest: String,
     pub(super) addresses: Vec<SocketAddr>,
 }
@@ -32,7 +33,7 @@ impl Token {
 }
 
 /// The key expression of this host's token.
-pub(super) fn key(host: &HostName, session: &str, addresses: &[SocketAddr]) -> String {
+pub(super) fn key(host: &HostName, session: &str, serial: u64, addresses: &[SocketAddr]) -> String {
     let listed: Vec<String> = addresses
         .iter()
         .take(ADDRESSES_MAX)
@@ -42,7 +43,7 @@ pub(super) fn key(host: &HostName, session: &str, addresses: &[SocketAddr]) -> S
         true => NOWHERE.to_owned(),
         false => listed.join(","),
     };
-    of_session(host, session) + &listed
+    format!("{}{serial}/{listed}", of_session(host, session))
 }
 
 /// What the keys of a host's tokens begin with.
@@ -52,7 +53,7 @@ pub(super) fn of_host(host: &HostName) -> String {
 
 /// What the keys of a session's tokens begin with.
 pub(super) fn of_session(host: &HostName, session: &str) -> String {
-    format!("{PREFIX}/{host}/{session}/")
+    format!("{PREFIX}/{host}/{session}.")
 }
 
 /// Reads the key expression of a token; `None` if it is none.
@@ -86,7 +87,7 @@ mod tests {
         let host: HostName = "cam-1.lan".parse().expect("a name");
         let addresses = ["10.0.0.1:7410", "[fd77::1]:7410"].map(|text| text.parse().expect("one"));
         for addresses in [&addresses[..], &[]] {
-            let token = parse(&key(&host, "a1", addresses)).expect("a token");
+            let token = parse(&key(&host, "a1", 7, addresses)).expect("a token");
             assert_eq!(
                 (token.host, token.addresses),
                 (host.clone(), addresses.to_vec())
@@ -116,7 +117,7 @@ mod tests {
         let many: Vec<SocketAddr> = (1..100)
             .map(|port| SocketAddr::from(([10, 0, 0, 1], port)))
             .collect();
-        let token = parse(&key(&host, "1", &many)).expect("a token");
+        let token = parse(&key(&host, "1", 0, &many)).expect("a token");
         assert_eq!(token.addresses, many[..ADDRESSES_MAX]);
         let listed: Vec<String> = many.iter().map(ToString::to_string).collect();
         let token = parse(&format!("hythe/live/a/1/{}", listed.join(","))).expect("a token");

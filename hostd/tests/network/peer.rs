@@ -1,8 +1,9 @@
 //! `examples/directory` in a namespace, and what it says.
 
-use std::io::{BufRead, BufReader, Lines};
-use std::process::{Child, ChildStdout, Stdio};
-use std::time::Instant;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::{Duration, Instant};
 
 use super::realm::Realm;
 use super::{Namespace, Plug};
@@ -14,10 +15,15 @@ pub(crate) const ANNOUNCED: &str = "0.0.0.0:7410";
 /// It says so when it had nothing else to say for a second.
 pub(crate) const IDLE: &str = "idle";
 
+/// The longest wait for one line; it only ends a test that has failed.
+const LINE_TIMEOUT: Duration = Duration::from_secs(100);
+/// Lines that nobody has asked for yet; the program waits beyond that.
+const LINES_MAX: usize = 1_000;
+
 /// A host's directory.
 pub(crate) struct Peer {
     process: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+    lines: Receiver<String>,
     started: Instant,
 }
 
@@ -37,25 +43,39 @@ impl Peer {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("nsenter");
         let stdout = process.stdout.take().expect("piped");
+        let (sender, lines) = sync_channel(LINES_MAX);
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
         let mut peer = Self {
             process,
-            lines: BufReader::new(stdout).lines(),
+            lines,
             started: Instant::now(),
         };
         assert_eq!(peer.line(), "ready");
         peer
     }
 
-    /// The next thing that it says. It waits for as long as it takes; the runner of the tests ends
-    /// a test that hangs.
+    /// The next thing that it says.
     pub(crate) fn line(&mut self) -> String {
-        self.lines.next().expect("it runs").expect("text")
+        self.line_by(Instant::now() + LINE_TIMEOUT)
+    }
+
+    fn line_by(&mut self, deadline: Instant) -> String {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let line = self.lines.recv_timeout(left);
+        line.unwrap_or_else(|error| panic!("it says nothing more within {LINE_TIMEOUT:?}: {error}"))
     }
 
     /// The next thing that it says of a host.
     pub(crate) fn line_of_host(&mut self) -> String {
+        let deadline = Instant::now() + LINE_TIMEOUT;
         loop {
-            let line = self.line();
+            let line = self.line_by(deadline);
             if line != IDLE {
                 return line;
             }
