@@ -126,9 +126,9 @@ c_library() {
 # From here on the tests of 64 bits find the 32-bit program.
 offer_other_width() {
     local target=${targets[0]} program
-    program=$(cross test --no-run --target "$target" 2>&1 | sed -n 's/^ *Executable tests\/two_widths.rs (\(.*\))$/\1/p')
+    program=$(cross test --no-run --target "$target" 2>&1 | sed -n 's/^ *Executable tests\/it\/main.rs (\(.*\))$/\1/p')
     [[ -x $program ]] || {
-        echo "arm: there is no 32-bit two_widths: '$program'" >&2
+        echo "arm: there are no 32-bit tests: '$program'" >&2
         return 1
     }
     export HYTHE_OTHER_WIDTH="${emulators[$target]} $program"
@@ -136,7 +136,7 @@ offer_other_width() {
 
 # This machine's own build, native, with an emulated 32-bit peer. Named like this, it is the one that `make test` has built.
 share_with_native() {
-    cargo test --quiet --locked --workspace --test two_widths
+    cargo test --quiet --locked --workspace --test it two_widths::
 }
 
 # What native tasks of PVM's machine find. Named like this, it is what `make test` has built.

@@ -43,10 +43,10 @@ share_a_pool() {
     local program
     standard_library "$narrow_target" || return 0
     # Asked before, since a program that cannot be run is no reason to fail.
-    program=$(cargo test --locked --no-run --target "$narrow_target" -p hythe-node --test two_widths 2>&1 |
-        tee /dev/stderr | sed -n 's/^ *Executable tests\/two_widths.rs (\(.*\))$/\1/p')
+    program=$(cargo test --locked --no-run --target "$narrow_target" -p hythe-node --test it 2>&1 |
+        tee /dev/stderr | sed -n 's/^ *Executable tests\/it\/main.rs (\(.*\))$/\1/p')
     [[ -x $program ]] || {
-        echo "other-targets: there is no 32-bit two_widths: '$program'" >&2
+        echo "other-targets: there are no 32-bit tests: '$program'" >&2
         return 1
     }
     if ! "$program" --list >/dev/null 2>&1; then
@@ -54,7 +54,7 @@ share_a_pool() {
         return 0
     fi
     # Named like this, it is the program that `make test` has built.
-    HYTHE_OTHER_WIDTH=$(realpath "$program") cargo test --quiet --locked --workspace --test two_widths
+    HYTHE_OTHER_WIDTH=$(realpath "$program") cargo test --quiet --locked --workspace --test it two_widths::
 }
 
 run_static() {

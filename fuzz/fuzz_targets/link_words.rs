@@ -1,12 +1,12 @@
 //! A core of words behind the Linux side of a link: the fuzzer chooses what it writes into them,
 //! and when, in the middle of every step of Linux's ports. The core and the ports are those of
-//! `crates/rtcore/tests/words.rs`.
+//! `crates/rtcore/tests/it/words.rs`.
 //!
 //! `cargo +nightly fuzz run link_words`
 
 #![no_main]
 
-#[path = "../../crates/rtcore/tests/hostile_core/mod.rs"]
+#[path = "../../crates/rtcore/tests/it/hostile_core/mod.rs"]
 #[allow(dead_code, reason = "shared with a test")]
 mod hostile_core;
 

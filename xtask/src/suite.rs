@@ -1,14 +1,14 @@
 //! `cargo xtask test`: all tests, several test programs side by side, and which tests took longest.
 //!
 //! Called by the Makefile. `cargo test` runs one test program after another, and many of ours wait
-//! most of the time: for timers, for emulated boards, for each other. Within a test program nothing
-//! is different from `cargo test`: tests of one program share a process.
+//! most of the time: for timers, for emulated boards, for each other. Within a process nothing is
+//! different from `cargo test`: the tests of a program share it, or those of one module of
+//! `tests/it`.
 //!
 //! `--slow` runs the tests marked `#[ignore = "slow: ..."]` instead, and `--slow PART/PARTS` a
 //! share of them; each test is in exactly one part. `--hosts` runs the tests of the agent, whose
 //! package is none of the workspace, and of the commands that need it. Output is kept in
-//! `<target>/tests/`, and shown of what failed. Never runs two processes of one test program at
-//! once.
+//! `<target>/tests/`, and shown of what failed. Never runs a test twice.
 
 mod build;
 mod job;
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         Choice::Usual => {
             let programs = build::programs(&root)?;
             build::models(&root, &target)?;
-            usual(&programs, &root, &target)
+            usual(&programs, &root, &target)?
         }
         Choice::Slow { part, parts } => {
             slow(&build::programs(&root)?, &root, &target, (part, parts))?
@@ -90,18 +90,20 @@ fn choice(arguments: &[String]) -> Result<Choice, String> {
 }
 
 /// The C side and the models first: they compute for as long as anything, and so end in time.
-fn usual(programs: &[Program], root: &Path, target: &Path) -> Vec<Job> {
+fn usual(programs: &[Program], root: &Path, target: &Path) -> Result<Vec<Job>, String> {
     let mut jobs = vec![
         build::run_models(root, target),
         build::make(root, target, "preload-init", "test"),
         build::documentation(root),
         build::make(root, target, "rtos", "test"),
     ];
-    jobs.extend(programs.iter().map(Job::test_program));
-    jobs
+    for program in programs {
+        jobs.extend(Job::test_program(program)?);
+    }
+    Ok(jobs)
 }
 
-/// Of all that is slow, sorted by name, the tests of one part; those of one program run together.
+/// Of all that is slow, sorted by name, the tests of one part; those of one module run together.
 fn slow(
     programs: &[Program],
     root: &Path,
@@ -118,19 +120,21 @@ fn slow(
         tests.insert((name, test.to_owned()), None);
     }
     let mut others = Vec::new();
-    let mut chosen: BTreeMap<&str, (&Program, Vec<String>)> = BTreeMap::new();
+    let mut chosen: BTreeMap<String, (&Program, Vec<String>)> = BTreeMap::new();
     for ((name, test), program) in tests.into_iter().skip(part).step_by(parts) {
         match program {
             Some(program) => {
-                let (_, tests) = chosen.entry(name).or_insert((program, Vec::new()));
+                let source = libtest::source(name, &test);
+                let (_, tests) = chosen.entry(source).or_insert((program, Vec::new()));
                 tests.push(test);
             }
             None if name.starts_with("scripts/") => others.push(build::script(root, name, &test)),
             None => others.push(build::make(root, target, name, &test)),
         }
     }
-    let programs = chosen.into_values();
-    let jobs = programs.map(|(program, tests)| Job::slow_tests(program, &tests));
+    let jobs = chosen
+        .into_iter()
+        .map(|(source, (program, tests))| Job::slow_tests(program, &source, &tests));
     Ok(others.into_iter().chain(jobs).collect())
 }
 
@@ -150,10 +154,12 @@ fn hosts(root: &Path, target: &Path) -> Result<Vec<Job>, String> {
     let across = build::across(root, target)?;
     let command = build::built(target, "hythe");
     let programs = build::hosts_programs(root, target)?;
-    let agents = programs
-        .iter()
-        .map(|program| Job::test_program(program).with("HYTHE_COMMAND", &command));
-    Ok(std::iter::once(across).chain(agents).collect())
+    let mut jobs = vec![across];
+    for program in &programs {
+        let agents = Job::test_program(program)?.into_iter();
+        jobs.extend(agents.map(|job| job.with("HYTHE_COMMAND", &command)));
+    }
+    Ok(jobs)
 }
 
 /// Runs all, `per_cpu` at a time for each CPU, and prints a line of each that has ended.

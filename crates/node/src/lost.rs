@@ -9,6 +9,8 @@
 //! what is mapped ([`Pool::check_found`]); a process that is no longer taken for a participant
 //! notices that, too. Once noted, a loss is found by each act. Never repairs anything.
 
+use std::sync::atomic::Ordering;
+
 use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
 use hythe_memory::{Mapped, faults};
@@ -34,19 +36,17 @@ impl Pool {
     /// [`NodeError::PoolLost`] naming the file.
     #[inline]
     pub fn check_whole(&self) -> Result<(), NodeError> {
-        if faults::losses() == 0 {
+        let losses = faults::losses();
+        if losses == 0 {
             return Ok(());
         }
-        self.look_for_loss()
+        self.look_for_loss(losses)
     }
 
     /// The same, and of the file of semaphores and message queues, of which channels know nothing.
     #[inline]
     pub(crate) fn check_objects_whole(&self) -> Result<(), NodeError> {
-        if faults::losses() == 0 {
-            return Ok(());
-        }
-        self.look_for_loss()?;
+        self.check_whole()?;
         let objects = self.objects_place().get().map(ObjectTable::memory);
         let lost = objects.filter(|map| map.is_lost());
         lost.map_or(Ok(()), |map| Err(self.lost(OBJECTS, map)))
@@ -144,26 +144,41 @@ impl Pool {
         }
     }
 
+    /// There were so many losses, of this pool's files or another's.
     #[cold]
-    fn look_for_loss(&self) -> Result<(), NodeError> {
+    fn look_for_loss(&self, losses: u32) -> Result<(), NodeError> {
+        if self.losses_seen().load(Ordering::Relaxed) == losses {
+            return Ok(());
+        }
+        self.look_at_files()?;
+        // What is lost is marked before it is counted: a loss since then shows as another count.
+        self.losses_seen().store(losses, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn look_at_files(&self) -> Result<(), NodeError> {
         if let Some(Loss { path, what, .. }) = self.noted_loss().get().cloned() {
             return Err(NodeError::PoolLost { path, what });
         }
-        let control = ("control".to_owned(), self.control().memory());
+        // Named only when one is lost: acts of pools that are whole pass here, too.
+        let control = (("control", None), self.control().memory());
         let regions = self
             .mapped_regions()
-            .map(|(index, map)| (format!("region.{index}"), map));
+            .map(|(index, map)| (("region", Some(index)), map));
         let links = (0..REGIONS_MAX as u8).filter_map(|index| {
             let map = self.link(RegionIndex(index))?;
             let place = self.regions().region(RegionIndex(index))?.link?;
             let file = if place.offset == 0 { "link" } else { "region" };
-            Some((format!("{file}.{index}"), map))
+            Some(((file, Some(usize::from(index))), map))
         });
         let lost = std::iter::once(control)
             .chain(regions)
             .chain(links)
             .find(|(_, map)| map.is_lost());
-        lost.map_or(Ok(()), |(name, map)| Err(self.lost(&name, map)))
+        lost.map_or(Ok(()), |((file, index), map)| {
+            let index = index.map_or_else(String::new, |index| format!(".{index}"));
+            Err(self.lost(&format!("{file}{index}"), map))
+        })
     }
 
     fn lost(&self, name: &str, map: &Mapped) -> NodeError {

@@ -8,6 +8,7 @@
 mod control_group;
 mod dice;
 mod edit_lists;
+mod modules;
 mod pages;
 mod ports;
 mod programs;
@@ -17,6 +18,7 @@ pub mod vectors;
 pub use control_group::ControlGroup;
 pub use dice::{Dice, play};
 pub use edit_lists::{Edit, with_edits};
+pub use modules::in_module;
 pub use pages::count_pages;
 pub use ports::reserve_ports;
 pub use programs::{copy_program, write_script};

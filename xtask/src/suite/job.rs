@@ -47,22 +47,31 @@ enum End {
 }
 
 impl Job {
-    /// All tests of a program, but the slow ones.
-    pub(super) fn test_program(program: &Program) -> Self {
-        Self::libtest(program, &[])
+    /// All tests of a program, but the slow ones. One with a module for each matter is a process
+    /// for each of them: tests of one module are used to each other, and processes run at once.
+    pub(super) fn test_program(program: &Program) -> Result<Vec<Self>, String> {
+        let modules = libtest::modules(program)?.into_iter();
+        let jobs = modules.map(|(source, tests)| Self::some_tests(program, &source, &[], &tests));
+        Ok(jobs.collect())
     }
 
-    /// Some of the slow tests of a program.
-    pub(super) fn slow_tests(program: &Program, tests: &[String]) -> Self {
-        let options = ["--ignored".to_owned(), "--exact".to_owned()];
-        Self::libtest(program, &[&options, tests].concat())
+    /// Slow tests of one module of a program.
+    pub(super) fn slow_tests(program: &Program, source: &str, tests: &[String]) -> Self {
+        Self::some_tests(program, source, &["--ignored"], tests)
     }
 
-    fn libtest(program: &Program, arguments: &[String]) -> Self {
+    fn some_tests(program: &Program, source: &str, options: &[&str], tests: &[String]) -> Self {
+        let options = options.iter().copied().chain(["--exact"]);
+        let arguments = options.map(str::to_owned).chain(tests.iter().cloned());
+        let arguments: Vec<String> = arguments.collect();
+        Self::libtest(program, source, &arguments)
+    }
+
+    fn libtest(program: &Program, name: &str, arguments: &[String]) -> Self {
         let mut command = libtest::command(program);
         command.args(arguments);
         Self {
-            name: program.name.clone(),
+            name: name.to_owned(),
             command,
             has_events: true,
         }

@@ -5,6 +5,7 @@
 //! program's exit status decides, too.
 
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -17,6 +18,9 @@ pub(super) struct Program {
     /// Where it runs: the folder of its package, as under cargo.
     pub(super) directory: PathBuf,
 }
+
+/// Names of tests by the source of their module.
+pub(super) type Modules = BTreeMap<String, Vec<String>>;
 
 /// How many tests there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,9 +89,35 @@ pub(super) fn command(program: &Program) -> Command {
 
 /// Names of the tests that a program leaves out unless it is asked for them.
 pub(super) fn ignored(program: &Program) -> Result<Vec<String>, String> {
+    list(program, &["--ignored"])
+}
+
+/// All tests of a program, by the source of the module that they are in.
+pub(super) fn modules(program: &Program) -> Result<Modules, String> {
+    let mut modules = Modules::new();
+    for test in list(program, &[])? {
+        modules
+            .entry(source(&program.name, &test))
+            .or_default()
+            .push(test);
+    }
+    Ok(modules)
+}
+
+/// The source of a test's module, in a program that has one for each matter (`tests/it/main.rs`);
+/// else the program's.
+pub(super) fn source(program: &str, test: &str) -> String {
+    match (program.strip_suffix("/it/main.rs"), test.split_once("::")) {
+        (Some(folder), Some((module, _))) => format!("{folder}/it/{module}.rs"),
+        _ => program.to_owned(),
+    }
+}
+
+fn list(program: &Program, which: &[&str]) -> Result<Vec<String>, String> {
     let output = Command::new(&program.path)
         .current_dir(&program.directory)
-        .args(["--list", "--ignored", "--format", "terse"])
+        .args(["--list", "--format", "terse"])
+        .args(which)
         .output()
         .map_err(|error| format!("{}: {error}", program.path.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -187,6 +217,14 @@ a program prints this
             failures(&found),
             "---- b\nat line 3\n\n---- d\ndid not end\n"
         );
+    }
+
+    #[test]
+    fn tests_of_a_module_are_named_by_its_source() {
+        let program = "crates/a/tests/it/main.rs";
+        assert_eq!(source(program, "b::c::d"), "crates/a/tests/it/b.rs");
+        assert_eq!(source(program, "d"), program);
+        assert_eq!(source("crates/a/src/lib.rs", "b::c"), "crates/a/src/lib.rs");
     }
 
     #[test]

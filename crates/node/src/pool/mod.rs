@@ -18,6 +18,7 @@ pub(crate) mod size_limit;
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -52,6 +53,8 @@ struct Shared {
     control_place: Place,
     /// A loss that no mapping shows.
     noted_loss: OnceLock<Loss>,
+    /// How many losses there were in this process when the pool was last found whole.
+    losses_seen: AtomicU32,
     regions: Regions,
     maps: [OnceLock<Mapped>; REGIONS_MAX],
     /// The files of wire regions, open from their first use on.
@@ -142,6 +145,7 @@ impl Pool {
                 control,
                 control_place,
                 noted_loss: OnceLock::new(),
+                losses_seen: AtomicU32::new(0),
                 regions,
                 maps,
                 wire_files: Default::default(),
@@ -306,6 +310,11 @@ impl Pool {
     /// Which file its control file is.
     pub(crate) fn control_place(&self) -> Place {
         self.shared.control_place
+    }
+
+    /// How many losses there were in this process when the pool was last found whole.
+    pub(crate) fn losses_seen(&self) -> &AtomicU32 {
+        &self.shared.losses_seen
     }
 
     /// Where a loss is noted that no mapping shows.

@@ -1,0 +1,40 @@
+//! The tests of this package from outside, in one program: a module for each matter.
+
+mod access;
+mod core_objects;
+mod core_objects_calls;
+mod core_objects_kill;
+mod core_segments;
+mod core_segments_random;
+mod core_services;
+mod doorbell;
+mod echo;
+mod eventfds;
+mod events;
+mod forks;
+mod healing;
+mod hostile;
+#[allow(dead_code, unreachable_pub, reason = "shared with a fuzz target")]
+mod hostile_core;
+mod kill_sweep;
+mod lying_client;
+mod mixed;
+mod ports;
+mod processes;
+mod queries;
+mod regions;
+mod requests;
+mod restart;
+mod rings;
+mod round_trip;
+mod rpc;
+mod segment_vectors;
+mod segments;
+mod segments_on_core;
+mod starting;
+mod support;
+mod tasks;
+mod tasks_kill;
+mod tasks_mpu;
+mod wait_set;
+mod words;
