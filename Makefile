@@ -43,7 +43,7 @@ test-boot: ## packaging/ on Debian 12 in QEMU: a boot recorded, read ahead in th
 	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-cli --target $(guest_target)
 	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init
 	scripts/erofs-tools.sh $(target)/erofs
-	HYTHE_EROFS=$(abspath $(target))/erofs cargo test -p hythe-cli --test preload_images -- --nocapture
+	HYTHE_EROFS=$(abspath $(target))/erofs cargo test -p hythe-cli --test it preload_images:: -- --nocapture
 	scripts/boot-debian.sh $(target)/boot-debian $(target)/$(guest_target)/release/hythe $(target)/preload-init/preload-init $(BOOTS)
 
 test-services: ## pools of services on Debian 12 in QEMU: what systemd-logind removes, who is told, what keeps it (root; 2 minutes, and 2 once)
@@ -53,16 +53,16 @@ test-services: ## pools of services on Debian 12 in QEMU: what systemd-logind re
 test-media: setup ## ffmpeg, GStreamer and VLC play what we send, the first two send what we receive, tshark reads it; departure times on Debian's kernel in QEMU (root, for capturing; 3 to 6 minutes, and once 90 MB of VLC)
 	scripts/media-tools.sh
 	scripts/vlc-live555.sh $(target)/vlc
-	HYTHE_TEST_MEDIA=1 HYTHE_VLC=$(or $(HYTHE_VLC),$(abspath $(target))/vlc/bin/vlc) cargo test -p hythe-cli --test media_players
+	HYTHE_TEST_MEDIA=1 HYTHE_VLC=$(or $(HYTHE_VLC),$(abspath $(target))/vlc/bin/vlc) cargo test -p hythe-cli --test it media_players::
 	scripts/network-guest.sh $(target)/guest $(target)/network-guest
 
 test-latency: setup ## real-time latency: this machine beside cyclictest, FreeRTOS beside Linux under Xen, pages of results in Chromium (root; 8 minutes, and once 27 MB, a browser and a minute to build Xen)
 	scripts/latency-tools.sh
 	scripts/xen-tools.sh $(target)/xen
-	HYTHE_TEST_LATENCY=1 HYTHE_XEN=$(abspath $(target))/xen cargo test -p hythe-cli --test latency_peers --test latency_xen --test report_browser -- --nocapture --test-threads=1
+	HYTHE_TEST_LATENCY=1 HYTHE_XEN=$(abspath $(target))/xen cargo test -p hythe-cli --test it -- latency_peers:: latency_xen:: report_browser:: --nocapture --test-threads=1
 
 test-p1: setup ## the table of tests of the paper on shared memory between cores, on mps2-an386: a line each, with the commands behind it (half a minute)
-	RUST_BACKTRACE=0 HYTHE_TEST_P1=1 cargo test -q -p hythe-cli --test p1 -- --nocapture
+	RUST_BACKTRACE=0 HYTHE_TEST_P1=1 cargo test -q -p hythe-cli --test it p1:: -- --nocapture
 
 test-targets: ## a pool shared by an i686 and an x86-64 process, a static hythe built for musl (3 minutes at first, then seconds)
 	scripts/other-targets.sh test

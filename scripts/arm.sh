@@ -193,7 +193,7 @@ machine() {
     packages=(hythe-preload)
     cross build --quiet --target "$target" --example recorded || return
     export LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu
-    "$root/usr/bin/${triples[$target]}-gcc" -Wl,--sysroot="$root" -static -O1 -o "$work/$name/touch" crates/cli/tests/recorded/touch.c || return
+    "$root/usr/bin/${triples[$target]}-gcc" -Wl,--sysroot="$root" -static -O1 -o "$work/$name/touch" crates/cli/tests/it/recorded/touch.c || return
     make --no-print-directory -C preload-init BUILD="$work/$name" CC="$root/usr/bin/${triples[$target]}-gcc" "$work/$name/preload-init" >/dev/null || return
     unset LD_LIBRARY_PATH
     HYTHE_ARM_LIBRARIES=$root/usr HYTHE_ARM_TEMPORARY=$directory/build/$target/tmp \

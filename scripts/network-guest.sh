@@ -91,8 +91,8 @@ main() {
     add "$work/root" "$(test_program hythe-media departures)"
     add "$work/root" "$(test_program hythe-media queued_in_qdisc)"
     add "$work/root" "$(test_program hythe-media network)" a_device_that_refuses_segmentation
-    departures=$(test_program hythe-cli departures)
-    add "$work/root" "$departures"
+    departures=$(test_program hythe-cli it)
+    add "$work/root" "$departures" departures::
     # The command that it was built with.
     program "$work/root" "$(realpath "${departures%/*}/../hythe")"
     pack "$work/root" "$board"

@@ -65,7 +65,7 @@ run_static() {
         echo "other-targets: $program wants a dynamic linker" >&2
         return 1
     fi
-    HYTHE_STATIC_PROGRAM=$(realpath "$program") cargo test --quiet --locked -p hythe-cli --test static_program
+    HYTHE_STATIC_PROGRAM=$(realpath "$program") cargo test --quiet --locked -p hythe-cli --test it static_program::
 }
 
 case ${1-} in

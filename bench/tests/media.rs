@@ -115,9 +115,13 @@ fn calls_and_a_way_that_loses_are_measured() {
         "calls,lossy",
     ];
     let (output, complaint) = run(&mut bench(folder.path(), &arguments));
-    assert!(output.status.success(), "{complaint}");
     let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
-    assert_eq!(document["conditions"]["invalid"], Value::Null);
+    // The kernel drops packets that a busy machine is too late for; the run then says so.
+    let is_whole = match document["conditions"]["invalid"].as_str() {
+        Some(why) => !why.contains("of 5000 packets"),
+        None => true,
+    };
+    assert_eq!(output.status.success(), is_whole, "{complaint}");
     let rows = document["results"].as_array().expect("rows");
     let of = |case: &str| -> Vec<&Value> {
         let rows = rows.iter().filter(|row| row["case"] == case);
@@ -133,7 +137,11 @@ fn calls_and_a_way_that_loses_are_measured() {
         // is too late.
         let packets = sent["packets"].as_u64().expect("a count");
         assert!(packets <= 5000 && packets > 100, "{sent}");
-        assert_eq!(sent["delivered"], packets);
+        let delivered = sent["delivered"].as_u64().expect("a count");
+        assert!(
+            delivered == packets || !is_whole && delivered < packets,
+            "{sent}"
+        );
         for row in [sent, received] {
             assert!(row["count"].as_u64() > Some(0) && row["count"].as_u64() < Some(packets));
             assert!(row["p50"].as_u64() <= row["p99"].as_u64(), "{row}");

@@ -5,7 +5,7 @@
 
 #![no_main]
 
-#[path = "../../crates/cluster/tests/frames/mod.rs"]
+#[path = "../../crates/cluster/tests/it/frames/mod.rs"]
 mod frames;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frames::read_all(bytes));

@@ -7,7 +7,7 @@ mod support;
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
 use support::{BOUND, Fixture, Pvm, finish, has_pvm, text};
@@ -150,16 +150,14 @@ fn a_process_that_a_task_forked_does_not_hide_its_end() {
 fn a_server_without_descriptors_refuses_and_goes_on() {
     let fixture = Fixture::new();
     let script = "touch started; exec sleep 1000";
-    let mut serving = fixture
-        .command(&["sh", "-c", script])
-        .spawn()
-        .expect("it starts");
+    let serving = fixture.command(&["sh", "-c", script]).spawn();
+    let serving = Ended(serving.expect("it starts"));
     let start = Instant::now();
     while !fixture.folder.path().join("started").exists() {
         assert!(start.elapsed() < BOUND, "it does not start");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let pid = runner_of(serving.id());
+    let pid = runner_of(serving.0.id());
     // What it closes once its task runs is not below the limit.
     let mut next = free_descriptor(pid);
     limit_descriptors(pid, next);
@@ -168,10 +166,7 @@ fn a_server_without_descriptors_refuses_and_goes_on() {
         limit_descriptors(pid, next);
     }
     // The machine has no descriptor for it; the runner of its job may have what that then spares.
-    let refused = UnixStream::connect(fixture.socket()).expect("it listens");
-    refused.set_read_timeout(Some(BOUND)).expect("set");
-    let read = (&refused).read_to_end(&mut Vec::new());
-    read.expect("the connection is closed");
+    let _taken = until_refused(&fixture.socket());
     let runner = fixture.socket().with_file_name("tasks.1");
     let _other = UnixStream::connect(runner).expect("it listens");
     let before = processor_ticks(pid);
@@ -179,11 +174,7 @@ fn a_server_without_descriptors_refuses_and_goes_on() {
     let used = processor_ticks(pid) - before;
     limit_descriptors(pid, 1024);
     let output = fixture.run(&["hello.pvm"], b"");
-    Command::new("kill")
-        .arg(serving.id().to_string())
-        .status()
-        .expect("it ends");
-    serving.wait().expect("a child");
+    drop(serving);
     // Of 200, where it does nothing else.
     assert!(used < 30, "{used} ticks");
     let said = text(&output.stdout);
@@ -192,6 +183,33 @@ fn a_server_without_descriptors_refuses_and_goes_on() {
         "{said}\n{}",
         text(&output.stderr)
     );
+}
+
+/// Connects until a connection is closed: descriptors that the server had for a moment only may be
+/// free again. Returns those that it took.
+fn until_refused(socket: &Path) -> Vec<UnixStream> {
+    let mut taken: Vec<UnixStream> = Vec::new();
+    let start = Instant::now();
+    while start.elapsed() < BOUND {
+        let next = UnixStream::connect(socket).expect("it listens");
+        next.set_read_timeout(Some(Duration::from_secs(1)))
+            .expect("set");
+        match (&next).read(&mut [0]) {
+            Ok(0) => return taken,
+            _ => taken.push(next),
+        }
+    }
+    panic!("{} connections were taken", taken.len());
+}
+
+/// A program that ends with its test, however that ends.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _ = self.0.wait();
+    }
 }
 
 /// The process that serves, which `hythe run` starts.

@@ -48,15 +48,19 @@ pub(super) fn hosts_programs(root: &Path, target: &Path) -> Result<Vec<Program>,
 /// [`programs`] has built: with all packages chosen, features are the same. The agent's tests load
 /// PVM's libraries, which cargo builds beside the one for this test of theirs.
 pub(super) fn across(root: &Path, target: &Path) -> Result<Job, String> {
-    let demo = ["test", "--workspace", "--quiet", "--test", "demo"];
+    let commands = ["test", "--workspace", "--quiet", "--test", "it"];
     let mut build = cargo(root);
-    build.args(demo).args(["--test", "packages", "--no-run"]);
+    build
+        .args(commands)
+        .args(["--test", "packages", "--no-run"]);
     run(build)?;
     let mut command = cargo(root);
-    command.args(demo);
+    command.args(commands);
     let agent = built(&target.join("hosts"), "hythe-hostd");
-    command.args(["--", "across"]).env("HYTHE_HOSTD", agent);
-    let name = "hythe demo --across: tests/demo";
+    command
+        .args(["--", "demo::across::"])
+        .env("HYTHE_HOSTD", agent);
+    let name = "hythe demo --across: tests/it/demo";
     Ok(Job::command(name, command))
 }
 

@@ -57,6 +57,11 @@ impl fmt::Display for CallCase {
 }
 
 impl CallCase {
+    /// Of all calls, if none is late.
+    const fn packets(&self) -> u64 {
+        self.calls as u64 * self.seconds as u64 * 1_000_000_000 / INTERVAL_NS
+    }
+
     /// Of the wheel, until the calls end.
     const fn turns(&self) -> u64 {
         self.seconds as u64 * 1_000_000_000 / TOOTH_NS

@@ -5,8 +5,9 @@
 //! The honest processes are this test program again, asked by [`ROLE`] to be one of [`roles`]. Each
 //! watches its own calls: one that lasts [`KEPT`] longer than its time-out ends the process, with
 //! the name of the call. Seeded; a certain seed, or more rounds: `HYTHE_FUZZ_SEED=17
-//! HYTHE_FUZZ_ROUNDS=100 cargo test -p hythe-node --test it hostile::`. How the processes interleave
-//! is the scheduler's choice: `crates/pool/tests/hostile.rs` has runs that can be had again.
+//! HYTHE_FUZZ_ROUNDS=100 cargo test -p hythe-node --test it hostile::`. How the processes
+//! interleave is the scheduler's choice: `crates/pool/tests/hostile.rs` has runs that can be had
+//! again.
 
 use crate::support;
 use crate::words;

@@ -1,0 +1,114 @@
+//! `hythe media recv` and servers of RTSP that go away without a goodbye, or mean harm: it ends,
+//! and says why.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use crate::support;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::thread;
+
+use crate::support::{BOUND, Root};
+
+const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\nm=audio 0 RTP/AVP 0\r\n";
+
+fn listen() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("rtsp://{}/tone", listener.local_addr().unwrap());
+    (listener, url)
+}
+
+/// Hears a request, and answers it with 200.
+fn answer(stream: &mut TcpStream, headers: &str, body: &str) -> String {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        request.push(byte[0]);
+    }
+    let length = body.len();
+    let answer = format!("RTSP/1.0 200 OK\r\nContent-Length: {length}\r\n{headers}\r\n{body}");
+    stream.write_all(answer.as_bytes()).unwrap();
+    String::from_utf8(request).unwrap()
+}
+
+/// Serves so many packets to one client, each 20 ms of telephone sound, and is gone.
+fn serve(listener: TcpListener, packets: u8) {
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(BOUND)).unwrap();
+    let rtp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    answer(&mut stream, "", SDP);
+    let transport = "Session: abc;timeout=1\r\nTransport: RTP/AVP;unicast\r\n";
+    let request = answer(&mut stream, transport, "");
+    let ports = request.split("client_port=").nth(1).unwrap();
+    let port: u16 = ports.split('-').next().unwrap().parse().unwrap();
+    answer(&mut stream, "", "");
+    for number in 0..packets {
+        let mut packet = vec![0x80, 0, 0, number, 0, 0, 0, 0, 1, 2, 3, 4];
+        packet[4..8].copy_from_slice(&(u32::from(number) * 160).to_be_bytes());
+        packet.resize(12 + 160, number);
+        rtp.send_to(&packet, ("127.0.0.1", port)).unwrap();
+    }
+}
+
+#[test]
+fn a_stream_ends_whose_server_is_gone() {
+    let root = Root::new();
+    let (listener, url) = listen();
+    let serving = thread::spawn(move || serve(listener, 50));
+    let out = root.path().join("heard.wav").display().to_string();
+    let ended = root.run(&["media", "recv", &url, "--out", &out, "--json"]);
+    serving.join().unwrap();
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    let document = support::streams::document(&ended);
+    assert_eq!(document["ended"], "lost");
+    assert_eq!(
+        (&document["packets"], &document["server"]["lost"]),
+        (&50.into(), &true.into())
+    );
+    assert!(document["server"]["failed"].as_u64() >= Some(1));
+    let told = format!("{url}: the session is lost; the last word was: GET_PARAMETER: ");
+    assert!(ended.errors.contains(&told), "{}", ended.errors);
+    assert!(std::fs::metadata(&out).unwrap().len() >= 50 * 160);
+}
+
+#[test]
+fn a_stream_fails_that_never_came_from_a_server_that_is_gone() {
+    let root = Root::new();
+    let (listener, url) = listen();
+    let serving = thread::spawn(move || serve(listener, 0));
+    let out = root.path().join("heard").display().to_string();
+    let ended = root.run(&["media", "recv", &url, "--stream", "all", "--out", &out]);
+    serving.join().unwrap();
+    ended.failed(
+        1,
+        &[
+            &url,
+            "before its session was lost",
+            "is the server still there?",
+        ],
+    );
+}
+
+#[test]
+fn what_a_server_says_is_repeated_without_what_a_terminal_obeys() {
+    let root = Root::new();
+    let (listener, url) = listen();
+    let body = format!(
+        "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\nm=\u{1b}[2J 0 RTP/AVP 96\r\na=rtpmap:96 {}/8000\r\n",
+        "x".repeat(50_000)
+    );
+    let serving = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(BOUND)).unwrap();
+        answer(&mut stream, "", &body);
+    });
+    let out = root.path().join("heard.wav").display().to_string();
+    let ended = root.run(&["media", "recv", &url, "--out", &out]);
+    serving.join().unwrap();
+    ended.failed(
+        1,
+        &["stream 1: \\u{1b}[2J, not understood: its encoding xxx"],
+    );
+    assert!(ended.errors.len() < 1000 && !ended.errors.contains('\u{1b}'));
+}
