@@ -5,7 +5,7 @@
 //! the time until all know of a join and of a death, the bytes that an idle host sends and receives
 //! in a second, and the memory of an agent. Needs root; leaves nothing behind.
 
-#[path = "../tests/network/mod.rs"]
+#[path = "../tests/it/network/mod.rs"]
 mod network;
 
 use std::time::{Duration, Instant};

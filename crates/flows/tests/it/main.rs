@@ -1,0 +1,10 @@
+//! The tests of this package from outside, in one program: a module for each matter.
+
+mod answers;
+mod flow;
+mod links;
+mod loss;
+mod replaced;
+mod slots;
+mod support;
+mod wire;

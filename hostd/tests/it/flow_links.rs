@@ -1,0 +1,112 @@
+//! What becomes of flows when their link does not pass, or is trusted no more: the agent as it is
+//! shipped, each host in a network namespace.
+
+use std::time::Duration;
+
+use crate::flow_tasks::{Task, assert_all, flows, trusting, until_connected, until_it_flows};
+use crate::network::agent::eventually;
+use crate::network::{Lan, is_skipped};
+
+#[test]
+fn a_cut_that_is_shorter_than_the_lease_loses_nothing_and_a_longer_one_heals() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(44);
+    let hosts = trusting(&lan);
+    let [a, b] = &hosts;
+    let subscriber = Task::subscriber(b);
+    let mut publisher = Task::publisher(a);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    publisher.ask_for(500, 2);
+    std::thread::sleep(Duration::from_millis(100));
+    lan.set_passing(b.plug, false);
+    std::thread::sleep(Duration::from_millis(500));
+    lan.set_passing(b.plug, true);
+    eventually("all are sent", || {
+        subscriber.numbers().last() == Some(&(publisher.sent - 1))
+    });
+    // On a busy machine the cut may have been longer, and the session over.
+    if a.status_of("b").expect("known").sessions == 1 {
+        assert_all(&subscriber, publisher.sent);
+    }
+    publisher.ask_for(100, 20);
+    lan.set_passing(b.plug, false);
+    eventually("the session is over", || {
+        !a.is_connected_with("b") && !b.is_connected_with("a")
+    });
+    lan.set_passing(b.plug, true);
+    until_connected(&hosts);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+}
+
+#[test]
+fn an_interface_that_goes_down_and_up_again_loses_nothing() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(48);
+    let hosts = trusting(&lan);
+    let [a, b] = &hosts;
+    let subscriber = Task::subscriber(b);
+    let mut publisher = Task::publisher(a);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    for host in &hosts {
+        let interface = host.plug.interface();
+        publisher.ask_for(300, 2);
+        std::thread::sleep(Duration::from_millis(50));
+        host.space.run(&format!("ip link set {interface} down"));
+        std::thread::sleep(Duration::from_millis(500));
+        host.space.run(&format!("ip link set {interface} up"));
+        eventually("all have come", || {
+            subscriber.numbers().last() == Some(&(publisher.sent - 1))
+        });
+    }
+    // On a busy machine it may have been down for longer than the lease.
+    if a.status_of("b").expect("known").sessions == 1 {
+        assert_all(&subscriber, publisher.sent);
+        assert_eq!(flows(&hosts), [1, 1]);
+    }
+}
+
+#[test]
+fn an_interface_that_is_renamed_is_trusted_no_more_until_it_has_its_name_again() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(46);
+    let hosts = trusting(&lan);
+    let [a, b] = &hosts;
+    let name = a.plug.interface();
+    let rename = |from: &str, to: &str| {
+        let words = ["link", "set", from, "name", to];
+        let status = a.space.command("ip").args(words).status();
+        status.expect("iproute2").success()
+    };
+    if !rename(&name, "other") {
+        eprintln!("SKIPPED: this kernel renames no interface that is up");
+        return;
+    }
+    assert!(rename("other", &name));
+    let subscriber = Task::subscriber(b);
+    let mut publisher = Task::publisher(a);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    assert_all(&subscriber, publisher.sent);
+    assert!(rename(&name, "other"));
+    eventually("there is no flow", || flows(&hosts) == [0, 0]);
+    let link = || {
+        let session = a.status_of("b").expect("known").session;
+        session.expect("connected").link
+    };
+    eventually("that is why", || {
+        link().why_no_flows == "the link at other is not trusted here"
+    });
+    // By the agents.
+    publisher.send(50, 0);
+    assert_all(&subscriber, publisher.sent);
+    assert_eq!(flows(&hosts), [0, 0]);
+    assert!(rename("other", &name));
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    assert_all(&subscriber, publisher.sent);
+    assert_eq!(a.status_of("b").expect("known").sessions, 1);
+}
