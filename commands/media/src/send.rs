@@ -552,13 +552,21 @@ fn text(document: &Document) -> String {
                 destination.address.clone(),
                 destination.packets.to_string(),
                 destination.lost.to_string(),
+                destination.refused.to_string(),
                 destination.method.clone(),
                 destination.state.clone(),
             ]
         })
         .collect();
     head + &output::table(
-        &["DESTINATION", ">PACKETS", ">LOST", "METHOD", "STATE"],
+        &[
+            "DESTINATION",
+            ">PACKETS",
+            ">LOST",
+            ">REFUSED",
+            "METHOD",
+            "STATE",
+        ],
         &rows,
     )
 }

@@ -74,7 +74,8 @@ pub struct DestinationStatistics {
     pub method: Method,
     /// Why the way is not a better one.
     pub method_reason: MethodReason,
-    /// How it stands.
+    /// How it stands, as far as all packets so far tell: a receiver that refused only the first of
+    /// them is reachable.
     pub state: State,
 }
 
@@ -187,7 +188,7 @@ impl Destination {
             packets: self.counts.packets - missed,
             lost: self.counts.lost + missed,
             method_reason: self.fallback.method().1,
-            state: self.health.state(),
+            state: self.health.final_state(),
             ..self.counts
         }
     }

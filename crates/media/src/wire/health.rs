@@ -19,6 +19,11 @@ use super::method::Method;
 /// neighbour does not answer is found out every three (arp(7)).
 pub const QUIET: Duration = Duration::from_secs(5);
 
+/// How long before its last packet a destination must have refused the last time to count as
+/// reachable when a stream has ended: longer than the second between two messages that Linux
+/// sends. A host that is out of reach takes longer to be found out, so it has no such sign.
+const REFUSALS_APART_MAX: Duration = Duration::from_millis(1500);
+
 /// How it stands with a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -122,6 +127,8 @@ pub(crate) struct Health {
     state: State,
     changed_at: Option<Instant>,
     troubled_at: Option<Instant>,
+    /// When the last packet was taken.
+    sent_at: Option<Instant>,
 }
 
 impl Health {
@@ -130,6 +137,7 @@ impl Health {
             state: State::Reachable,
             changed_at: None,
             troubled_at: None,
+            sent_at: None,
         }
     }
 
@@ -137,8 +145,22 @@ impl Health {
         self.state
     }
 
+    /// The state as far as all packets tell together, for a stream that has ended: a receiver that
+    /// came late took the last ones, though not long enough for [`Self::state`] to say so.
+    pub(crate) fn final_state(&self) -> State {
+        let last = self.troubled_at.zip(self.sent_at);
+        let is_taken = last.is_some_and(|(troubled_at, sent_at)| {
+            sent_at.saturating_duration_since(troubled_at) >= REFUSALS_APART_MAX
+        });
+        match self.state {
+            State::Refused if is_taken => State::Reachable,
+            state => state,
+        }
+    }
+
     /// Packets went; whether that is news.
     pub(crate) fn sent(&mut self, now: Instant) -> Option<State> {
+        self.sent_at = Some(now);
         let is_quiet = has_passed(QUIET, self.troubled_at, now);
         (self.state != State::Reachable && is_quiet).then(|| self.turn(State::Reachable, now))
     }
@@ -195,6 +217,36 @@ mod tests {
         assert_eq!(health.state(), State::Refused);
         let later = now + QUIET;
         assert_eq!(health.troubled(State::Full, later), Some(State::Full));
+    }
+
+    #[test]
+    fn receiver_that_came_late_is_reachable_in_the_end() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        for (trouble, last_ms, expected) in [
+            (State::Refused, 3960, State::Reachable),
+            (State::Refused, 2400, State::Refused),
+            (State::InterfaceDown, 3960, State::InterfaceDown),
+        ] {
+            let mut health = Health::new();
+            for ms in (0..=last_ms).step_by(40) {
+                health.sent(at(ms));
+                if ms <= 1000 {
+                    health.troubled(trouble, at(ms));
+                }
+            }
+            assert_eq!(health.state(), trouble, "not for long enough");
+            assert_eq!(health.final_state(), expected, "{trouble}, {last_ms} ms");
+        }
+        // The receiver went, and packets seem to go between the answers.
+        let mut health = Health::new();
+        for ms in (0..=4000).step_by(40) {
+            health.sent(at(ms));
+            if ms >= 2000 && ms % 1000 == 0 {
+                health.troubled(State::Refused, at(ms));
+            }
+        }
+        assert_eq!(health.final_state(), State::Refused);
     }
 
     #[test]
