@@ -33,7 +33,8 @@
 //! - Xing, Info and VBRI frames are frames like any other, unless [`FrameSplitter::without_info`]
 //!   leaves them out, as players do.
 //! - Free format and layers I and II are refused with an error, where minimp3 would decode them;
-//!   [`FrameSplitter::for_all_layers`] takes layers I and II, for those who only send.
+//!   [`FrameSplitter::for_all_layers`] takes layers I and II, for those who only send. That one
+//!   knows tags between the frames of joined files, too, which cost no frame.
 //!
 //! # What a decoder that gets single frames has to know
 //!

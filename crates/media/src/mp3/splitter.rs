@@ -1,6 +1,6 @@
 //! The state machine that walks through a stream, window by window.
 
-use super::sync::{MIN_WINDOW_BYTES, Verdict, judge, judge_in_sync};
+use super::sync::{MIN_WINDOW_BYTES, Rest, Verdict, judge, judge_in_sync};
 use super::{info, side_info, tags};
 use crate::MediaError;
 use hythe_rtp::mpeg_audio::{HEADER_BYTES, Header, Layer};
@@ -46,6 +46,8 @@ pub struct Gap {
     pub offset: u64,
     /// Length; may reach beyond the window.
     pub bytes: u64,
+    /// It is a tag, which is no damage.
+    pub is_tag: bool,
 }
 
 impl Gap {
@@ -105,7 +107,8 @@ pub struct FrameSplitter {
     position: u64,
     state: State,
     frames: u64,
-    takes_all_layers: bool,
+    /// Layers I and II are taken, too, and tags between frames are known.
+    is_for_sending: bool,
     leaves_out_info: bool,
     /// A whole frame that continued the stream, but nothing that continues it: where it ends. Only
     /// the last may be one.
@@ -128,18 +131,19 @@ impl FrameSplitter {
             position: 0,
             state: State::Tags,
             frames: 0,
-            takes_all_layers: false,
+            is_for_sending: false,
             leaves_out_info: false,
             uncertain: None,
             asked_beyond: None,
         }
     }
 
-    /// The same, for those who do not decode: layers I and II are taken, too.
+    /// The same, for those who do not decode: layers I and II are taken, too, and tags between
+    /// frames, as joined files have them, are gaps of their own that cost no frame.
     #[must_use]
     pub fn for_all_layers() -> Self {
         Self {
-            takes_all_layers: true,
+            is_for_sending: true,
             ..Self::new()
         }
     }
@@ -192,6 +196,9 @@ impl FrameSplitter {
         if self.position > window.end() && !window.is_last {
             return Ok(Step::ReadFrom(self.position));
         }
+        if let Some(step) = self.between_frames(window)? {
+            return Ok(step);
+        }
         match self.state {
             State::Tags => self.at_tags(window),
             State::InSync(previous) => self.in_sync(window, previous),
@@ -209,16 +216,52 @@ impl FrameSplitter {
         if let Some(bytes) = tags::id3v2_bytes(rest) {
             let offset = self.position;
             self.position += bytes;
-            return Ok(Step::Gap(Gap { offset, bytes }));
+            let is_tag = true;
+            return Ok(Step::Gap(Gap {
+                offset,
+                bytes,
+                is_tag,
+            }));
         }
         let from = self.position;
         self.state = State::Searching { from };
         self.search(window, from)
     }
 
+    /// Skips a tag where a frame would be expected: behind a frame, or behind another tag.
+    fn between_frames(&mut self, window: &Window<'_>) -> Result<Option<Step>, MediaError> {
+        let rest = self.rest(window);
+        let is_expected = match self.state {
+            State::InSync(previous) => previous.is_continued_by(rest).is_none(),
+            State::Searching { from } => from == self.position && Header::parse(rest).is_none(),
+            State::Tags | State::Ended => false,
+        };
+        // The first bytes of a stream are looked at by themselves.
+        if !is_expected || !self.is_for_sending || self.frames == 0 {
+            return Ok(None);
+        }
+        match tags::judge(rest, window.is_last) {
+            tags::Verdict::Nothing => Ok(None),
+            tags::Verdict::Undecided => self.need_more(window).map(Some),
+            tags::Verdict::Tag(bytes) => {
+                let offset = self.position;
+                self.position += bytes;
+                self.state = State::Searching {
+                    from: self.position,
+                };
+                let is_tag = true;
+                Ok(Some(Step::Gap(Gap {
+                    offset,
+                    bytes,
+                    is_tag,
+                })))
+            }
+        }
+    }
+
     fn in_sync(&mut self, window: &Window<'_>, previous: Header) -> Result<Step, MediaError> {
         let rest = self.rest(window);
-        match judge_in_sync(previous, rest, window.is_last) {
+        match judge_in_sync(previous, self.judged(window)) {
             Verdict::Frame { header, bytes } => self.frame(window, (header, bytes), false),
             Verdict::Undecided => self.need_more(window),
             Verdict::Nothing | Verdict::FreeFormat => {
@@ -238,7 +281,7 @@ impl FrameSplitter {
             if rest.len() <= HEADER_BYTES {
                 return self.search_ran_out(window, start);
             }
-            let verdict = verdict_at(rest, window.is_last, self.position == from);
+            let verdict = verdict_at(self.judged(window), self.position == from);
             if verdict == Verdict::Nothing {
                 self.position += 1;
                 continue;
@@ -288,7 +331,7 @@ impl FrameSplitter {
         reset: bool,
     ) -> Result<Step, MediaError> {
         let is_layer_three = header.layer() == Layer::Three;
-        if !is_layer_three && !self.takes_all_layers {
+        if !is_layer_three && !self.is_for_sending {
             return Err(MediaError::UnsupportedLayer {
                 offset: self.position,
             });
@@ -301,8 +344,12 @@ impl FrameSplitter {
                 self.position += bytes as u64;
                 let from = self.position;
                 self.state = State::Searching { from };
-                let bytes = bytes as u64;
-                return Ok(Step::Gap(Gap { offset, bytes }));
+                let (bytes, is_tag) = (bytes as u64, true);
+                return Ok(Step::Gap(Gap {
+                    offset,
+                    bytes,
+                    is_tag,
+                }));
             }
         }
         self.uncertain = None;
@@ -332,6 +379,7 @@ impl FrameSplitter {
         Step::Gap(Gap {
             offset: start,
             bytes: self.position - start,
+            is_tag: false,
         })
     }
 
@@ -351,6 +399,15 @@ impl FrameSplitter {
         let start = usize::try_from(self.position - window.offset).unwrap_or(usize::MAX);
         window.bytes.get(start..).unwrap_or(&[])
     }
+
+    /// The same, to be judged.
+    fn judged<'w>(&self, window: &Window<'w>) -> Rest<'w> {
+        Rest {
+            bytes: self.rest(window),
+            is_last: window.is_last,
+            has_tags: self.is_for_sending,
+        }
+    }
 }
 
 /// The length of a frame at the start of `rest` that continues the stream, if it is all there.
@@ -360,10 +417,10 @@ fn whole_frame(previous: Header, rest: &[u8]) -> Option<u64> {
 }
 
 /// What stands at the start of `rest` when nothing is in sync.
-fn verdict_at(rest: &[u8], is_last: bool, is_first: bool) -> Verdict {
-    match Header::parse(rest) {
-        Some(header) if rest.len() > HEADER_BYTES => judge(header, rest, is_last, is_first),
-        Some(_) if !is_last => Verdict::Undecided,
+fn verdict_at(rest: Rest<'_>, is_first: bool) -> Verdict {
+    match Header::parse(rest.bytes) {
+        Some(header) if rest.bytes.len() > HEADER_BYTES => judge(header, rest, is_first),
+        Some(_) if !rest.is_last => Verdict::Undecided,
         _ => Verdict::Nothing,
     }
 }
@@ -477,7 +534,8 @@ mod tests {
                 found[0],
                 Step::Gap(Gap {
                     offset: 0,
-                    bytes: tag.len() as u64
+                    bytes: tag.len() as u64,
+                    is_tag: true,
                 })
             );
             assert!(matches!(found[1], Step::Frame(frame) if frame.start == tag.len()));
@@ -500,6 +558,7 @@ mod tests {
         let gap = Gap {
             offset: 11 * 417,
             bytes: 417 + 100,
+            is_tag: false,
         };
         assert_eq!(found[11], Step::Gap(gap));
         assert!(matches!(found[12], Step::Frame(frame) if frame.reset));
@@ -516,7 +575,8 @@ mod tests {
             found[2],
             Step::Gap(Gap {
                 offset: 834,
-                bytes: 416
+                bytes: 416,
+                is_tag: false,
             })
         );
     }

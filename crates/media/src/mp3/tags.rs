@@ -1,4 +1,7 @@
-//! What stands before and behind the frames of an MP3 file: ID3v2 in front, APEv2 and ID3v1 behind.
+//! What stands before and behind the frames of an MP3 file: ID3v2 in front, APEv2 and ID3v1 behind;
+//! where files were joined, all of them between frames.
+
+use memchr::memmem;
 
 /// How much of the end of a file [`audio_end`] has to see: ID3v1, its extension, an APE footer.
 pub const TAIL_BYTES: usize = ID3V1_BYTES + ID3V1_EXTENSION_BYTES + APE_BYTES;
@@ -14,6 +17,73 @@ const ID3V1_EXTENSION_BYTES: usize = 227;
 const APE_BYTES: usize = 32;
 /// APEv1 has none.
 const APE_HAS_HEADER: u32 = 1 << 31;
+const APE_IS_HEADER: u32 = 1 << 29;
+const APE_MARK: &[u8] = b"APETAGEX";
+/// How far behind its first item the footer of an APE tag without a header is looked for.
+const APE_SEARCH_BYTES: usize = 8 << 10;
+
+/// The answer to "does a tag begin here?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Yes, of that length.
+    Tag(u64),
+    /// No.
+    Nothing,
+    /// The window ends too early to tell.
+    Undecided,
+}
+
+/// Judges what stands at the start of `rest`, where a frame would be expected. One that claims more
+/// than a stream holds whose end is known (`is_last`) is not believed.
+pub(super) fn judge(rest: &[u8], is_last: bool) -> Verdict {
+    if rest.len() < APE_SEARCH_BYTES && !is_last {
+        return Verdict::Undecided;
+    }
+    let bytes = id3v2_bytes(rest)
+        .or_else(|| id3v1_bytes(rest))
+        .or_else(|| ape_bytes_from_header(rest))
+        .or_else(|| ape_bytes_to_footer(rest));
+    match bytes {
+        Some(bytes) if !is_last || bytes <= rest.len() as u64 => Verdict::Tag(bytes),
+        _ => Verdict::Nothing,
+    }
+}
+
+/// The length of the ID3v1 tag, or of its extension, at the start of `bytes`.
+fn id3v1_bytes(bytes: &[u8]) -> Option<u64> {
+    let behind = bytes.get(ID3V1_EXTENSION_BYTES..).unwrap_or(&[]);
+    let is_extension = bytes.starts_with(b"TAG+") && behind.starts_with(b"TAG");
+    let length = if is_extension {
+        ID3V1_EXTENSION_BYTES
+    } else {
+        ID3V1_BYTES
+    };
+    bytes.starts_with(b"TAG").then_some(length as u64)
+}
+
+/// The length of the APE tag whose header `bytes` begin with.
+fn ape_bytes_from_header(bytes: &[u8]) -> Option<u64> {
+    let (size, flags) = ape_words(bytes)?;
+    (flags & APE_IS_HEADER != 0).then_some(APE_BYTES as u64 + u64::from(size))
+}
+
+/// The length of the APE tag without a header that `bytes` begin with: its footer says so.
+fn ape_bytes_to_footer(bytes: &[u8]) -> Option<u64> {
+    let near = &bytes[..bytes.len().min(APE_SEARCH_BYTES)];
+    let at = memmem::find(near, APE_MARK)?;
+    let (size, flags) = ape_words(&bytes[at..])?;
+    let end = at + APE_BYTES;
+    (flags & APE_HAS_HEADER == 0 && size as usize == end).then_some(end as u64)
+}
+
+/// Size and flags of the header or footer of an APE tag at the start of `bytes`. The size counts
+/// the items and the footer.
+fn ape_words(bytes: &[u8]) -> Option<(u32, u32)> {
+    // Behind the mark: the version, the size, the number of items, flags.
+    let words = bytes.get(..APE_BYTES)?.strip_prefix(APE_MARK)?;
+    let word = |at: usize| Some(u32::from_le_bytes(*words.get(at..)?.first_chunk()?));
+    Some((word(4)?, word(12)?))
+}
 
 /// The whole length of the ID3v2 tag at the start of `bytes`, header and footer included; `None`
 /// if there is no sound tag header.
@@ -60,13 +130,13 @@ pub fn audio_end(tail: &[u8], file_bytes: u64) -> u64 {
 
 /// The whole length of the APE tag whose footer ends `tail`.
 fn ape_bytes(tail: &[u8]) -> Option<u64> {
-    let footer = tail.last_chunk::<APE_BYTES>()?.strip_prefix(b"APETAGEX")?;
-    // Behind the mark: the version, the size, which counts the footer, not the header, the number
-    // of items, flags.
-    let word = |at: usize| Some(u32::from_le_bytes(*footer.get(at..)?.first_chunk()?));
-    let has_header = word(12)? & APE_HAS_HEADER != 0;
-    let header_bytes = if has_header { APE_BYTES as u64 } else { 0 };
-    Some(u64::from(word(4)?) + header_bytes)
+    let (size, flags) = ape_words(tail.last_chunk::<APE_BYTES>()?)?;
+    let header_bytes = if flags & APE_HAS_HEADER != 0 {
+        APE_BYTES as u64
+    } else {
+        0
+    };
+    Some(u64::from(size) + header_bytes)
 }
 
 #[cfg(test)]
@@ -128,5 +198,35 @@ mod tests {
     #[test]
     fn a_tag_longer_than_the_file_is_not_believed() {
         assert_eq!(audio_end(&ape(20_000), 10_000), 10_000);
+    }
+
+    #[test]
+    fn tags_are_known_by_their_beginning() {
+        let header = ape_of(2000, 100, APE_HAS_HEADER | APE_IS_HEADER);
+        let footer = [&b"items"[..], &ape_of(1000, 37, 0)].concat();
+        let id3v2 = b"ID3\x04\0\0\0\0\x02\x01".to_vec();
+        for (start, bytes) in [
+            (id3v2, 267),
+            (id3v1(b"TAG", 128), 128),
+            ([id3v1(b"TAG+", 227), id3v1(b"TAG", 128)].concat(), 227),
+            (id3v1(b"TAG+ is a title", 128), 128),
+            (header, 132),
+            (footer, 37),
+        ] {
+            let followed = [&start[..], &[0x55; 300]].concat();
+            assert_eq!(judge(&followed, true), Verdict::Tag(bytes), "{start:?}");
+            assert_eq!(judge(&followed, false), Verdict::Undecided);
+            // One that claims more than there is; in front of an extension that is a title.
+            let cut = &followed[..(bytes as usize).min(128) - 1];
+            assert_eq!(judge(cut, true), Verdict::Nothing, "{start:?}");
+        }
+        for other in [
+            &b"TA"[..],
+            b"APETAGEX",
+            b"",
+            &ape_of(2000, 100, APE_HAS_HEADER),
+        ] {
+            assert_eq!(judge(other, true), Verdict::Nothing, "{other:?}");
+        }
     }
 }

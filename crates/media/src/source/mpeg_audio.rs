@@ -10,7 +10,7 @@ use hythe_rtp::unit::Unit;
 
 use super::{Input, Source, pieces::Pieces};
 use crate::MediaError;
-use crate::mp3::{Frame, FrameSplitter, Header, Step, TAIL_BYTES, Window, audio_end};
+use crate::mp3::{Frame, FrameSplitter, Gap, Header, Step, TAIL_BYTES, Window, audio_end};
 
 /// The payload type of RFC 3551, table 4.
 const PAYLOAD_TYPE: u8 = 14;
@@ -71,6 +71,8 @@ pub struct MpegAudioSource {
     /// Read, but it did not fit into the group before.
     pending: Option<Frame>,
     damaged: u64,
+    /// The end was found.
+    has_ended: bool,
     /// Samples of this rate since `base_ticks`.
     samples: u64,
     samples_per_second: u32,
@@ -92,6 +94,7 @@ impl MpegAudioSource {
             pieces: Pieces::default(),
             pending: None,
             damaged: 0,
+            has_ended: false,
             samples: 0,
             samples_per_second: 1,
             base_ticks: 0,
@@ -123,6 +126,13 @@ impl MpegAudioSource {
             };
             match self.splitter.next(&window)? {
                 Step::ReadFrom(offset) => self.read_from(offset.min(keep))?,
+                Step::End => {
+                    // The last tag claims more than there is: sound may have been part of it.
+                    let is_cut = self.splitter.resume_at() > window.offset + bytes as u64;
+                    self.damaged +=
+                        u64::from(is_cut && !std::mem::replace(&mut self.has_ended, true));
+                    return Ok(Step::End);
+                }
                 step => return Ok(step),
             }
         }
@@ -143,7 +153,7 @@ impl MpegAudioSource {
         loop {
             match self.step(u64::MAX)? {
                 Step::Frame(frame) => return Ok(Some(frame)),
-                Step::Gap(_) => self.damaged += u64::from(self.splitter.frames() > 0),
+                Step::Gap(gap) => self.passed_over(gap),
                 Step::ReadFrom(_) | Step::End => return Ok(None),
             }
         }
@@ -167,13 +177,20 @@ impl MpegAudioSource {
                         return Ok(Some(group));
                     }
                 },
-                Step::Gap(_) => {
-                    self.damaged += 1;
+                Step::Gap(gap) => {
+                    self.passed_over(gap);
                     return Ok(Some(group));
                 }
                 Step::ReadFrom(_) | Step::End => return Ok(Some(group)),
             }
         }
+    }
+
+    /// Counts what is damaged: neither tags, wherever they are, nor what is in front of the first
+    /// frame.
+    fn passed_over(&mut self, gap: Gap) {
+        let is_damage = !gap.is_tag && self.splitter.frames() > 0;
+        self.damaged += u64::from(is_damage);
     }
 
     /// Ticks since the start, at the end of the samples counted.
@@ -271,6 +288,46 @@ mod tests {
         let (found, damaged) = units([front, audio.clone(), behind].concat(), 421);
         assert_eq!((found.len(), damaged), (400, 0));
         assert!(units(audio, 421).0 == found);
+    }
+
+    #[test]
+    fn tags_between_joined_files_are_no_damage() {
+        let id3v2 = [&b"ID3\x04\0\0\0\0\x02\x00"[..], &[0xaa; 256]].concat();
+        let id3v1 = [&b"TAG"[..], &[b' '; 125]].concat();
+        let extension = [&b"TAG+"[..], &[b' '; 223]].concat();
+        let ape = |size: u32, flags: u32| {
+            let words = [2000, size, 1, flags, 0, 0].map(u32::to_le_bytes);
+            [&b"APETAGEX"[..], words.as_flattened()].concat()
+        };
+        let with_header = [ape(50, 5 << 29), vec![b'i'; 18], ape(50, 1 << 31)].concat();
+        let without_header = [vec![b'i'; 18], ape(50, 0)].concat();
+        let song = |count| frames([0xff, 0xfb, 0x90, 0x64], 417, count);
+        let large = [&b"ID3\x03\0\0\0\x0c\0\0"[..], &[0x55; 12 << 14]].concat();
+        for (count, between) in [
+            (15, id3v2.clone()),
+            (15, id3v1.clone()),
+            (15, [&extension[..], &id3v1, &id3v2].concat()),
+            (15, [&with_header[..], &id3v1].concat()),
+            (15, [&without_header[..], &id3v2, &id3v2].concat()),
+            (15, large),
+            // Songs shorter than a search for sync.
+            (2, [&id3v1[..], &id3v2].concat()),
+            (1, [&id3v1[..], &id3v2].concat()),
+        ] {
+            let joined = [song(count), between].concat().repeat(3);
+            let stream = [&id3v2[..], &joined, &song(15)].concat();
+            let (found, damaged) = units(stream, 421);
+            assert_eq!((found.len(), damaged), (3 * count + 15, 0), "{count}");
+            let times: Vec<u64> = found.iter().map(|(_, time, _)| *time).collect();
+            assert!(times.is_sorted());
+        }
+        // Other bytes there are damage, as are frames cut short, and tags that claim too much.
+        for between in [&[0x55; 100][..], b"TA", b"ID3\x04\0\0\0\x7f\x7f\x7f"] {
+            let (_, damaged) = units([song(15), between.to_vec(), song(15)].concat(), 421);
+            assert_eq!(damaged, 1, "{between:?}");
+        }
+        let cut = [&song(15)[..6000], &id3v1, &song(15)].concat();
+        assert_eq!(units(cut, 421).1, 1);
     }
 
     #[test]
