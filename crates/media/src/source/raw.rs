@@ -13,6 +13,9 @@ use crate::g711::{compress_alaw, compress_ulaw};
 
 /// Telephony: the rate at which G.711 has payload types of its own.
 const TELEPHONE_HZ: u32 = 8000;
+/// Programs that write a WAV file to a pipe say a length that they do not know: 0x7ffff000 (SoX) or
+/// more. Ending before such a one is no damage.
+pub(super) const OPEN_BYTES_MIN: u64 = 0x7fff_f000;
 /// A block is cut at this, whatever was asked for.
 const BLOCK_BYTES_MAX: usize = 1 << 20;
 
@@ -82,6 +85,8 @@ pub struct PcmSource {
     pieces: Pieces,
     /// Of the input's samples.
     bytes_left: u64,
+    /// The input says how many samples it has, so that fewer are damage.
+    has_length: bool,
     frames: u64,
     damaged: u64,
 }
@@ -97,7 +102,8 @@ impl PcmSource {
         Self::converting(input, format, Conversion::None, block_ms, u64::MAX)
     }
 
-    /// The same for the next `bytes` of the input, to be converted first.
+    /// The same for the next `bytes` of the input, to be converted first; [`u64::MAX`] and lengths
+    /// that stand for an unknown one ([`OPEN_BYTES_MIN`]) go to its end.
     pub(super) fn converting(
         input: Input,
         format: PcmFormat,
@@ -123,6 +129,7 @@ impl PcmSource {
             block: Vec::new(),
             pieces: Pieces::default(),
             bytes_left: bytes,
+            has_length: bytes < OPEN_BYTES_MIN,
             frames: 0,
             damaged: 0,
         })
@@ -161,17 +168,17 @@ impl PcmSource {
                 }
             }
         }
-        if frames == 0 && there > 0 {
-            // The stream ends in the middle of a frame.
-            self.damaged += 1;
-        }
-        let used = if frames == 0 {
-            there
+        let mut used = (frames * frame_bytes) as u64;
+        if frames == 0 {
+            // The stream ends in the middle of a frame, or before its length.
+            let is_cut = there > 0 || self.has_length && self.bytes_left > 0;
+            self.damaged += u64::from(is_cut);
+            self.input.consume(there);
+            used = self.bytes_left;
         } else {
-            frames * frame_bytes
-        };
-        self.input.consume(used);
-        self.bytes_left -= used as u64;
+            self.input.consume(frames * frame_bytes);
+        }
+        self.bytes_left -= used;
         Ok(frames)
     }
 }

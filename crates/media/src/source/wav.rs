@@ -7,7 +7,7 @@
 use hythe_rtp::format::Encoding;
 
 use super::Input;
-use super::raw::{Conversion, PcmFormat, PcmSource};
+use super::raw::{Conversion, OPEN_BYTES_MIN, PcmFormat, PcmSource};
 use crate::MediaError;
 
 /// `RIFF`, a length, `WAVE`.
@@ -40,6 +40,7 @@ pub fn open(mut input: Input, encoding: Encoding, block_ms: u32) -> Result<PcmSo
     if !is_wav(input.window()) {
         return Err(input.error("no WAV file begins here"));
     }
+    let riff_end = riff_end(input.window());
     input.consume(RIFF_BYTES);
     let mut format = None;
     loop {
@@ -52,7 +53,10 @@ pub fn open(mut input: Input, encoding: Encoding, block_ms: u32) -> Result<PcmSo
         match (&name, format) {
             (b"fmt ", _) => format = Some(read_format(&mut input, bytes, encoding)?),
             (b"data", Some((format, conversion))) => {
+                let has_chunks_behind = riff_end.is_some_and(|end| input.position() < end);
                 let bytes = match bytes {
+                    // Empty, and no length that was left open.
+                    0 if has_chunks_behind => 0,
                     0 | u32::MAX => u64::MAX,
                     bytes => u64::from(bytes),
                 };
@@ -63,6 +67,15 @@ pub fn open(mut input: Input, encoding: Encoding, block_ms: u32) -> Result<PcmSo
             _ => skip(&mut input, u64::from(bytes))?,
         }
     }
+}
+
+/// Where the file ends by its own account; `None`: it was written to a pipe, and does not know.
+fn riff_end(start: &[u8]) -> Option<u64> {
+    let bytes = u32::from_le_bytes(*start.get(4..8)?.first_chunk()?);
+    let bytes = u64::from(bytes);
+    (1..OPEN_BYTES_MIN)
+        .contains(&bytes)
+        .then_some(CHUNK_BYTES as u64 + bytes)
 }
 
 /// Passes over the rest of a chunk; chunks begin at even offsets.
@@ -202,6 +215,50 @@ mod tests {
             file.extend([&b"data"[..], &length.to_le_bytes(), &[3; 40_000]].concat());
             assert_eq!(read(file, Encoding::L16).unwrap().0.len(), 40_000);
         }
+    }
+
+    /// Samples and damaged places of a file.
+    fn damage(file: Vec<u8>) -> (usize, u64) {
+        let input = Input::new("test", Cursor::new(file));
+        let mut source = open(input, Encoding::L16, 20).unwrap();
+        let mut bytes = 0;
+        while let Some(unit) = source.next().unwrap() {
+            bytes += unit.pieces.concat().len();
+        }
+        assert!(source.next().unwrap().is_none(), "and counted once");
+        (bytes, source.damaged())
+    }
+
+    #[test]
+    fn file_that_ends_before_its_length_is_damaged() {
+        let whole = wav(&[format(PCM, 1, 8000, 16), chunk(b"data", &[3; 4000])]);
+        for cut in [0, 1, 2, 1000, 3998] {
+            let file = whole[..whole.len() - cut].to_vec();
+            let left = (4000 - cut) / 2 * 2;
+            assert_eq!(damage(file), (left, u64::from(cut > 0)), "{cut}");
+        }
+        // What programs say that write to a pipe: ffmpeg, and SoX.
+        for length in [0, u32::MAX, 0x7fff_f000] {
+            let mut file = wav(&[format(PCM, 1, 8000, 16)]);
+            file.extend([&b"data"[..], &length.to_le_bytes(), &[3; 4000]].concat());
+            assert_eq!(damage(file), (4000, 0), "{length:#x}");
+        }
+    }
+
+    #[test]
+    fn file_without_samples_is_refused_whatever_stands_behind_them() {
+        let list = chunk(b"LIST", b"behind the samples");
+        let mut file = wav(&[format(PCM, 1, 8000, 16), chunk(b"data", &[]), list]);
+        let bytes = file.len() as u32 - 8;
+        file[4..8].copy_from_slice(&bytes.to_le_bytes());
+        let refused = read(file, Encoding::L16).unwrap_err().to_string();
+        assert!(refused.contains("holds no samples"), "{refused}");
+        // A header whose lengths were never filled in, and samples.
+        let mut file = wav(&[format(PCM, 1, 8000, 16), chunk(b"data", &[])]);
+        let bytes = file.len() as u32 - 8;
+        file[4..8].copy_from_slice(&bytes.to_le_bytes());
+        file.extend([3; 1000]);
+        assert_eq!(read(file, Encoding::L16).unwrap().0.len(), 1000);
     }
 
     #[test]
