@@ -117,6 +117,38 @@ fn first_packets_that_overtook_each_other_begin_the_stream() {
 }
 
 #[test]
+fn first_packets_of_an_announced_source_overtake_each_other() {
+    for order in [[1, 0, 2, 3, 4, 5], [2, 0, 1, 3, 4, 5], [0, 2, 1, 3, 4, 5]] {
+        let settings = Settings {
+            ssrc: Some(7),
+            host: Some(host(1).ip()),
+            ..Settings::default()
+        };
+        let mut stream = stream(settings, 0);
+        for index in order {
+            let packet = packet(7, 65_534_u16.wrapping_add(index.into()), &[index]);
+            stream.take_datagram(&packet, host(1), 0).unwrap();
+        }
+        assert_eq!(stream.sink().bytes, [0, 1, 2, 3, 4, 5], "{order:?}");
+        let statistics = stream.statistics();
+        let wrong = [statistics.lost, statistics.late, statistics.foreign];
+        assert_eq!((statistics.packets, wrong), (6, [0; 3]), "{order:?}");
+    }
+    // A single packet comes out in time.
+    let settings = Settings {
+        ssrc: Some(7),
+        ..Settings::default()
+    };
+    let mut stream = stream(settings, 0);
+    let only = packet(7, 1, &[1]);
+    stream.take_datagram(&only, host(1), 0).unwrap();
+    let until_ns = stream.next_ns().expect("it is waited for");
+    assert!(until_ns <= settings.delay_ns);
+    stream.expire(settings.delay_ns).unwrap();
+    assert_eq!(stream.sink().bytes, [1]);
+}
+
+#[test]
 fn packets_from_before_or_of_others_do_not_begin_the_stream() {
     // A single packet, ages before; a stranger's; then the stream.
     let mut stream = stream(Settings::default(), 0);

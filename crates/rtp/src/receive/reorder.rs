@@ -84,6 +84,18 @@ pub struct Counts {
     pub largest_gap: u64,
 }
 
+/// How far in front of the first packet that came others of the same beginning may be.
+const EARLIER_MAX: u64 = 8;
+
+/// A beginning of which the first packet may not have come yet.
+#[derive(Clone, Copy, Debug)]
+struct Opening {
+    /// The last packet that came.
+    last: Option<u64>,
+    /// Until then nothing comes out.
+    until_ns: u64,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Slot<T> {
     /// Of a packet that came out.
@@ -104,6 +116,7 @@ pub struct Reorder<T> {
     delay_ns: u64,
     next: u64,
     end: u64,
+    opening: Option<Opening>,
     held: usize,
     /// Given up since the last packet that came out.
     gap: u64,
@@ -121,6 +134,7 @@ impl<T> Reorder<T> {
             delay_ns,
             next: 0,
             end: 0,
+            opening: None,
             held: 0,
             gap: 0,
             gaps: Gaps::new(),
@@ -132,6 +146,29 @@ impl<T> Reorder<T> {
     pub fn start(&mut self, first: u64) {
         self.slots.fill_with(|| Slot::Lost);
         (self.next, self.end, self.held, self.gap) = (first, first, 0, 0);
+        self.opening = None;
+    }
+
+    /// Numbers begin anew at `first` or a little in front of it: the first packet that came may
+    /// have overtaken others. Nothing comes out until two came in sequence, or `first` was held for
+    /// as long as a missing packet is waited for.
+    pub fn start_near(&mut self, first: u64, now_ns: u64) {
+        self.start(first);
+        let until_ns = now_ns.saturating_add(self.delay_ns);
+        let last = None;
+        self.opening = Some(Opening { last, until_ns });
+    }
+
+    /// Lets a packet in front of all others begin the numbers, as long as they are still opening.
+    fn open_earlier(&mut self, number: u64, now_ns: u64) {
+        let most = EARLIER_MAX.min(self.capacity().saturating_sub(1));
+        let is_near = self.opening.is_some() && number < self.next && number + most + 1 >= self.end;
+        if is_near {
+            for missing in number..self.next {
+                *self.slot(missing) = Slot::Missing(now_ns);
+            }
+            self.next = number;
+        }
     }
 
     /// Takes a packet. `now_ns` never goes back.
@@ -146,6 +183,7 @@ impl<T> Reorder<T> {
         origin: Origin,
         now_ns: u64,
     ) -> Result<(), Refused<T>> {
+        self.open_earlier(number, now_ns);
         if number < self.next {
             return Err(self.refuse_past(number, item));
         }
@@ -177,6 +215,14 @@ impl<T> Reorder<T> {
         }
         *self.slot(number) = Slot::Held(item);
         self.held += 1;
+        if let Some(opening) = &mut self.opening
+            && opening
+                .last
+                .replace(number)
+                .is_some_and(|last| last + 1 == number)
+        {
+            self.opening = None;
+        }
         Ok(())
     }
 
@@ -225,6 +271,13 @@ impl<T> Reorder<T> {
     /// The next packet in order, if it is there, or if those in front of it have been waited for
     /// long enough.
     pub fn pop(&mut self, now_ns: u64) -> Option<Ready<T>> {
+        if self
+            .opening
+            .is_some_and(|opening| now_ns < opening.until_ns)
+        {
+            return None;
+        }
+        self.opening = None;
         while self.next < self.end {
             let Slot::Missing(since_ns) = *self.slot(self.next) else {
                 return self.take();
@@ -240,6 +293,7 @@ impl<T> Reorder<T> {
     /// The next packet that is there: what is missing in front of it is waited for no longer. For
     /// the end of a stream, and for want of free capacity.
     pub fn pop_now(&mut self) -> Option<Ready<T>> {
+        self.opening = None;
         self.give_up_until(self.end);
         self.take()
     }
@@ -262,10 +316,14 @@ impl<T> Reorder<T> {
         })
     }
 
-    /// When the next missing packet will be given up; `None`: none is missing.
+    /// When the next missing packet will be given up, or the beginning is waited for no longer;
+    /// `None`: none is missing.
     #[must_use]
     pub fn deadline_ns(&self) -> Option<u64> {
-        self.missing().next().map(|missing| missing.until_ns)
+        match self.opening {
+            Some(opening) => Some(opening.until_ns),
+            None => self.missing().next().map(|missing| missing.until_ns),
+        }
     }
 
     /// The packets that are waited for, in order.
@@ -387,6 +445,36 @@ mod tests {
             assert_eq!(buffer.deadline_ns(), None);
         }
         assert_eq!(buffer.counts(), Counts::default());
+    }
+
+    #[test]
+    fn beginning_waits_for_packets_that_were_overtaken() {
+        let opened = |order: &[u64]| {
+            let mut buffer = Reorder::new(16, DELAY);
+            buffer.start_near(order[0], 0);
+            for number in order {
+                push(&mut buffer, *number, 0).unwrap();
+            }
+            buffer
+        };
+        for order in [&[101, 100, 102][..], &[102, 100, 101], &[108, 100, 101]] {
+            let mut buffer = opened(order);
+            let out = pop_all(&mut buffer, DELAY);
+            assert_eq!(out[..2], [100, 101], "{order:?}");
+            assert_eq!(buffer.counts().late, 0);
+        }
+        // One packet is let out in time, and two in sequence at once.
+        let mut buffer = opened(&[100]);
+        assert_eq!(buffer.deadline_ns(), Some(DELAY));
+        assert_eq!(pop_all(&mut buffer, DELAY - 1), []);
+        assert_eq!(pop_all(&mut buffer, DELAY), [100]);
+        let mut buffer = opened(&[100, 101]);
+        assert_eq!(pop_all(&mut buffer, 0), [100, 101]);
+        assert_eq!(push(&mut buffer, 99, 0), Err(Reason::Late));
+        // Far in front is none of the beginning.
+        let mut buffer = opened(&[100]);
+        assert_eq!(push(&mut buffer, 99 - EARLIER_MAX, 0), Err(Reason::Late));
+        assert_eq!(buffer.pop_now().map(|ready| ready.number), Some(100));
     }
 
     #[test]

@@ -123,7 +123,10 @@ impl Source {
         let behind = ahead.wrapping_neg();
         if behind <= MAX_MISORDER {
             self.received += 1;
-            return Verdict::Valid(self.highest - u64::from(behind));
+            let number = self.highest - u64::from(behind);
+            // One that the first packet overtook.
+            self.base = self.base.min(number);
+            return Verdict::Valid(number);
         }
         if self.expected_restart == Some(sequence) {
             return self.confirm(sequence);

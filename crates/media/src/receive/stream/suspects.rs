@@ -63,7 +63,11 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             let distance = in_front(suspect, sender, now_ns)?;
             number.checked_add_signed(-distance)
         });
-        self.reorder.start(numbers.fold(number, u64::min));
+        match numbers.min() {
+            Some(first) => self.reorder.start(first.min(number)),
+            // An announced source begins with its first packet, which may have overtaken others.
+            None => self.reorder.start_near(number, now_ns),
+        }
         let mut result = Ok(());
         while let Some(suspect) = self.suspects.pop_front() {
             let distance = in_front(&suspect, sender, now_ns);
