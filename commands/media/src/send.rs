@@ -97,6 +97,8 @@ struct Document {
     parity: u64,
     malformed_feedback: u64,
     damaged: u64,
+    /// Bytes in front of the first whole packet or frame: where the input was cut.
+    skipped_at_start: u64,
     /// Parts of the input, such as entries of a playlist, that could not be sent.
     skipped: u64,
     /// Of a channel: what the ends of its messages cut in two.
@@ -449,6 +451,7 @@ impl Sending<'_> {
             parity: statistics.parity,
             malformed_feedback: statistics.malformed_feedback,
             damaged: statistics.damaged,
+            skipped_at_start: statistics.skipped_at_start,
             skipped: self.skipped,
             joined_bytes: statistics.joined_bytes,
             missed: statistics.missed,
@@ -539,6 +542,13 @@ fn text(document: &Document) -> String {
         document.packets_per_handover,
         units::counted(document.handovers, "handover"),
     );
+    let head = match document.skipped_at_start {
+        0 => head,
+        bytes => format!(
+            "{} skipped at the start, in front of the first whole packet or frame\n{head}",
+            units::counted(bytes, "byte"),
+        ),
+    };
     let is_heard = document.destinations.iter().any(|to| to.reported.is_some());
     let head = match is_heard {
         true => head,

@@ -587,6 +587,16 @@ fn what_nobody_received_or_could_not_be_read_whole_is_a_failure() {
     assert!(ended.text().contains("not known"), "{}", ended.text());
 
     let mut bytes = fs::read(&film).expect("made");
+    let cut = fixture.file("cut.ts");
+    fs::write(&cut, &bytes[100..]).expect("own");
+    let ended = fixture
+        .root
+        .run(&["media", "send", &cut, "--to", &heard, "--json"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    let sent: Value = serde_json::from_slice(&ended.output).expect("one document");
+    let passed_over = (&sent["damaged"], &sent["skipped_at_start"]);
+    assert_eq!(passed_over, (&0.into(), &88.into()));
+
     let middle = bytes.len() / 2;
     bytes[middle..middle + 2000].fill(0);
     let damaged = fixture.file("damaged.ts");

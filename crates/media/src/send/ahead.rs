@@ -91,6 +91,11 @@ impl Ahead {
         self.source.damaged()
     }
 
+    /// Bytes in front of the first whole packet or frame of an input that begins within one.
+    pub(super) fn skipped_at_start(&self) -> u64 {
+        self.source.skipped_at_start()
+    }
+
     /// The error that the source ended with, if that is why it ended. It is the caller's then.
     pub(super) fn take_failure(&mut self) -> Option<MediaError> {
         self.failure.take()

@@ -26,6 +26,7 @@ struct Queue {
     units: VecDeque<Owned>,
     bytes: usize,
     damaged: u64,
+    skipped_at_start: u64,
     /// The source has ended, or failed.
     end: Option<Option<MediaError>>,
     /// Nobody takes units any more.
@@ -120,15 +121,19 @@ impl Source for Live {
     fn damaged(&self) -> u64 {
         self.shared.queue().damaged
     }
+
+    fn skipped_at_start(&self) -> u64 {
+        self.shared.queue().skipped_at_start
+    }
 }
 
 /// The thread: from the source into the queue.
 fn read(mut source: Box<dyn Source + Send>, shared: &Shared) {
     loop {
         let outcome = source.next().map(|unit| unit.as_ref().map(Owned::of));
-        let damaged = source.damaged();
+        let (damaged, skipped_at_start) = (source.damaged(), source.skipped_at_start());
         let mut queue = shared.queue();
-        queue.damaged = damaged;
+        (queue.damaged, queue.skipped_at_start) = (damaged, skipped_at_start);
         match outcome {
             Ok(Some(unit)) => {
                 while !queue.is_left && is_full(&queue) {

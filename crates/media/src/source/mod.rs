@@ -99,6 +99,12 @@ pub trait Source {
         0
     }
 
+    /// Bytes in front of the first whole packet or frame of an input that begins within one. That
+    /// is where a recording was cut, and no damage.
+    fn skipped_at_start(&self) -> u64 {
+        0
+    }
+
     /// The next part of the input that could not be sent and was passed over, such as an entry of a
     /// playlist: why, once for each. It lies in front of what [`next`](Self::next) returned last.
     fn skipped(&mut self) -> Option<MediaError> {

@@ -71,6 +71,8 @@ pub struct MpegAudioSource {
     /// Read, but it did not fit into the group before.
     pending: Option<Frame>,
     damaged: u64,
+    /// Bytes in front of the first frame that are no tag.
+    skipped_at_start: u64,
     /// The end was found.
     has_ended: bool,
     /// Samples of this rate since `base_ticks`.
@@ -94,6 +96,7 @@ impl MpegAudioSource {
             pieces: Pieces::default(),
             pending: None,
             damaged: 0,
+            skipped_at_start: 0,
             has_ended: false,
             samples: 0,
             samples_per_second: 1,
@@ -189,8 +192,11 @@ impl MpegAudioSource {
     /// Counts what is damaged: neither tags, wherever they are, nor what is in front of the first
     /// frame.
     fn passed_over(&mut self, gap: Gap) {
-        let is_damage = !gap.is_tag && self.splitter.frames() > 0;
-        self.damaged += u64::from(is_damage);
+        match self.splitter.frames() {
+            _ if gap.is_tag => {}
+            0 => self.skipped_at_start += gap.bytes,
+            _ => self.damaged += 1,
+        }
     }
 
     /// Ticks since the start, at the end of the samples counted.
@@ -229,6 +235,10 @@ impl Source for MpegAudioSource {
 
     fn damaged(&self) -> u64 {
         self.damaged
+    }
+
+    fn skipped_at_start(&self) -> u64 {
+        self.skipped_at_start
     }
 }
 
@@ -288,6 +298,19 @@ mod tests {
         let (found, damaged) = units([front, audio.clone(), behind].concat(), 421);
         assert_eq!((found.len(), damaged), (400, 0));
         assert!(units(audio, 421).0 == found);
+    }
+
+    #[test]
+    fn stream_that_begins_within_a_frame_is_not_damaged() {
+        let stream = frames([0xff, 0xfb, 0x90, 0x64], 417, 20).split_off(100);
+        let mut source =
+            MpegAudioSource::new(Input::new("test", std::io::Cursor::new(stream)), 421).unwrap();
+        let mut count = 0;
+        while source.next().unwrap().is_some() {
+            count += 1;
+        }
+        let passed_over = (source.skipped_at_start(), source.damaged());
+        assert_eq!((count, passed_over), (19, (317, 0)));
     }
 
     #[test]

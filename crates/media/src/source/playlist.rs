@@ -149,6 +149,8 @@ pub struct Playlist {
     pieces: Pieces,
     /// Damaged places in files that ended.
     damaged: u64,
+    /// Bytes of them in front of their first packets or frames.
+    skipped_at_start: u64,
     /// Added to the times of `current`.
     shift: u64,
     /// The end of the latest unit, shifted.
@@ -196,6 +198,7 @@ impl Playlist {
             given: None,
             pieces: Pieces::default(),
             damaged: 0,
+            skipped_at_start: 0,
             shift: 0,
             end: 0,
             is_over: false,
@@ -211,6 +214,7 @@ impl Source for Playlist {
     fn next(&mut self) -> Result<Option<Unit<'_>>, MediaError> {
         if let Some(following) = self.following.take() {
             self.damaged += self.current.damaged();
+            self.skipped_at_start += self.current.skipped_at_start();
             self.current = following;
         }
         if let Some(first) = self.first.take() {
@@ -244,6 +248,12 @@ impl Source for Playlist {
     fn damaged(&self) -> u64 {
         let following = self.following.as_ref();
         self.damaged + self.current.damaged() + following.map_or(0, |source| source.damaged())
+    }
+
+    fn skipped_at_start(&self) -> u64 {
+        let following = self.following.as_ref();
+        let ahead = following.map_or(0, |source| source.skipped_at_start());
+        self.skipped_at_start + self.current.skipped_at_start() + ahead
     }
 
     fn skipped(&mut self) -> Option<MediaError> {

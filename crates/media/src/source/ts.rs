@@ -8,7 +8,7 @@
 //! packets of 204 bytes (DVB, with sixteen bytes of parity behind) lose those sixteen.
 //!
 //! A recording or a pipe may begin within a packet: what is in front of the first whole packet is
-//! passed over and counted, as is what is damaged later.
+//! passed over and counted by itself; what is damaged later is passed over and counted, too.
 
 use hythe_rtp::format::{Encoding, StreamFormat};
 use hythe_rtp::payload::mpeg_ts::{TS_BYTES, TS_SYNC};
@@ -126,6 +126,8 @@ pub struct TsSource {
     is_rate_given: bool,
     clock: Clock,
     damaged: u64,
+    /// Bytes in front of the first packet.
+    skipped_at_start: u64,
 }
 
 impl TsSource {
@@ -153,7 +155,8 @@ impl TsSource {
             searched: 0,
             is_rate_given: bits_per_second.is_some(),
             clock: Clock::new(bits_per_second),
-            damaged: u64::from(at > 0),
+            damaged: 0,
+            skipped_at_start: at as u64,
         };
         if !source.is_rate_given {
             source.first_interval()?;
@@ -312,6 +315,10 @@ impl Source for TsSource {
     fn damaged(&self) -> u64 {
         self.damaged
     }
+
+    fn skipped_at_start(&self) -> u64 {
+        self.skipped_at_start
+    }
 }
 
 #[cfg(test)]
@@ -460,13 +467,14 @@ mod tests {
                 let whole = cut.div_ceil(stride) * TS_BYTES;
                 // The parity of a packet that was cut off may be all that is in front of the next.
                 assert!(joined == bytes[whole..], "{stride} from {cut}");
-                assert_eq!(source.damaged(), 1);
+                assert_eq!(source.damaged(), 0);
+                assert!((1..stride as u64).contains(&source.skipped_at_start()));
             }
         }
         let garbage = [&b"HTTP/1.0 200 OK\r\n\r\n"[..], &bytes].concat();
         let mut source = source(garbage).unwrap();
         assert!(units(&mut source).0 == bytes);
-        assert_eq!(source.damaged(), 1);
+        assert_eq!((source.damaged(), source.skipped_at_start()), (0, 19));
     }
 
     #[test]

@@ -150,6 +150,8 @@ pub struct SendStatistics {
     pub joined_bytes: u64,
     /// Damaged places of the input that were passed over.
     pub damaged: u64,
+    /// Bytes in front of the first whole packet or frame of an input that begins within one.
+    pub skipped_at_start: u64,
 }
 
 impl SendStatistics {
@@ -360,6 +362,7 @@ impl SendSession {
             malformed_feedback: feedback.malformed,
             parity: self.parity.as_ref().map_or(0, ParitySender::sent),
             damaged: self.ahead.damaged(),
+            skipped_at_start: self.ahead.skipped_at_start(),
             joined_bytes: self.ahead.joined_bytes(),
             ..self.statistics
         }
