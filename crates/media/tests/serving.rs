@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hythe_media::rtsp::Answer;
 use hythe_media::rtsp::server::{Media, Server, Sign};
@@ -77,7 +77,7 @@ impl Media for Seen {
     fn look(&mut self, counters: &Counters) -> Vec<Sign> {
         let signs = self.0.look(counters);
         for sign in &signs {
-            let _ = self.1.send(*sign); // the test may be over
+            let _ = self.1.send(sign.clone()); // the test may be over
         }
         signs
     }
@@ -107,7 +107,8 @@ struct Client {
 }
 
 impl Client {
-    fn play(server: SocketAddr, path: &str) -> Self {
+    /// Plays, with that header line in its SETUP.
+    fn play(server: SocketAddr, path: &str, header: &str) -> Self {
         let control = TcpStream::connect(server).unwrap();
         control.set_read_timeout(Some(BOUND)).unwrap();
         let pair = (0..200).find_map(|_| {
@@ -125,7 +126,7 @@ impl Client {
             url: format!("rtsp://{server}/{path}"),
         };
         let transport = format!(
-            "Transport: RTP/AVP;unicast;client_port={port}-{}\r\n",
+            "Transport: RTP/AVP;unicast;client_port={port}-{}\r\n{header}",
             port + 1
         );
         let set_up = client.ask("SETUP", &transport);
@@ -156,6 +157,11 @@ impl Client {
         let url = &self.url;
         let request = format!("{method} {url} RTSP/1.0\r\nCSeq: 1\r\n{session}{headers}\r\n");
         self.control.write_all(request.as_bytes()).unwrap();
+        self.message()
+    }
+
+    /// What the server sends next, with its body.
+    fn message(&mut self) -> String {
         let mut answer = Vec::new();
         while !answer.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
@@ -169,6 +175,12 @@ impl Client {
         self.control.read_exact(&mut body).unwrap();
         answer += &String::from_utf8(body).unwrap();
         answer
+    }
+
+    /// Answers a request of the server.
+    fn reply(&mut self) {
+        let answer = b"RTSP/1.0 200 OK\r\nCSeq: 1\r\n\r\n";
+        self.control.write_all(answer).unwrap();
     }
 
     /// Waits for an RTCP BYE.
@@ -229,8 +241,8 @@ fn receiver_reports_keep_a_session_alive() {
             server.run(&mut seen, stop.as_fd()).unwrap();
         });
         let _ending = Ending(stop);
-        let silent = Client::play(address, "tone");
-        let mut client = Client::play(address, "tone");
+        let silent = Client::play(address, "tone", "");
+        let mut client = Client::play(address, "tone", "");
         for paused in [false, true] {
             if paused {
                 client.ask("PAUSE", "");
@@ -253,6 +265,12 @@ const LARGE: &[u8] =
 const SMALL_SET: &str = "Z0LACt3s";
 const LARGE_SET: &str = "Z0LACty7";
 
+/// The version of the description in a message.
+fn version_of(message: &str) -> u64 {
+    let (_, origin) = message.split_once("\r\no=- ").unwrap();
+    origin.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
 /// What publishes on the channel.
 struct Camera(Node, Publisher);
 
@@ -264,6 +282,28 @@ impl Camera {
             self.1.publish(lease, message.len()).unwrap();
         }
     }
+}
+
+/// The end of a session whose channel carries another format, and of one whose client takes
+/// ANNOUNCE.
+fn sees_another_format(mut client: Client, mut told: Client) {
+    client.wait_for_goodbye();
+    let ended = client.message();
+    let reason = "Terminate-Reason: Server-Admin;user-msg=\"it carries something else";
+    assert!(
+        ended.starts_with("TEARDOWN rtsp://") && ended.contains(reason),
+        "{ended}"
+    );
+    client.reply();
+    let refused = client.request("PLAY", "Range: npt=now-\r\n");
+    assert!(refused.starts_with("RTSP/1.0 454"), "{refused}");
+    let announced = told.message();
+    assert!(announced.starts_with("ANNOUNCE rtsp://"), "{announced}");
+    assert!(announced.contains("L16/8000"), "{announced}");
+    told.reply();
+    // Its session lives on, and its stream is another one.
+    let refused = told.request("PLAY", "Range: npt=now-\r\n");
+    assert!(refused.starts_with("RTSP/1.0 503"), "{refused}");
 }
 
 #[test]
@@ -301,8 +341,11 @@ fn channel_is_described_as_what_it_carries_now() {
         let heard = || news.recv_timeout(BOUND).unwrap();
         camera.publish(SMALL, 3);
         assert_eq!(heard(), "served as H264");
-        let mut client = Client::play(address, "cam");
-        assert!(client.ask("DESCRIBE", "").contains(SMALL_SET));
+        let mut client = Client::play(address, "cam", "");
+        let mut told = Client::play(address, "cam", "Public: OPTIONS, ANNOUNCE\r\n");
+        let described = client.ask("DESCRIBE", "");
+        assert!(described.contains(SMALL_SET));
+        let version = version_of(&described);
         // Also long before its turn to be sent.
         camera.publish(SMALL, 100);
         camera.publish(LARGE, 3);
@@ -316,20 +359,17 @@ fn channel_is_described_as_what_it_carries_now() {
             described.contains(LARGE_SET) && !described.contains(SMALL_SET),
             "{described}"
         );
+        assert!(version_of(&described) > version, "{described}");
+        let announced = told.message();
+        assert!(announced.starts_with("ANNOUNCE rtsp://"), "{announced}");
+        assert!(announced.contains(LARGE_SET), "{announced}");
+        assert_eq!(version_of(&announced), version_of(&described));
+        told.reply();
         camera.publish(&wav()[..2044], 1);
         camera.publish(&[0; 1600], 3);
         assert_eq!(heard(), "Replaced");
         assert_eq!(heard(), "served as L16");
-        client.wait_for_goodbye();
-        assert!(client.ask("DESCRIBE", "").contains("L16/8000"));
-        // The server asks about once a second what has ended.
-        let began = Instant::now();
-        let mut refused = String::new();
-        while !refused.starts_with("RTSP/1.0 503") {
-            assert!(began.elapsed() < BOUND, "{refused}");
-            thread::sleep(Duration::from_millis(20));
-            refused = client.request("PLAY", "Range: npt=now-\r\n");
-        }
+        sees_another_format(client, told);
         assert!(news.try_recv().is_err(), "all is said once");
     });
 }

@@ -20,7 +20,8 @@ use rustix::process::{Resource, getrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use hythe_rtp::rtsp::{
-    Action, Catalogue, ConnectionId, Counters, Limits, Outcome, Service, SessionId, Start, Started,
+    Action, Catalogue, ConnectionId, Counters, Limits, Notice, Outcome, Service, SessionId, Start,
+    Started,
 };
 use hythe_sys::accept::{Accepted, Acceptor};
 
@@ -29,8 +30,9 @@ use super::starting::{Complete, Starting};
 use super::wire::Wire;
 use crate::MediaError;
 
-/// How often overdue clients are looked for.
-const TICK_NS: u64 = 1_000_000_000;
+/// How often overdue clients are looked for, and the owner of the media is asked what it noticed:
+/// more than once within the time between another format of a channel and its goodbye.
+const TICK_NS: u64 = 200_000_000;
 /// New clients per wait, so that old ones get their turn.
 const ACCEPTS: usize = 64;
 /// Read at once from one client, so that the others get their turn.
@@ -51,7 +53,7 @@ pub trait Media: Catalogue {
     /// Stops sending for good; also after a pause, and while a start is not answered yet.
     fn stop(&mut self, session: SessionId, stream: usize);
 
-    /// Called about once a second while there are clients: shows the counters, and asks for what
+    /// Called a few times a second while there are clients: shows the counters, and asks for what
     /// the owner noticed of sessions.
     fn look(&mut self, counters: &Counters) -> Vec<Sign> {
         let _ = counters;
@@ -60,7 +62,7 @@ pub trait Media: Catalogue {
 }
 
 /// What the owner of the media noticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// The session's client receives: it sent an RTCP report, say.
     Alive(SessionId),
@@ -70,6 +72,17 @@ pub enum Sign {
         session: SessionId,
         /// Which.
         stream: usize,
+    },
+    /// What the session plays goes on, and is described in another way.
+    Changed(SessionId),
+    /// A stream has ended because its presentation is another one now.
+    Replaced {
+        /// Whose.
+        session: SessionId,
+        /// Which.
+        stream: usize,
+        /// Why, in one line for the client.
+        why: String,
     },
 }
 
@@ -397,6 +410,19 @@ impl ServerLoop<'_> {
         }
     }
 
+    /// Sends a client what it did not ask for, unless it reads nothing.
+    fn notify(&mut self, notice: Option<Notice>, now_ns: u64) {
+        let Some(notice) = notice else {
+            return;
+        };
+        self.act(&notice.actions);
+        let wire = self.wires.get_mut(&notice.connection);
+        if let Some(wire) = wire.filter(|wire| wire.may_answer()) {
+            wire.answer(&notice.bytes, false, now_ns);
+            wire.flush(now_ns);
+        }
+    }
+
     fn forget(&mut self, id: ConnectionId) {
         self.wires.remove(&id);
         self.service.close(id);
@@ -412,6 +438,19 @@ impl ServerLoop<'_> {
             match sign {
                 Sign::Alive(session) => self.service.alive(session, now_ns),
                 Sign::Ended { session, stream } => self.service.ended(session, stream),
+                Sign::Changed(session) => {
+                    let notice = self.service.announce(session, &*self.media);
+                    self.notify(notice, now_ns);
+                }
+                Sign::Replaced {
+                    session,
+                    stream,
+                    why,
+                } => {
+                    self.service.ended(session, stream);
+                    let notice = self.service.replaced(session, &why, &*self.media);
+                    self.notify(notice, now_ns);
+                }
             }
         }
         self.complete();

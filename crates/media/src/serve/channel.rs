@@ -28,6 +28,8 @@ pub(super) enum State {
     Awaited,
     /// It is shown.
     Known(Known),
+    /// Something else begins there, which is looked at.
+    Replaced,
     /// What was published last cannot be shown: why.
     Refused(String),
 }
@@ -168,7 +170,7 @@ fn show(
     let mut told = None;
     let is_shown = || match &*locked(state) {
         State::Known(known) => !known.show.has_ended(),
-        State::Awaited | State::Refused(_) => false,
+        State::Awaited | State::Replaced | State::Refused(_) => false,
     };
     while is_shown() && !is_left.load(Ordering::Relaxed) {
         let changed = watch.format().filter(|now| told.as_ref() != Some(now));
@@ -180,12 +182,10 @@ fn show(
         thread::park();
     }
     let has_other = watch.has_other();
-    let why = if has_other {
-        "it carries something else, which is looked at: ask again"
-    } else {
-        "it ended a moment ago"
+    *locked(state) = match has_other {
+        true => State::Replaced,
+        false => State::Refused("it ended a moment ago".to_owned()),
     };
-    *locked(state) = State::Refused(why.to_owned());
     if has_other && !is_left.load(Ordering::Relaxed) {
         tell(ChannelNews::Replaced);
     }

@@ -63,9 +63,33 @@ enum Item {
 enum Ticket {
     /// Alone.
     Alone(Show),
-    /// With the others: the path, and the source that it is a session of.
-    Together(String, u32),
+    /// With the others.
+    Together(Shared),
 }
+
+/// A session of a channel.
+#[derive(Debug)]
+struct Shared {
+    path: String,
+    /// The source that it is a session of.
+    ssrc: u32,
+    /// As it was described when the session was last told.
+    format: StreamFormat,
+}
+
+/// How it stands with what a ticket is for.
+enum Standing {
+    UnderWay,
+    Changed,
+    Ended,
+    /// Why.
+    Replaced(String),
+}
+
+/// Why a channel is not described for a moment.
+const LOOKED_AT: &str = "it carries something else, which is looked at: ask again";
+/// Why a session of a channel ends before the channel does.
+const OTHER: &str = "it carries something else by now: describe it again";
 
 /// What shows need.
 #[derive(Clone, Debug)]
@@ -256,30 +280,52 @@ impl Programme {
             }
             Some(Item::Channel(channel)) => match &*channel.state() {
                 State::Known(known) if known.ssrc != start.ssrc => {
-                    const OTHER: &str = "it carries something else by now: describe it again";
                     answer.give(Err(OTHER.to_owned()));
                 }
                 State::Known(known) => {
                     known.show.watch(spectator, answer);
-                    let ticket = Ticket::Together(start.path.clone(), known.ssrc);
-                    self.tickets.insert(key, ticket);
+                    let ticket = Shared {
+                        path: start.path.clone(),
+                        ssrc: known.ssrc,
+                        format: known.format_now().unwrap_or_else(|| known.format.clone()),
+                    };
+                    self.tickets.insert(key, Ticket::Together(ticket));
                 }
-                State::Awaited | State::Refused(_) => answer.give(Err(GONE.to_owned())),
+                State::Awaited | State::Refused(_) | State::Replaced => {
+                    answer.give(Err(GONE.to_owned()))
+                }
             },
         }
     }
 
-    /// Has what a ticket is for come to its end?
-    fn has_ended(&self, ticket: &Ticket) -> bool {
-        match ticket {
-            Ticket::Alone(show) => show.has_ended(),
-            Ticket::Together(path, ssrc) => match self.items.get(path) {
-                Some(Item::Channel(channel)) => match &*channel.state() {
-                    State::Known(known) => known.ssrc != *ssrc || known.show.has_ended(),
-                    State::Awaited | State::Refused(_) => true,
-                },
-                _ => true,
-            },
+    /// How it stands with what a ticket is for. A format that has changed is noted.
+    fn standing(items: &BTreeMap<String, Item>, ticket: &mut Ticket) -> Standing {
+        let shared = match ticket {
+            Ticket::Alone(show) if show.has_ended() => return Standing::Ended,
+            Ticket::Alone(_) => return Standing::UnderWay,
+            Ticket::Together(shared) => shared,
+        };
+        let Some(Item::Channel(channel)) = items.get(&shared.path) else {
+            return Standing::Ended;
+        };
+        let state = channel.state();
+        let State::Known(known) = &*state else {
+            return match &*state {
+                // What it is becomes known at once.
+                State::Replaced => Standing::UnderWay,
+                State::Refused(why) => Standing::Replaced(why.clone()),
+                _ => Standing::Ended,
+            };
+        };
+        if known.ssrc != shared.ssrc {
+            return Standing::Replaced(OTHER.to_owned());
+        }
+        match known.format_now() {
+            Some(now) if now != shared.format => {
+                shared.format = now;
+                Standing::Changed
+            }
+            _ => Standing::UnderWay,
         }
     }
 
@@ -354,7 +400,7 @@ impl Catalogue for Programme {
             Item::Film { format, .. } => (format.clone(), None),
             Item::Channel(channel) => match &*channel.state() {
                 State::Known(known) => (known.format_now()?, Some(known.ssrc)),
-                State::Awaited | State::Refused(_) => return None,
+                State::Awaited | State::Refused(_) | State::Replaced => return None,
             },
         };
         let resend = self.stage.resend.as_ref();
@@ -381,10 +427,8 @@ impl Catalogue for Programme {
         match &*channel.state() {
             State::Awaited => Some("nothing was published on this channel yet".to_owned()),
             State::Refused(why) => Some(format!("what is published there is not served: {why}")),
-            State::Known(known) => known
-                .watch
-                .has_other()
-                .then(|| "it carries something else, which is looked at: ask again".to_owned()),
+            State::Replaced => Some(LOOKED_AT.to_owned()),
+            State::Known(known) => known.watch.has_other().then(|| LOOKED_AT.to_owned()),
         }
     }
 }
@@ -397,31 +441,41 @@ impl Media for Programme {
     fn pause(&mut self, session: SessionId, stream: usize) {
         match self.tickets.get(&(session, stream)) {
             Some(Ticket::Alone(show)) => show.pause(session),
-            Some(Ticket::Together(..)) => self.stop(session, stream),
+            Some(Ticket::Together(_)) => self.stop(session, stream),
             None => {}
         }
     }
 
     fn stop(&mut self, session: SessionId, stream: usize) {
         // A film's show ends with its ticket.
-        if let Some(Ticket::Together(path, ssrc)) = self.tickets.remove(&(session, stream))
-            && let Some(Item::Channel(channel)) = self.items.get(&path)
+        if let Some(Ticket::Together(shared)) = self.tickets.remove(&(session, stream))
+            && let Some(Item::Channel(channel)) = self.items.get(&shared.path)
             && let State::Known(known) = &*channel.state()
-            && known.ssrc == ssrc
+            && known.ssrc == shared.ssrc
         {
             known.show.leave(session);
         }
     }
 
     fn look(&mut self, _counters: &Counters) -> Vec<Sign> {
-        let ended = self.tickets.iter();
-        let ended = ended.filter(|(_, ticket)| self.has_ended(ticket));
-        let ended: Vec<(SessionId, usize)> = ended.map(|(key, _)| *key).collect();
         let mut signs = self.alive();
-        signs.extend(ended.into_iter().map(|(session, stream)| {
-            self.tickets.remove(&(session, stream));
-            Sign::Ended { session, stream }
-        }));
+        let items = &self.items;
+        self.tickets.retain(|(session, stream), ticket| {
+            let (session, stream) = (*session, *stream);
+            let standing = Self::standing(items, ticket);
+            let is_kept = matches!(standing, Standing::UnderWay | Standing::Changed);
+            signs.extend(match standing {
+                Standing::UnderWay => None,
+                Standing::Changed => Some(Sign::Changed(session)),
+                Standing::Ended => Some(Sign::Ended { session, stream }),
+                Standing::Replaced(why) => Some(Sign::Replaced {
+                    session,
+                    stream,
+                    why,
+                }),
+            });
+            is_kept
+        });
         signs
     }
 }

@@ -26,6 +26,9 @@ pub(crate) struct Connection {
     since_ns: u64,
     /// Nothing more is read from it.
     is_over: bool,
+    /// Requests to the client so far, and those whose answers may still come.
+    asked: u32,
+    unanswered: u32,
 }
 
 /// Why a connection is closed.
@@ -49,6 +52,8 @@ impl Connection {
             is_acquainted: false,
             since_ns: now_ns,
             is_over: false,
+            asked: 0,
+            unanswered: 0,
         }
     }
 
@@ -99,6 +104,20 @@ impl Connection {
         self.is_acquainted = true;
         self.since_ns = now_ns;
         Ok(Some(message))
+    }
+
+    /// A request is sent to the client; its number.
+    pub(crate) fn ask(&mut self) -> u32 {
+        self.asked = self.asked.wrapping_add(1);
+        self.unanswered += 1;
+        self.asked
+    }
+
+    /// Is a message the answer to one of our requests? Whatever it says, nothing depends on it.
+    pub(crate) fn is_answer(&mut self, message: &[u8]) -> bool {
+        let is_answer = self.unanswered > 0 && message.starts_with(b"RTSP/");
+        self.unanswered -= u32::from(is_answer);
+        is_answer
     }
 
     /// The sequence number of what [`Self::next`] refused.

@@ -17,18 +17,18 @@ pub fn control(stream: usize) -> String {
     format!("stream={stream}")
 }
 
-/// Describes `presentation`. `origin` is this host as the client reached it, `session` a number
-/// that stays the same as long as the description does, `control` gives the URL of each stream,
-/// absolute or relative to the presentation's.
+/// Describes `presentation`. `origin` is this host as the client reached it; `session` is a number
+/// that stays the same, and the version, which is higher for each other description; `control`
+/// gives the URL of each stream, absolute or relative to the presentation's.
 #[must_use]
 pub fn description(
     presentation: &Presentation,
     origin: IpAddr,
-    session: u64,
+    (session, version): (u64, u64),
     control: impl Fn(usize) -> String,
 ) -> String {
     let medias = presentation.streams.iter().enumerate();
-    let description = Session::builder(Origin::with_ip_addr(session, 0, origin), "Hythe")
+    let description = Session::builder(Origin::with_ip_addr(session, version, origin), "Hythe")
         .connection(Connection::from_ip_addr(unspecified(origin)))
         .time(Time::new(0, 0))
         .attribute_with_value("control", "*")
@@ -103,8 +103,13 @@ mod tests {
             can_seek: true,
             can_pause: true,
         };
-        let text = description(&presentation, "192.0.2.7".parse().unwrap(), 42, control);
-        let expected = "v=0\r\no=- 42 0 IN IP4 192.0.2.7\r\ns=Hythe\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
+        let text = description(
+            &presentation,
+            "192.0.2.7".parse().unwrap(),
+            (42, 3),
+            control,
+        );
+        let expected = "v=0\r\no=- 42 3 IN IP4 192.0.2.7\r\ns=Hythe\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
              a=control:*\r\na=range:npt=0.000-12.500\r\n\
              m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
              a=fmtp:96 packetization-mode=1;profile-level-id=42E01E\r\na=control:stream=0\r\n\
@@ -126,7 +131,7 @@ mod tests {
             can_pause: false,
         };
         let origin = "2001:db8::1".parse().unwrap();
-        let text = description(&presentation, origin, 1, |_| "rtsp://h/x".to_owned());
+        let text = description(&presentation, origin, (1, 0), |_| "rtsp://h/x".to_owned());
         let expected = "v=0\r\no=- 1 0 IN IP6 2001:db8::1\r\ns=Hythe\r\nc=IN IP6 ::\r\nt=0 0\r\n\
              a=control:*\r\na=range:npt=now-\r\nm=audio 5004 RTP/AVP 0\r\nc=IN IP4 239.1.2.3/4\r\n\
              a=rtpmap:0 PCMU/8000\r\na=control:rtsp://h/x\r\n";
@@ -148,7 +153,7 @@ mod tests {
             can_seek: false,
             can_pause: true,
         };
-        let text = description(&presentation, "192.0.2.7".parse().unwrap(), 1, control);
+        let text = description(&presentation, "192.0.2.7".parse().unwrap(), (1, 0), control);
         let expected = "m=video 0 RTP/AVPF 96 98\r\na=rtpmap:96 H264/90000\r\na=rtcp-fb:96 nack\r\n\
              a=rtpmap:98 rtx/90000\r\na=fmtp:98 apt=96;rtx-time=200\r\na=control:stream=0\r\n";
         assert!(text.ends_with(expected), "{text}");

@@ -38,6 +38,6 @@ pub use catalogue::{Catalogue, Group, Presentation, Stream};
 pub use connection::ConnectionId;
 pub use description::{control, description};
 pub use limits::{Counters, Limits};
-pub use service::{Expired, Full, Outcome, Random, Reply, Service};
+pub use service::{Expired, Full, Notice, Outcome, Random, Reply, Service};
 pub use session::{Action, SessionId, Start, Started};
 pub use url::presentation_url;

@@ -118,6 +118,10 @@ pub(crate) struct Session {
     pub(crate) connection: ConnectionId,
     /// The presentation's path.
     pub(crate) path: String,
+    /// Its URL, as the client said it last.
+    pub(crate) base: String,
+    /// The client said that it takes ANNOUNCE.
+    pub(crate) takes_announce: bool,
     /// When its client last gave a sign.
     pub(crate) last_ns: u64,
     legs: BTreeMap<usize, Leg>,
@@ -136,6 +140,8 @@ impl Session {
             peer,
             connection,
             path: path.to_owned(),
+            base: String::new(),
+            takes_announce: false,
             last_ns: now_ns,
             legs: BTreeMap::new(),
         }

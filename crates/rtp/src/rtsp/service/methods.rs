@@ -131,6 +131,7 @@ impl Service {
             return Err(not_allowed("DESCRIBE is for presentations", METHODS));
         }
         let mut presentation = look_up(catalogue, &url)?;
+        let name = (self.name, self.versions.of(&url.path, &presentation));
         if refuses_feedback(call.request) {
             presentation.streams.iter_mut().for_each(leave_out_feedback);
         }
@@ -142,7 +143,7 @@ impl Service {
             let why = "descriptions are application/sdp";
             return Err(Refusal::new(Status::NotAcceptable, why));
         }
-        let text = description(&presentation, call.local.ip(), self.name, control);
+        let text = description(&presentation, call.local.ip(), name, control);
         let response = Response::ok()
             .header("Content-Base", format!("{}/", url.base))
             .body(DESCRIPTION_TYPE, text);
@@ -191,6 +192,8 @@ impl Service {
         };
         let session = self.session_of(Some(id), &url)?;
         session.set_up(index, delivery)?;
+        session.base = url.base.to_owned();
+        session.takes_announce = takes_announce(call.request);
         let timeout = self.limits.session_seconds();
         let response = Response::ok()
             .header("Session", format!("{id};timeout={timeout}"))
@@ -338,6 +341,12 @@ fn look_up(catalogue: &(impl Catalogue + ?Sized), url: &Url<'_>) -> Result<Prese
         Some(why) => Refusal::new(Status::Unavailable, why),
         None => Refusal::new(Status::NotFound, "there is nothing of that name"),
     })
+}
+
+/// Does the client answer ANNOUNCE, as it says itself?
+fn takes_announce(request: &Request<'_>) -> bool {
+    let methods = request.header("Public").unwrap_or_default();
+    methods.split(',').any(|method| method.trim() == "ANNOUNCE")
 }
 
 /// live555, and so VLC, takes a description with RTP/AVPF for damaged, and never comes to set up

@@ -9,6 +9,7 @@
 //! 1.3), and only requests from its address touch it. Memory is bounded by [`Limits`].
 
 mod methods;
+mod notices;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,6 +23,9 @@ use super::range;
 use super::session::{Action, Session, SessionId, Started};
 use super::status::{Refusal, Status};
 use methods::{Call, Done, Played};
+use notices::Versions;
+
+pub use notices::Notice;
 
 /// A connection is turned away; the counters say how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +89,7 @@ pub struct Service {
     random: Random,
     /// Names the descriptions of this service.
     name: u64,
+    versions: Versions,
     connections: BTreeMap<ConnectionId, Connection>,
     next_connection: u64,
 }
@@ -111,6 +116,7 @@ impl Service {
             // Players keep it in 63 bits.
             name: random().unwrap_or_default() >> 1,
             random,
+            versions: Versions::default(),
             connections: BTreeMap::new(),
             next_connection: 0,
         }
@@ -194,11 +200,18 @@ impl Service {
     ) -> Option<Outcome> {
         let connection = self.connections.get_mut(&id)?;
         let (peer, local) = (connection.peer, connection.local);
-        let message = match connection.next(&self.limits, now_ns) {
-            Ok(message) => message?,
-            Err(refusal) => {
-                let number = connection.sequence_number();
-                return Some(self.malformed(id, number, refusal));
+        let message = loop {
+            match connection.next(&self.limits, now_ns) {
+                Ok(message) => {
+                    let message = message?;
+                    if !connection.is_answer(&message) {
+                        break message;
+                    }
+                }
+                Err(refusal) => {
+                    let number = connection.sequence_number();
+                    return Some(self.malformed(id, number, refusal));
+                }
             }
         };
         let request = match Request::parse(&message, self.limits.headers) {
