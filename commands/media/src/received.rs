@@ -57,6 +57,9 @@ pub(super) struct Document {
     round_trip_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) channel: Option<Published>,
+    /// It ended although the sender goes on: why, and what to do.
+    #[serde(skip)]
+    pub(super) failure: Option<String>,
     /// Where one of RTSP was asked for a single stream; of several, it stands beside them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) server: Option<ServerDocument>,
@@ -123,6 +126,7 @@ impl Document {
             jitter_ns: u64::from(statistics.jitter_ticks) * 1_000_000_000 / hz,
             round_trip_ns: stream.round_trip_ns(),
             channel: None,
+            failure: None,
             server: None,
         }
     }

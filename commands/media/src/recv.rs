@@ -33,7 +33,7 @@ use super::payload::{EXAMPLES, Payload};
 use super::published::Published;
 use super::received::{AllDocument, Document};
 use super::repair;
-use super::rtsp_session::{self, IDLE, LOST, ServerDocument};
+use super::rtsp_session::{self, IDLE, LOST, OTHER_TYPE, ServerDocument};
 
 /// What to receive, and where to.
 #[derive(Args, Debug)]
@@ -108,7 +108,8 @@ pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
             server: ended(args, playing),
             streams: received?,
         };
-        return output::print(globals.json, &document, AllDocument::text);
+        output::print(globals.json, &document, AllDocument::text)?;
+        return check(document.streams.iter());
     }
     let Some(one) = chosen.pop() else {
         return Err(CliError::Failed("there is nothing to receive".into()));
@@ -120,7 +121,29 @@ pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
     let server = ended(args, playing);
     let mut document = received?;
     document.server = server;
-    output::print(globals.json, &document, Document::text)
+    output::print(globals.json, &document, Document::text)?;
+    check([&document])
+}
+
+/// Is anything still sent that is received no more?
+fn check<'d>(documents: impl IntoIterator<Item = &'d Document>) -> Result<(), CliError> {
+    let failures = documents.into_iter().filter_map(|one| one.failure.clone());
+    let failures: Vec<String> = failures.collect();
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(CliError::Failed(failures.join("; "))),
+    }
+}
+
+/// Why a stream ended that may go on.
+fn failure(ended: &str, described: &StreamFormat, other_type: Option<u8>) -> Option<String> {
+    let other = other_type.filter(|_| ended == OTHER_TYPE)?;
+    Some(format!(
+        "the sender changed to payload type {other}, and {} was described with {}: what came before \
+         was received; start again with a description of what is sent now",
+        described.encoding.name(),
+        described.payload_type
+    ))
 }
 
 /// Ends the session, if there is one, and says what was wrong with it.
@@ -200,11 +223,20 @@ impl Part {
         let mut session = Session::new(self.sockets, stream, until);
         let (ended, statistics) = rtsp_session::receive(&mut session, stop, playing)?;
         if nothing(ended, statistics.packets) && args.stream != Some(Choice::All) {
-            return Err(nothing_came(args, session.sockets().address(), ended));
+            let (address, other) = (session.sockets().address(), session.stream().other_type());
+            return Err(nothing_came(args, address, ended, other));
         }
         let stream = session.stream();
+        let failure = match playing.and_then(|playing| playing.account().ended) {
+            Some(why) => Some(format!(
+                "{} was ended by its server: {why}; what came before was received",
+                escaped(&args.description)
+            )),
+            None => failure(ended, format, stream.other_type()),
+        };
         let mut document = Document::of(&args.description, format, ended, &statistics, stream);
         document.stream = number;
+        document.failure = failure;
         document.out = self.out.map(|out| out.display().to_string());
         document.channel = slots.map(|slots| Published::new(slots.counts()));
         Ok(document)
@@ -236,7 +268,7 @@ fn receive_all<S: Sink + Send>(
     let empty = |document: &Document| nothing(document.ended, document.packets);
     match (first, received.first()) {
         (Some(address), Some(one)) if received.iter().all(empty) => {
-            Err(nothing_came(args, address, one.ended))
+            Err(nothing_came(args, address, one.ended, None))
         }
         _ => Ok(received),
     }
@@ -273,12 +305,24 @@ fn open(binding: &Binding) -> Result<Sockets, CliError> {
     })
 }
 
-fn nothing_came(args: &RecvArgs, address: SocketAddr, ended: &str) -> CliError {
+fn nothing_came(
+    args: &RecvArgs,
+    address: SocketAddr,
+    ended: &str,
+    other_type: Option<u8>,
+) -> CliError {
     let seconds = args.idle.unwrap_or_default().as_secs_f64();
     let shown = escaped(&args.description);
     if ended == LOST {
         return CliError::Failed(format!(
             "no packet of {shown} came to {address} before its session was lost: is the server still there?"
+        ));
+    }
+    if let Some(other) = other_type {
+        return CliError::Failed(format!(
+            "no packet of {shown} came to {address} within {seconds} s (--idle), but packets of \
+             payload type {other} did: is the description that of what is sent? Without one say \
+             --payload PAYLOAD@{other}"
         ));
     }
     CliError::Failed(format!(

@@ -17,12 +17,17 @@ use serde::Serialize;
 /// A stream whose session is lost goes on for as long as packets come, with no longer gap than
 /// this.
 const GAP_WHEN_LOST_NS: u64 = 5_000_000_000;
+/// What a server sent before it ended the session has come after so long.
+const GAP_WHEN_ENDED_NS: u64 = 1_000_000_000;
 /// Between two looks at the session.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Why a stream ended.
 pub(super) const IDLE: &str = "idle";
 pub(super) const LOST: &str = "lost";
+pub(super) const OTHER_TYPE: &str = "another payload type";
+/// The server has ended the session, and says why.
+pub(super) const TORN_DOWN: &str = "teardown";
 
 /// Receives until the stream ends, or its server has lost the session and sends nothing more.
 pub(super) fn receive<D: Depacketize, S: Sink>(
@@ -35,13 +40,17 @@ pub(super) fn receive<D: Depacketize, S: Sink>(
             Some(End::Goodbye) => break "goodbye",
             Some(End::Idle) => break IDLE,
             Some(End::Stopped) => break "stopped",
+            Some(End::OtherPayloadType(_)) => break OTHER_TYPE,
             None => {}
         }
-        let is_silent = || {
+        let is_silent = |gap_ns| {
             let last_ns = session.stream().last_packet_ns();
-            last_ns.is_none_or(|last_ns| now_ns().saturating_sub(last_ns) > GAP_WHEN_LOST_NS)
+            last_ns.is_none_or(|last_ns| now_ns().saturating_sub(last_ns) > gap_ns)
         };
-        if playing.is_some_and(Playing::is_lost) && is_silent() {
+        if playing.is_some_and(Playing::has_ended) && is_silent(GAP_WHEN_ENDED_NS) {
+            break TORN_DOWN;
+        }
+        if playing.is_some_and(Playing::is_lost) && is_silent(GAP_WHEN_LOST_NS) {
             break LOST;
         }
     };

@@ -45,6 +45,8 @@ pub enum End {
     Idle,
     /// It was told to.
     Stopped,
+    /// The sender has changed to this payload type, which is not the one that is received.
+    OtherPayloadType(u8),
 }
 
 /// Receives one stream until it ends.
@@ -106,6 +108,9 @@ impl<D: Depacketize, S: Sink> Session<D, S> {
         }
         if ready.stop {
             return Ok(Some(End::Stopped));
+        }
+        if let Some(payload_type) = self.stream.changed_type(now_ns()) {
+            return Ok(Some(End::OtherPayloadType(payload_type)));
         }
         let is_over = self.ends_ns().is_some_and(|ends_ns| now_ns() >= ends_ns);
         let left = self.stream.goodbye_ns().is_some() && self.until.goodbye;

@@ -8,6 +8,7 @@
 //! missing packets are waited for no longer. Times are nanoseconds of one clock that never goes
 //! back, except where a name says that they count from 1970.
 
+mod other_types;
 mod repair;
 mod suspects;
 mod waiting;
@@ -37,6 +38,7 @@ use crate::MediaError;
 use crate::sink::Sink;
 use crate::slots::Slots;
 
+use self::other_types::OtherType;
 use self::waiting::Waiting;
 
 pub use self::repair::{Came, Repair};
@@ -133,6 +135,8 @@ pub struct Stream<D, S> {
     reporter: Option<SocketAddr>,
     /// Something in front of the next payload is missing, though no number is.
     has_break: bool,
+    /// What comes instead of the stream.
+    other_type: Option<OtherType>,
     /// Packets that were sent again and came after they were given up.
     resent_late: u64,
     statistics: Statistics,
@@ -175,6 +179,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             goodbye_ns: None,
             reporter: None,
             has_break: false,
+            other_type: None,
             resent_late: 0,
             statistics: Statistics::default(),
         }
@@ -317,7 +322,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             sequence: head.sequence,
         };
         if head.payload_type != self.payload_type {
-            return self.take_other(batch, range, &sender, head.timestamp, now_ns);
+            return self.take_other(batch, range, (&head, &sender), now_ns);
         }
         if sender.ssrc == self.feedback.ssrc() {
             self.feedback.collision();
@@ -369,37 +374,6 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         };
         self.count(payload_bytes, timestamp, message.arrived_unix_ns, now_ns);
         self.show_repair(batch, range, Came::AsMedia);
-        self.push(number, held, Origin::Network, now_ns)
-    }
-
-    /// A packet of another payload type: of the repair, or one that is not received, such as an
-    /// event of a telephone or comfort noise. One of the stream's own source takes one of its
-    /// numbers: it is nothing that is missing, and carries nothing.
-    fn take_other(
-        &mut self,
-        batch: &Batch,
-        range: Range<usize>,
-        sender: &Sender,
-        timestamp: u32,
-        now_ns: u64,
-    ) -> Result<(), MediaError> {
-        let start = range.start;
-        if self.comes_from(sender.address.ip()) && self.show_repair(batch, range, Came::BesideMedia)
-        {
-            return Ok(());
-        }
-        self.statistics.other_payload_type += 1;
-        let number = self.reorder.extend(sender.sequence);
-        let is_due = self.reorder.is_missing(number) || self.reorder.is_just_ahead(number);
-        if !is_due || !self.sources.beside(sender, now_ns) {
-            return Ok(());
-        }
-        self.last_ns = Some(now_ns);
-        let held = Held {
-            span: self.memory.hold(batch, start..start),
-            timestamp,
-            marker: false,
-        };
         self.push(number, held, Origin::Network, now_ns)
     }
 
@@ -499,6 +473,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
 
     fn count(&mut self, bytes: u64, timestamp: u32, arrived_unix_ns: Option<u64>, now_ns: u64) {
         self.last_ns = Some(now_ns);
+        self.other_type = None;
         self.statistics.packets += 1;
         self.statistics.bytes += bytes;
         self.feedback.received(bytes);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use hythe_media::receive::stream::{Settings, Stream};
 
-use crate::passing::{Kept, Passing, packet, stream};
+use crate::passing::{Kept, Passing, packet, packet_of, stream};
 
 const MS: u64 = 1_000_000;
 
@@ -114,4 +114,47 @@ fn waiting_packets_give_way_to_the_stream() {
     assert_eq!(stream.sink().bytes, (10..20).collect::<Vec<u8>>());
     let statistics = stream.statistics();
     assert_eq!((statistics.foreign, statistics.lost), (100, 0));
+}
+
+#[test]
+fn change_of_the_payload_type_is_noticed() {
+    // Source, host, bytes of each packet, and milliseconds until it counts as a change.
+    for (ssrc, from, bytes, expected_ms) in [
+        (7, 1, 160, Some(1000)),
+        (8, 1, 160, Some(5000)),
+        (7, 1, 4, None),
+        (8, 2, 160, None),
+    ] {
+        let mut stream = stream(Settings::default(), 0);
+        send(&mut stream, (7, 1), 10..20, 0);
+        let mut changed_ms = None;
+        for count in 0..400_u16 {
+            let packet = packet_of(97, ssrc, 20 + count, &vec![1; bytes]);
+            let now_ms = 200 + u64::from(count) * 20;
+            stream
+                .take_datagram(&packet, host(from), now_ms * MS)
+                .unwrap();
+            match stream.changed_type(now_ms * MS) {
+                Some(97) => changed_ms = changed_ms.or(Some(now_ms - 200)),
+                other => assert_eq!(other, None),
+            }
+        }
+        assert_eq!(changed_ms, expected_ms, "{ssrc} {from} {bytes}");
+    }
+    // Beside the stream, it is none; nor where the stream never began.
+    let mut both = stream(Settings::default(), 0);
+    let mut none = stream(Settings::default(), 0);
+    for sequence in 0..400 {
+        let now_ns = u64::from(sequence) * 20 * MS;
+        let other = packet_of(97, 9, sequence, &[1; 160]);
+        both.take_datagram(&other, host(1), now_ns).unwrap();
+        none.take_datagram(&other, host(1), now_ns).unwrap();
+        let own = packet(7, sequence, &[1]);
+        both.take_datagram(&own, host(1), now_ns).unwrap();
+        assert_eq!(
+            (both.changed_type(now_ns), none.changed_type(now_ns)),
+            (None, None)
+        );
+    }
+    assert_eq!((both.other_type(), none.other_type()), (None, Some(97)));
 }

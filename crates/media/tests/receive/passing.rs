@@ -94,8 +94,13 @@ pub(crate) fn stream(settings: Settings, now_ns: u64) -> Stream<Passing, Kept> {
 
 /// A packet of stream `ssrc`; timestamps advance by 160 with each number.
 pub(crate) fn packet(ssrc: u32, sequence: u16, payload: &[u8]) -> Vec<u8> {
+    packet_of(PAYLOAD_TYPE, ssrc, sequence, payload)
+}
+
+/// The same of that payload type.
+pub(crate) fn packet_of(payload_type: u8, ssrc: u32, sequence: u16, payload: &[u8]) -> Vec<u8> {
     let builder = RtpPacketBuilder::<&[u8], &[u8]>::new()
-        .payload_type(PAYLOAD_TYPE)
+        .payload_type(payload_type)
         .ssrc(ssrc)
         .sequence_number(sequence)
         .timestamp(u32::from(sequence) * 160)

@@ -162,7 +162,12 @@ fn answers_may_come_byte_by_byte_or_behind_other_things() {
     let passed = client.passed_over();
     assert_eq!((passed.frames, passed.requests, passed.answers), (2, 1, 2));
     drop(client.play().unwrap());
-    assert_eq!(server.requests().len(), 4);
+    let said = server.requests();
+    // The server's own request has its answer once the session is played.
+    let (replies, requests): (Vec<_>, Vec<_>) = said
+        .iter()
+        .partition(|said| said.starts_with("RTSP/1.0 200 OK\r\nCSeq: 77\r\n"));
+    assert_eq!((replies.len(), requests.len()), (1, 4), "{said:?}");
 }
 
 #[test]

@@ -247,9 +247,10 @@ fn check_request(request: &[u8], number: u32) {
         "Accept",
         "Transport",
         "Range",
+        "Public",
     ];
     assert!(names.flatten().all(|name| known.contains(&name)), "{text}");
-    assert!(headers.len() <= 4, "{text}");
+    assert!(headers.len() <= 5, "{text}");
     let printable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
     assert!(
         lines.iter().all(|line| line.bytes().all(printable)),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hythe_media::rtsp::client::{Account, Playing};
 
-use crate::script::{Act, Server, answer, at_once, ok, played};
+use crate::script::{Act, SDP, Server, answer, at_once, ok, played};
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 const BOUND: Duration = Duration::from_secs(120);
@@ -48,6 +48,64 @@ fn kept_alive_twice(playing: &Playing) -> Result<Account, String> {
     match account.failed {
         0 => Ok(account),
         _ => Err(format!("{account:?}")),
+    }
+}
+
+#[test]
+fn server_that_ends_the_session_is_answered_and_believed() {
+    let announce = |sdp: &str| {
+        let length = sdp.len();
+        format!(
+            "ANNOUNCE rtsp://h/film RTSP/1.0\r\nCSeq: 5\r\nSession: abc\r\nContent-Length: {length}\r\n\r\n{sdp}"
+        )
+    };
+    let tear_down = |session: &str| {
+        format!(
+            "TEARDOWN rtsp://h/film RTSP/1.0\r\nCSeq: 9\r\nSession: {session}\r\n\
+             Terminate-Reason: Server-Admin;user-msg=\"it carries something else\"\r\n\r\n"
+        )
+    };
+    let other = SDP.replace("RTP/AVP 0", "RTP/AVP 8");
+    for (request, status, why) in [
+        (
+            tear_down("abc"),
+            "200 OK",
+            Some("it carries something else"),
+        ),
+        (tear_down("other"), "454 Session", None),
+        (announce(SDP), "200 OK", None),
+        (
+            announce(&other),
+            "200 OK",
+            Some("other streams than PCMU with payload type 0"),
+        ),
+        (
+            announce(SDP).replace("ANNOUNCE", "REDIRECT"),
+            "501 Not",
+            None,
+        ),
+    ] {
+        let server = Server::of(played([vec![Act::Say(request.clone().into_bytes())]]));
+        let playing = play(&server);
+        // Answered at once, whenever the next keep-alive is due.
+        let account = match why {
+            Some(_) => wait(&playing, |account| account.ended.is_some()),
+            None => wait(&playing, |account| account.kept_alive + account.failed > 0),
+        };
+        match (account.ended, why) {
+            (Some(ended), Some(why)) => assert!(ended.contains(why), "{ended}"),
+            (ended, why) => assert_eq!((ended, why), (None, None), "{request}"),
+        }
+        drop(playing);
+        let said = server.requests();
+        let is_reply = |said: &&String| said.starts_with(&format!("RTSP/1.0 {status}"));
+        assert!(said.iter().any(|said| is_reply(&said)), "{said:?}");
+        // Nothing is left to end then.
+        let is_over = request == tear_down("abc");
+        assert!(
+            !is_over || !methods(&said).contains(&"TEARDOWN"),
+            "{said:?}"
+        );
     }
 }
 

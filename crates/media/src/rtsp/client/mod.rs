@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 
 use url::Url;
 
-use hythe_rtp::rtsp::client::{Answer, Delivery, Dialogue, PassedOver};
-use hythe_rtp::sdp::{Listed, StreamDescription};
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::rtsp::client::{Answer, Delivery, Dialogue, PassedOver, ServerRequest};
+use hythe_rtp::sdp::{self, Listed, StreamDescription};
 
 use crate::MediaError;
 use crate::address::{interface_index, is_of_one_link, without_zone};
@@ -45,6 +46,8 @@ pub struct Client {
     /// The server's end, and ours.
     peer: SocketAddr,
     time_limit: Duration,
+    /// What was set up.
+    formats: Vec<StreamFormat>,
 }
 
 impl Client {
@@ -106,6 +109,7 @@ impl Client {
             url: url.to_owned(),
             peer,
             time_limit,
+            formats: Vec::new(),
         })
     }
 
@@ -141,6 +145,7 @@ impl Client {
         let request = self.dialogue.set_up(stream, rtp_port);
         let answer = self.ask("SETUP", &request)?;
         let delivery = self.dialogue.is_set_up(&answer, rtp_port);
+        self.formats.push(stream.format.clone());
         delivery.map_err(|reason| self.error("SETUP", &reason))
     }
 
@@ -189,9 +194,78 @@ impl Client {
         Ok(answer)
     }
 
+    /// Reads what the server sent by itself, once; `false`: nothing more is to be read before the
+    /// next request, which finds out why.
+    fn hear(&mut self) -> bool {
+        let Some(stream) = &mut self.stream else {
+            return false;
+        };
+        let mut buffer = [0; 16 << 10];
+        match stream.read(&mut buffer) {
+            Ok(0) => false,
+            // An answer that comes late answers nothing.
+            Ok(count) => self.dialogue.take(&buffer[..count]).is_ok(),
+            Err(error) => error.kind() == ErrorKind::Interrupted,
+        }
+    }
+
+    /// Answers what the server asked for; why the session is over, if one of them says so.
+    fn answer_requests(&mut self) -> Option<String> {
+        let mut over = None;
+        while let Some(request) = self.dialogue.next_request() {
+            if self.dialogue.is_ours(&request) {
+                over = over.or_else(|| self.is_over(&request));
+            }
+            let reply = self.dialogue.reply(&request);
+            let end = Instant::now() + self.time_limit;
+            if let Some(stream) = &mut self.stream
+                && send(stream, &reply, end).is_err()
+            {
+                self.stream = None;
+            }
+        }
+        over
+    }
+
+    /// Why a session cannot go on, by a request of its server.
+    fn is_over(&self, request: &ServerRequest) -> Option<String> {
+        match &request.method[..] {
+            "TEARDOWN" => Some(request.reason().unwrap_or_else(|| "no reason".to_owned())),
+            "ANNOUNCE" => {
+                let listed = sdp::list(&request.body).ok()?;
+                let is_listed = |format: &StreamFormat| {
+                    let mut streams = listed.iter().filter_map(|one| one.stream.as_ref().ok());
+                    streams.any(|stream| is_same(&stream.format, format))
+                };
+                let gone = self.formats.iter().find(|format| !is_listed(format))?;
+                Some(format!(
+                    "it announces other streams than {} with payload type {}",
+                    gone.encoding.name(),
+                    gone.payload_type
+                ))
+            }
+            _ => None,
+        }
+    }
+
     fn error(&self, method: &str, reason: &str) -> MediaError {
         rtsp_error(&self.url, format!("{method}: {reason}"))
     }
+}
+
+/// Are packets of both read in one way? Parameters may differ: they come with the pictures, too.
+fn is_same(one: &StreamFormat, other: &StreamFormat) -> bool {
+    let way = |format: &StreamFormat| {
+        let StreamFormat {
+            encoding,
+            payload_type,
+            clock_hz,
+            channels,
+            ..
+        } = format;
+        (*encoding, *payload_type, *clock_hz, *channels)
+    };
+    way(one) == way(other)
 }
 
 impl Drop for Client {

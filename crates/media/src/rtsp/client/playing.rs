@@ -5,12 +5,14 @@
 //! that gives no sign itself for as long as it keeps a session is lost: whoever receives decides
 //! what that means. Every wait has a bound. Never here: media.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::io::{PipeReader, PipeWriter, pipe};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hythe_rtp::rtsp::client::PassedOver;
+use hythe_sys::wait::ready;
+use rustix::event::{PollFd, PollFlags};
 
 use super::Client;
 use crate::MediaError;
@@ -32,6 +34,8 @@ pub struct Account {
     pub last_trouble: Option<String>,
     /// The session is gone: the server says so, or was silent for as long as it keeps one.
     pub is_lost: bool,
+    /// Why the server has ended the session by itself, or cannot go on with it.
+    pub ended: Option<String>,
     /// What the server sent that answers nothing.
     pub passed_over: PassedOver,
 }
@@ -40,14 +44,18 @@ pub struct Account {
 /// where a keep-alive is being waited for.
 #[derive(Debug)]
 pub struct Playing {
-    stop: Option<Sender<()>>,
+    stop: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
     account: Arc<Mutex<Account>>,
 }
 
 impl Playing {
     pub(super) fn begin(client: Client) -> Result<Self, MediaError> {
-        let (stop, stopped) = channel();
+        let failed = |source| MediaError::System {
+            what: "make a pipe to end a thread with",
+            source,
+        };
+        let (stopped, stop) = pipe().map_err(failed)?;
         let account = Arc::new(Mutex::new(Account::default()));
         let shared = Arc::clone(&account);
         let named = thread::Builder::new().name("rtsp session".into());
@@ -67,6 +75,12 @@ impl Playing {
     #[must_use]
     pub fn account(&self) -> Account {
         lock(&self.account).clone()
+    }
+
+    /// Has the server ended the session by itself, or said that it cannot go on?
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        lock(&self.account).ended.is_some()
     }
 
     /// Is the session gone, as far as is known? Asked often, it costs little.
@@ -91,16 +105,17 @@ fn lock(account: &Mutex<Account>) -> MutexGuard<'_, Account> {
     account.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn keep_alive(mut client: Client, stopped: &Receiver<()>, account: &Mutex<Account>) {
+fn keep_alive(mut client: Client, stopped: &PipeReader, account: &Mutex<Account>) {
     let lasts = client.dialogue.session_time();
     // Two in the time of a session, so that one may be lost.
     let apart = lasts / 2;
     let mut heard = Instant::now();
-    while stopped.recv_timeout(apart) == Err(RecvTimeoutError::Timeout) {
+    while wait(&mut client, stopped, apart, account) {
         let status = send_keep_alive(&mut client, apart, account);
         if status.is_some() {
             heard = Instant::now();
         }
+        note_requests(&mut client, account);
         let mut account = lock(account);
         account.passed_over = client.passed_over();
         account.is_lost = match status {
@@ -108,6 +123,46 @@ fn keep_alive(mut client: Client, stopped: &Receiver<()>, account: &Mutex<Accoun
             None => account.is_lost || heard.elapsed() >= lasts,
         };
     }
+}
+
+/// Waits until the next keep-alive is due, and answers what the server asks for meanwhile;
+/// `false`: the session is to end, or has.
+fn wait(
+    client: &mut Client,
+    stopped: &PipeReader,
+    apart: Duration,
+    account: &Mutex<Account>,
+) -> bool {
+    let due = Instant::now() + apart;
+    // Some may have come with the last answer.
+    let mut is_heard = client.dialogue.take(&[]).is_ok();
+    loop {
+        note_requests(client, account);
+        if !client.dialogue.has_session() {
+            return false; // nothing is left to keep alive
+        }
+        let left = due.saturating_duration_since(Instant::now());
+        let mut descriptors = vec![PollFd::new(stopped, PollFlags::IN)];
+        let stream = client.stream.as_ref().filter(|_| is_heard);
+        descriptors.extend(stream.map(|stream| PollFd::new(stream, PollFlags::IN)));
+        let ready = ready(&mut descriptors, left);
+        if ready[0] {
+            return false;
+        }
+        if ready.get(1) == Some(&true) {
+            is_heard = client.hear();
+        } else if left.is_zero() {
+            return true;
+        }
+    }
+}
+
+/// Answers what the server asked for, and keeps why the session is over.
+fn note_requests(client: &mut Client, account: &Mutex<Account>) {
+    let over = client.answer_requests();
+    let mut account = lock(account);
+    account.passed_over = client.passed_over();
+    account.ended = account.ended.take().or(over);
 }
 
 /// The status of the answer, if there was one.

@@ -34,10 +34,7 @@ impl Answer {
     /// The value of the first header of that name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        let mut headers = self.headers.iter();
-        headers
-            .find(|(found, _)| found.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_str())
+        value_of(&self.headers, name)
     }
 
     /// Has the server done what it was asked?
@@ -70,12 +67,47 @@ impl Answer {
     }
 }
 
+/// What a server asks its client for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerRequest {
+    /// Such as TEARDOWN.
+    pub method: String,
+    /// Of what is said; empty where there is none.
+    pub body: Vec<u8>,
+    headers: Vec<(String, String)>,
+}
+
+impl ServerRequest {
+    /// The value of the first header of that name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        value_of(&self.headers, name)
+    }
+
+    /// Why a session ends, as it may be shown: the message of a Terminate-Reason (RFC 7826, section
+    /// 18.52), or else its first word.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        let value = self.header("Terminate-Reason")?;
+        let message = value.split_once("user-msg=\"");
+        let message = message.and_then(|(_, rest)| rest.split('"').next());
+        let word = value.split(';').next().unwrap_or_default();
+        Some(shown(message.unwrap_or(word), LINE))
+    }
+}
+
+fn value_of<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str> {
+    let mut headers = headers.iter();
+    let found = headers.find(|(found, _)| found.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value.as_str())
+}
+
 /// What was passed over because it answers nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PassedOver {
     /// Packets on the RTSP connection, which were not asked for.
     pub frames: u64,
-    /// Requests of the server.
+    /// Requests of the server, but for those that say what becomes of the session.
     pub requests: u64,
     /// Answers to earlier requests, and those that announce another (100 Continue).
     pub answers: u64,
@@ -93,7 +125,7 @@ pub(super) struct Message {
 #[derive(Debug)]
 pub(super) enum Kind {
     Answer(Answer),
-    Request,
+    Request(ServerRequest),
     /// A packet.
     Frame,
     /// What stands between messages.
@@ -198,7 +230,11 @@ fn message(waiting: &[u8], line: usize) -> Result<Option<(usize, Kind)>, String>
             body: rest[..body_bytes.min(rest.len())].to_vec(),
             headers: headers(head),
         }),
-        None if line.contains(" RTSP/") => Kind::Request,
+        None if line.contains(" RTSP/") => Kind::Request(ServerRequest {
+            method: line.split(' ').next().unwrap_or_default().to_owned(),
+            body: rest[..body_bytes.min(rest.len())].to_vec(),
+            headers: headers(head),
+        }),
         None => return Err(no_rtsp()),
     };
     Ok(Some((head_bytes + body_bytes, kind)))

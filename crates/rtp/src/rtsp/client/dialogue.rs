@@ -8,17 +8,23 @@
 //! router that translates addresses names the private one.
 //! Never here: sockets, waiting.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Delivery;
-use super::answer::{Answer, Inbox, Kind, OVER_TCP, PassedOver};
+use super::answer::{Answer, Inbox, Kind, OVER_TCP, PassedOver, ServerRequest};
 use crate::rtsp::{message, transport};
 use crate::sdp::{self, Listed, StreamDescription};
 use crate::shown::{VALUE, shown, shown_bytes};
 
 /// What may come in vain before an answer; a server that sends more of it is not worth reading.
 const PASSED_BYTES_MAX: u64 = 256 << 10;
+/// Requests of a server that wait, at most; more are not answered.
+const REQUESTS_MAX: usize = 8;
+/// Those that are answered, and those that say what becomes of a session.
+const ANSWERED: &str = "OPTIONS, ANNOUNCE, TEARDOWN";
+const NEWS: [&str; 2] = ["ANNOUNCE", "TEARDOWN"];
 /// Of a URL or a session that a server names.
 const URL_BYTES_MAX: usize = 2048;
 const SESSION_BYTES_MAX: usize = 256;
@@ -37,9 +43,13 @@ pub struct Dialogue {
     session: Option<String>,
     session_seconds: u32,
     inbox: Inbox,
+    /// Of the server, and not taken yet.
+    requests: VecDeque<ServerRequest>,
     passed: PassedOver,
     /// Of `passed`, what came since the last request.
     passed_before: u64,
+    /// Of requests that say what becomes of the session, since the last request.
+    news_bytes: u64,
     /// The server knows no GET_PARAMETER.
     asks_options: bool,
 }
@@ -60,8 +70,10 @@ impl Dialogue {
             session: None,
             session_seconds: SESSION_SECONDS,
             inbox: Inbox::default(),
+            requests: VecDeque::new(),
             passed: PassedOver::default(),
             passed_before: 0,
+            news_bytes: 0,
             asks_options: false,
         }
     }
@@ -85,7 +97,8 @@ impl Dialogue {
         } else {
             "RTP/AVP"
         };
-        let transport = format!("Transport: {profile};unicast;client_port={ports}\r\n");
+        let transport =
+            format!("Transport: {profile};unicast;client_port={ports}\r\nPublic: {ANSWERED}\r\n");
         self.request("SETUP", &url, &transport)
     }
 
@@ -113,7 +126,7 @@ impl Dialogue {
 
     fn request(&mut self, method: &str, url: &str, headers: &str) -> Vec<u8> {
         self.sequence += 1;
-        self.passed_before = self.passed.bytes;
+        (self.passed_before, self.news_bytes) = (self.passed.bytes, 0);
         let session = self.session.as_ref().map(|id| format!("Session: {id}\r\n"));
         let request = format!(
             "{method} {url} RTSP/1.0\r\nCSeq: {}\r\nUser-Agent: hythe\r\n{}{headers}\r\n",
@@ -135,17 +148,62 @@ impl Dialogue {
             match message.kind {
                 Kind::Answer(answer) if self.is_awaited(&answer)? => return Ok(Some(answer)),
                 Kind::Answer(_) => self.passed.answers += 1,
-                Kind::Request => self.passed.requests += 1,
+                Kind::Request(request) => {
+                    let is_news = NEWS.contains(&&request.method[..]) && self.is_ours(&request);
+                    if self.requests.len() < REQUESTS_MAX {
+                        self.requests.push_back(request);
+                    }
+                    if is_news {
+                        self.news_bytes += message.bytes as u64;
+                        self.in_vain()?;
+                        continue;
+                    }
+                    self.passed.requests += 1;
+                }
                 Kind::Frame => self.passed.frames += 1,
                 Kind::LineBreak => {}
             }
             self.passed.bytes += message.bytes as u64;
-            let in_vain = self.passed.bytes - self.passed_before;
-            if in_vain > PASSED_BYTES_MAX {
-                return Err(format!("it sent {in_vain} bytes that answer nothing"));
-            }
+            self.in_vain()?;
         }
         Ok(None)
+    }
+
+    /// Refuses more than may come in vain.
+    fn in_vain(&self) -> Result<(), String> {
+        let in_vain = self.passed.bytes - self.passed_before + self.news_bytes;
+        match in_vain > PASSED_BYTES_MAX {
+            true => Err(format!("it sent {in_vain} bytes that answer nothing")),
+            false => Ok(()),
+        }
+    }
+
+    /// The next request of the server that came, to be [answered](Self::reply).
+    pub fn next_request(&mut self) -> Option<ServerRequest> {
+        self.requests.pop_front()
+    }
+
+    /// Is a request about the session that there is?
+    #[must_use]
+    pub fn is_ours(&self, request: &ServerRequest) -> bool {
+        let named = request.header("Session").unwrap_or_default();
+        let named = named.split(';').next().unwrap_or_default().trim();
+        self.session.as_deref() == Some(named)
+    }
+
+    /// The answer to a request of the server. A TEARDOWN ends the session.
+    pub fn reply(&mut self, request: &ServerRequest) -> Vec<u8> {
+        let number = request.header("CSeq").and_then(message::decimal);
+        let number = number.map_or_else(String::new, |number| format!("CSeq: {number}\r\n"));
+        let line = match &request.method[..] {
+            "TEARDOWN" | "ANNOUNCE" if !self.is_ours(request) => "454 Session Not Found",
+            "OPTIONS" | "TEARDOWN" | "ANNOUNCE" => "200 OK",
+            _ => "501 Not Implemented",
+        };
+        if request.method == "TEARDOWN" && self.is_ours(request) {
+            self.session = None;
+        }
+        format!("RTSP/1.0 {line}\r\n{number}Public: {ANSWERED}\r\n\r\n").into_bytes()
     }
 
     /// Is it the one to the last request? An earlier one may come late.

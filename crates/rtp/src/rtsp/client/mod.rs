@@ -8,7 +8,7 @@ mod dialogue;
 
 use std::net::{IpAddr, SocketAddr};
 
-pub use answer::{Answer, PassedOver};
+pub use answer::{Answer, PassedOver, ServerRequest};
 pub use dialogue::Dialogue;
 
 /// How the server sends.
