@@ -8,7 +8,7 @@ use hythe::media::source::annex_b::FrameRate;
 use hythe::media::source::channel::{self, Messages};
 use hythe::media::source::raw::PcmFormat;
 use hythe::media::source::{self, Live, OpenOptions, Source};
-use hythe::rtp::format::{Encoding, StreamFormat};
+use hythe::rtp::format::Encoding;
 use hythe::{Node, SubscriberOptions, TrustPeers};
 use hythe_command::error::CliError;
 use hythe_command::output;
@@ -138,11 +138,11 @@ impl InputArgs {
             let has_stopped = stop.watch();
             let messages = Messages::new(node, subscriber, trust, move || !has_stopped());
             let source = channel::open(&self.name(), messages, &options)?;
-            self.check(source.format())?;
+            self.check(&*source)?;
             return Ok(source);
         }
         let source = source::open(&self.input, &options)?;
-        self.check(source.format())?;
+        self.check(&*source)?;
         tell_left_out(&self.input, source.left_out());
         if self.input == Path::new("-") {
             return Ok(Box::new(Live::start(source)?));
@@ -151,7 +151,8 @@ impl InputArgs {
     }
 
     /// Refuses options that mean nothing for what the input turned out to be.
-    fn check(&self, found: &StreamFormat) -> Result<(), CliError> {
+    fn check(&self, source: &dyn Source) -> Result<(), CliError> {
+        let found = source.format();
         let (encoding, name) = (found.encoding, found.encoding.name());
         let refused = |option: &str, why: &str| {
             let input = escaped(&self.name()).to_string();
@@ -185,6 +186,10 @@ impl InputArgs {
         }
         if self.frame_rate.is_some() && !matches!(encoding, Encoding::H264 | Encoding::H265) {
             let why = "and only byte streams of H.264 and H.265 need it: leave it out";
+            return refused("--frame-rate", why);
+        }
+        if self.frame_rate.is_some() && source.says_frame_rate() {
+            let why = "and says its frame rate itself: leave it out";
             return refused("--frame-rate", why);
         }
         Ok(())

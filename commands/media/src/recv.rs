@@ -71,7 +71,7 @@ pub struct RecvArgs {
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
     /// Never request retransmissions, even if the description offers them; parity is still used
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_repair")]
     no_nack: bool,
     /// Repair nothing: neither request retransmissions nor use parity, even if the description
     /// offers them
@@ -370,9 +370,22 @@ fn address_of(description: &Path) -> Option<&str> {
 
 /// The stream that comes to an address.
 fn described(args: &RecvArgs, address: &str) -> Result<Chosen, CliError> {
-    if matches!(args.stream, Some(Choice::Number(2..) | Choice::All)) {
+    let useless = [
+        (args.stream.is_some(), "--stream", "one stream comes"),
+        (
+            args.no_nack,
+            "--no-nack",
+            "nothing offers repair of what comes",
+        ),
+        (
+            args.no_repair,
+            "--no-repair",
+            "nothing offers repair of what comes",
+        ),
+    ];
+    if let Some((_, option, why)) = useless.into_iter().find(|(is_said, ..)| *is_said) {
         return Err(CliError::WrongUse(format!(
-            "--stream is for descriptions of several streams: one comes to {address}; leave it out"
+            "{option} is for descriptions, and {why} to {address}: leave it out"
         )));
     }
     let destination = address.parse::<StreamAddress>()?.resolve()?;

@@ -29,7 +29,7 @@ const FORMATS: [(&str, &str, &str); 13] = [
 ];
 
 /// An input, an option that does not apply to it, and what its refusal has.
-const OF_INPUTS: [(&Sample, &str, &str); 17] = [
+const OF_INPUTS: [(&Sample, &str, &str); 18] = [
     (&ALAW, "--payload pcmu", "sent as PCMA, as it is"),
     (&ALAW, "--payload l16", "sent as PCMA, as it is"),
     (&L16, "--payload pcmu", "-ar 8000 -ac 1"),
@@ -50,6 +50,7 @@ const OF_INPUTS: [(&Sample, &str, &str); 17] = [
         "--frame-rate 25",
         "which tells when each picture is shown",
     ),
+    (&H264, "--frame-rate 25", "says its frame rate itself"),
     (&H264, "--pace max --early 3", "--early"),
     (&H264, "--pace max --catch-up 3", "--catch-up"),
     (&TS, "--keep 100", "--resend"),
@@ -77,7 +78,7 @@ const BESIDE_CALLS: [&str; 12] = [
     "--resend rtx",
 ];
 /// Commands without a file; SDP is a description of one stream.
-const OTHERS: [(&str, &str); 16] = [
+const OTHERS: [(&str, &str); 20] = [
     ("send - TO --loop 2", "is live and played once"),
     ("send channel:camera TO --loop 0", "is live and played once"),
     (
@@ -94,6 +95,16 @@ const OTHERS: [(&str, &str); 16] = [
     ("recv ADDRESS --interface lo", "--interface is for groups"),
     ("recv ADDRESS --stream 2", "--stream is for descriptions"),
     ("recv ADDRESS --stream all", "--stream is for descriptions"),
+    (
+        "recv ADDRESS --stream video",
+        "--stream is for descriptions",
+    ),
+    ("recv ADDRESS --no-nack", "--no-nack is for descriptions"),
+    (
+        "recv ADDRESS --no-repair",
+        "--no-repair is for descriptions",
+    ),
+    ("recv SDP --no-nack --no-repair", "cannot be used with"),
     ("recv ADDRESS --channel x", "cannot be used with"),
     (
         "serve RELAY --listen 127.0.0.1:19994",

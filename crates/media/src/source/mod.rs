@@ -88,6 +88,12 @@ pub trait Source {
         0
     }
 
+    /// Does the stream say how many frames a second it has, so that nobody needs to? Does not
+    /// change.
+    fn says_frame_rate(&self) -> bool {
+        false
+    }
+
     /// Streams of picture or sound beside this one that are in the input and not read, a few words
     /// each. Does not change.
     fn left_out(&self) -> &[String] {

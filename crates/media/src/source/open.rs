@@ -21,10 +21,6 @@ const PROGRAM_STREAM: &str = "this is an MPEG program stream (.mpg, .vob), which
 const OTHER_VIDEO: &str = "this is video of another codec than H.264 and H.265 (MPEG-1, MPEG-2, \
      MPEG-4 part 2), which is sent in a transport stream only: \
      ffmpeg -i FILE -c copy -f mpegts FILE.ts";
-/// What is said of a movie without a track that is sent, and what is added to it.
-const NO_TRACK: &str = "it has no track of H.264 or H.265";
-const OTHER_TRACKS: &str = "; convert its sound, ffmpeg -i FILE -vn -c:a libopus FILE.opus, or its \
-     pictures, ffmpeg -i FILE -c:v libx264 -c:a libmp3lame -f mpegts FILE.ts";
 const FRAME_RATE_OF_MOVIE: &str = "this is an MP4 or MOV file, which tells when each picture is \
      shown: leave the frame rate out (--frame-rate)";
 /// Behind the start code of a program stream's first pack.
@@ -82,7 +78,7 @@ pub(super) fn open_file(
         if options.frame_rate.is_some() {
             return Err(input.error(FRAME_RATE_OF_MOVIE));
         }
-        return Ok(Box::new(mp4::open(path).map_err(with_remedy)?));
+        return Ok(Box::new(mp4::open(path)?));
     }
     open_input(input, options)
 }
@@ -141,25 +137,6 @@ fn skip_zeros(input: &mut Input) -> Result<(), MediaError> {
         input.consume(zeros - 2);
     }
     Ok(())
-}
-
-/// A movie whose tracks are not sent is one after a conversion.
-fn with_remedy(error: MediaError) -> MediaError {
-    match error {
-        MediaError::Input {
-            input,
-            position,
-            mut reason,
-        } if reason.starts_with(NO_TRACK) => {
-            reason += OTHER_TRACKS;
-            MediaError::Input {
-                input,
-                position,
-                reason,
-            }
-        }
-        other => other,
-    }
 }
 
 /// What holds the media.

@@ -187,6 +187,10 @@ impl<R: Read> Source for AnnexB<R> {
         }))
     }
 
+    fn says_frame_rate(&self) -> bool {
+        self.frame_rate_origin == FrameRateOrigin::Stream
+    }
+
     fn damaged(&self) -> u64 {
         self.nals.damaged() + self.gatherer.damaged()
     }

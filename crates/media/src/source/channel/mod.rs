@@ -174,6 +174,11 @@ trait Cutter: Send {
     fn next(&mut self) -> Result<Option<InPlace<'_>>, MediaError>;
 
     fn damaged(&self) -> u64;
+
+    /// As [`Source::says_frame_rate`].
+    fn says_frame_rate(&self) -> bool {
+        false
+    }
 }
 
 /// The units in the messages of a channel, where they lie.
@@ -362,6 +367,10 @@ impl Source for ChannelSource {
             }
         }
         Ok(true)
+    }
+
+    fn says_frame_rate(&self) -> bool {
+        self.cutter.says_frame_rate()
     }
 
     fn damaged(&self) -> u64 {

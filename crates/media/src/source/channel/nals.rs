@@ -67,6 +67,8 @@ pub(super) struct NalCutter {
     format: StreamFormat,
     known_rate: Option<FrameRate>,
     frame_rate: Option<FrameRate>,
+    /// The stream says it itself.
+    says_rate: bool,
     /// The unit that the caller has.
     given: Option<Next<Nals>>,
     pieces: Pieces,
@@ -83,6 +85,7 @@ impl NalCutter {
             format: parameters::format(Codec::H264, &[]),
             known_rate,
             frame_rate: None,
+            says_rate: false,
             given: None,
             pieces: Pieces::default(),
             is_finished: false,
@@ -109,8 +112,10 @@ impl NalCutter {
         };
         self.begun = Some(first.picture.reordered_max as u64);
         self.format = parameters::format(codec, self.gatherer.sets());
-        let said = self.gatherer.frame_rate().or(self.known_rate);
-        self.frame_rate = said.or_else(|| FrameRate::new(ASSUMED.0, ASSUMED.1));
+        let said = self.gatherer.frame_rate();
+        self.says_rate = said.is_some();
+        let known = said.or(self.known_rate);
+        self.frame_rate = known.or_else(|| FrameRate::new(ASSUMED.0, ASSUMED.1));
     }
 }
 
@@ -187,6 +192,10 @@ impl Cutter for NalCutter {
             },
             messages: &given.nals.parts,
         }))
+    }
+
+    fn says_frame_rate(&self) -> bool {
+        self.says_rate
     }
 
     fn damaged(&self) -> u64 {

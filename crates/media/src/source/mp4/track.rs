@@ -16,6 +16,10 @@ const OTHERS_MAX: usize = 8;
 /// Version, flags and the count of entries in front of the entries of `stsd`.
 pub(super) const STSD_BYTES: usize = 8;
 
+/// What to do with a movie whose tracks are of other kinds.
+const REMEDY: &str = "convert its sound, ffmpeg -i FILE -vn -c:a libopus FILE.opus, or its \
+     pictures, ffmpeg -i FILE -c:v libx264 -c:a libmp3lame -f mpegts FILE.ts";
+
 /// A track that can be sent.
 pub(super) struct Track {
     pub(super) id: u32,
@@ -58,7 +62,7 @@ pub(super) fn find(moov: &[u8]) -> Result<Track, String> {
     Err(match kinds.is_empty() {
         true => "it has no track with sample descriptions that can be read".to_owned(),
         false => format!(
-            "it has no track of H.264 or H.265, but {}",
+            "it has no track of H.264 or H.265, but {}; {REMEDY}",
             kinds.join(", ")
         ),
     })
