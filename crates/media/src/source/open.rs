@@ -23,6 +23,8 @@ const OTHER_VIDEO: &str = "this is video of another codec than H.264 and H.265 (
      ffmpeg -i FILE -c copy -f mpegts FILE.ts";
 const FRAME_RATE_OF_MOVIE: &str = "this is an MP4 or MOV file, which tells when each picture is \
      shown: leave the frame rate out (--frame-rate)";
+const FROM_URL: &str = "this is a URL, and only files are read: have ffmpeg fetch it, \
+     ffmpeg -i URL -c copy -f mpegts - | hythe media send - --to rtp://HOST:PORT";
 /// Behind the start code of a program stream's first pack.
 const PACK_HEADER: u8 = 0xba;
 /// `forbidden_zero_bit` of H.264 and H.265, set in start codes of other MPEG video and of program
@@ -72,7 +74,7 @@ pub(super) fn open_file(
     path: &Path,
     options: &OpenOptions,
 ) -> Result<Box<dyn Source + Send>, MediaError> {
-    let mut input = Input::open(path)?;
+    let mut input = Input::open(path).map_err(|error| of_url(path, error))?;
     // Found here, because it is not read in one go.
     if options.raw.is_none() && path != Path::new("-") && is_movie(input.fill(LOOK_BYTES)?) {
         if options.frame_rate.is_some() {
@@ -81,6 +83,21 @@ pub(super) fn open_file(
         return Ok(Box::new(mp4::open(path)?));
     }
     open_input(input, options)
+}
+
+/// What is said of a URL, which is no file.
+fn of_url(path: &Path, error: MediaError) -> MediaError {
+    let name = path.display().to_string();
+    let is_gone = matches!(&error, MediaError::File { source, .. }
+        if source.kind() == std::io::ErrorKind::NotFound);
+    match name.contains("://") && is_gone {
+        true => MediaError::Input {
+            input: name,
+            position: 0,
+            reason: FROM_URL.to_owned(),
+        },
+        false => error,
+    }
 }
 
 /// Opens what is read in one go, whatever it comes from.
@@ -326,5 +343,8 @@ mod tests {
             open_file(&directory.path().join("gone"), &options),
             Err(MediaError::File { .. })
         ));
+        let url = Path::new("https://example.com/film.ts");
+        let refused = open_file(url, &options).err().unwrap().to_string();
+        assert!(refused.contains("ffmpeg -i URL"), "{refused}");
     }
 }
