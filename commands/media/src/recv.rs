@@ -137,7 +137,7 @@ fn check<'d>(documents: impl IntoIterator<Item = &'d Document>) -> Result<(), Cl
 
 /// Why a stream ended that may go on.
 fn failure(ended: &str, described: &StreamFormat, other_type: Option<u8>) -> Option<String> {
-    let other = other_type.filter(|_| ended == OTHER_TYPE)?;
+    let other = other_type.filter(|_| [OTHER_TYPE, IDLE].contains(&ended))?;
     Some(format!(
         "the sender changed to payload type {other}, and {} was described with {}: what came before \
          was received; start again with a description of what is sent now",

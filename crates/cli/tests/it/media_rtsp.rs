@@ -7,6 +7,7 @@ use crate::support;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::thread;
+use std::time::Duration;
 
 use crate::support::{BOUND, Root};
 
@@ -32,8 +33,23 @@ fn answer(stream: &mut TcpStream, headers: &str, body: &str) -> String {
     String::from_utf8(request).unwrap()
 }
 
-/// Serves so many packets to one client, each 20 ms of telephone sound, and is gone.
-fn serve(listener: TcpListener, packets: u8) {
+/// A packet of 20 ms of telephone sound.
+fn packet(payload_type: u8, number: u16) -> Vec<u8> {
+    let mut packet = vec![0x80, payload_type];
+    packet.extend(number.to_be_bytes());
+    packet.extend((u32::from(number) * 160).to_be_bytes());
+    packet.extend([1, 2, 3, 4]);
+    packet.resize(12 + 160, number as u8);
+    packet
+}
+
+/// Serves so many packets to one client, and is gone.
+fn serve(listener: TcpListener, packets: u16) {
+    play(listener, packets);
+}
+
+/// The same, and goes on: the connection, the socket of RTP, and where its packets go.
+fn play(listener: TcpListener, packets: u16) -> (TcpStream, UdpSocket, u16) {
     let (mut stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(BOUND)).unwrap();
     let rtp = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -44,10 +60,67 @@ fn serve(listener: TcpListener, packets: u8) {
     let port: u16 = ports.split('-').next().unwrap().parse().unwrap();
     answer(&mut stream, "", "");
     for number in 0..packets {
-        let mut packet = vec![0x80, 0, 0, number, 0, 0, 0, 0, 1, 2, 3, 4];
-        packet[4..8].copy_from_slice(&(u32::from(number) * 160).to_be_bytes());
-        packet.resize(12 + 160, number);
-        rtp.send_to(&packet, ("127.0.0.1", port)).unwrap();
+        rtp.send_to(&packet(0, number), ("127.0.0.1", port))
+            .unwrap();
+    }
+    (stream, rtp, port)
+}
+
+#[test]
+fn server_that_changes_what_it_sends_is_named() {
+    const OVER: &[u8] = b"TEARDOWN rtsp://h/tone RTSP/1.0\r\nCSeq: 1\r\nSession: abc\r\n\
+        Terminate-Reason: Server-Admin;user-msg=\"it carries something else\"\r\n\r\n";
+    let tear_down = |listener| {
+        let (mut stream, ..) = play(listener, 50);
+        stream.write_all(OVER).unwrap();
+        let mut reply = [0; 15];
+        stream.read_exact(&mut reply).unwrap();
+        assert_eq!(&reply, b"RTSP/1.0 200 OK");
+        let _ = stream.read_to_end(&mut Vec::new());
+    };
+    let other_type = |listener| {
+        let (mut stream, rtp, port) = play(listener, 50);
+        // A packet every 20 ms, until the client ends the session.
+        stream
+            .set_read_timeout(Some(Duration::from_millis(20)))
+            .unwrap();
+        for number in 50.. {
+            // Nobody may listen any more.
+            let _ = rtp.send_to(&packet(8, number), ("127.0.0.1", port));
+            let mut request = [0; 1024];
+            let came = stream.read(&mut request);
+            match came {
+                Ok(0) => return,
+                Ok(_) if request.starts_with(b"TEARDOWN") => return,
+                Ok(_) => stream.write_all(b"RTSP/1.0 200 OK\r\n\r\n").unwrap(),
+                Err(_) => {} // nothing came within 20 ms
+            }
+        }
+    };
+    let cases: [(&(dyn Fn(TcpListener) + Sync), _, _); 2] = [
+        (&tear_down, "teardown", "it carries something else"),
+        (
+            &other_type,
+            "another payload type",
+            "changed to payload type 8",
+        ),
+    ];
+    let root = Root::new();
+    for (serve, expected, why) in cases {
+        let (listener, url) = listen();
+        let out = root.path().join("heard.wav").display().to_string();
+        let ended = thread::scope(|scope| {
+            scope.spawn(|| serve(listener));
+            root.run(&["media", "recv", &url, "--out", &out, "--json"])
+        });
+        assert_eq!(ended.code, Some(1), "{}", ended.errors);
+        assert!(ended.errors.contains(why), "{}", ended.errors);
+        let document: serde_json::Value = serde_json::from_slice(&ended.output).unwrap();
+        assert_eq!(
+            (&document["ended"], &document["packets"]),
+            (&expected.into(), &50.into())
+        );
+        assert!(std::fs::metadata(&out).unwrap().len() >= 50 * 160);
     }
 }
 

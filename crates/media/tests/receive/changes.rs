@@ -140,6 +140,7 @@ fn change_of_the_payload_type_is_noticed() {
             }
         }
         assert_eq!(changed_ms, expected_ms, "{ssrc} {from} {bytes}");
+        assert_eq!(stream.other_type(), expected_ms.map(|_| 97));
     }
     // Beside the stream, it is none; nor where the stream never began.
     let mut both = stream(Settings::default(), 0);

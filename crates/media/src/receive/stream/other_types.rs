@@ -49,10 +49,17 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         is_changed.then_some(other.payload_type)
     }
 
-    /// The payload type of media that came last instead of the one that is received.
+    /// The payload type of media that came last instead of the one that is received. At the end of
+    /// a stream that began, only if it was more than a few packets.
     #[must_use]
     pub fn other_type(&self) -> Option<u8> {
-        self.other_type.as_ref().map(|other| other.payload_type)
+        let least = match self.sources.stream() {
+            Some(_) => PACKETS_MIN,
+            None => 1,
+        };
+        let other = self.other_type.as_ref();
+        let other = other.filter(|other| other.packets >= least);
+        other.map(|other| other.payload_type)
     }
 
     fn note_other_type(&mut self, head: &Head, sender: &Sender, now_ns: u64) {
