@@ -66,10 +66,10 @@ boot() {
         -kernel "$1/kernel" -initrd "$2" -append "console=ttyS0 quiet panic=-1 nokaslr" </dev/null
 }
 
-# The program that cargo made of a test: test_program PACKAGE TEST
+# The program that cargo made of a package's tests: test_program PACKAGE
 test_program() {
     local said
-    said=$(cargo test --package "$1" --test "$2" --no-run 2>&1) || fail "$said"
+    said=$(cargo test --package "$1" --test it --no-run 2>&1) || fail "$said"
     realpath "$(sed -n 's/^ *Executable .*(\(.*\))$/\1/p' <<<"$said")"
 }
 
@@ -81,20 +81,21 @@ add() {
 
 main() {
     (($# == 2)) || fail "BOARD WORK"
-    local board work=$2 departures all
+    local board work=$2 media command all
     board=$(realpath "$1")
     command -v "$emulator" >/dev/null || fail "$emulator is missing: apt-get install --no-install-recommends qemu-system-x86"
     [[ -d $board/network-modules ]] || fail "$board has no network-modules: run scripts/guest.sh $board"
     rm -rf "$work"
     mkdir -p "$work/root"
     work=$(realpath "$work")
-    add "$work/root" "$(test_program hythe-media departures)"
-    add "$work/root" "$(test_program hythe-media queued_in_qdisc)"
-    add "$work/root" "$(test_program hythe-media network)" a_device_that_refuses_segmentation
-    departures=$(test_program hythe-cli it)
-    add "$work/root" "$departures" departures::
+    media=$(test_program hythe-media)
+    add "$work/root" "$media" departures::
+    add "$work/root" "$media" queued_in_qdisc::
+    add "$work/root" "$media" network::a_device_that_refuses_segmentation
+    command=$(test_program hythe-cli)
+    add "$work/root" "$command" departures::
     # The command that it was built with.
-    program "$work/root" "$(realpath "${departures%/*}/../hythe")"
+    program "$work/root" "$(realpath "${command%/*}/../hythe")"
     pack "$work/root" "$board"
     all=$(wc -l <"$work/root/tests")
     echo "network-guest: $all test programs on Debian's kernel in QEMU (times are emulated)"

@@ -4,7 +4,7 @@
 
 #![no_main]
 
-#[path = "../../crates/media/tests/hostile_input/mod.rs"]
+#[path = "../../crates/media/tests/it/hostile_input/mod.rs"]
 mod hostile_input;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile_input::transport_stream(bytes));

@@ -1,12 +1,12 @@
 //! Datagrams on the ports of a receiver, from three hosts, at instants that the fuzzer chooses:
 //! nothing panics, and what waits and what is sent stay within their bounds. The depacketizer and
-//! the sink are those of `crates/media/tests/receive/`.
+//! the sink are those of `crates/media/tests/it/receive/`.
 //!
 //! `cargo +nightly fuzz run rtp_input`
 
 #![no_main]
 
-#[path = "../../crates/media/tests/receive/passing.rs"]
+#[path = "../../crates/media/tests/it/receive/passing.rs"]
 #[allow(dead_code, reason = "the tests use all of it")]
 mod passing;
 

@@ -1,7 +1,7 @@
 //! ffmpeg opens our session description as it is and records exactly what was sent.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../media/tests/speaker/mod.rs"]
+#[path = "../../media/tests/it/speaker/mod.rs"]
 mod speaker;
 
 use std::net::SocketAddr;

@@ -11,7 +11,7 @@ mod receiver;
 mod relay;
 mod row;
 mod sender;
-#[path = "../../../../crates/media/tests/repair/way.rs"]
+#[path = "../../../../crates/media/tests/it/repair/way.rs"]
 mod way;
 
 use std::fmt;

@@ -24,7 +24,7 @@ mod latency;
 mod latency_board;
 mod latency_peers;
 mod latency_xen;
-#[path = "../../../media/tests/links/mod.rs"]
+#[path = "../../../media/tests/it/links/mod.rs"]
 mod links;
 mod media;
 mod media_calls;
@@ -53,7 +53,7 @@ mod recordings;
     dead_code,
     reason = "shared with the tests of the library, which use more and fail by panicking"
 )]
-#[path = "../../../media/tests/repair/relay.rs"]
+#[path = "../../../media/tests/it/repair/relay.rs"]
 mod relay;
 mod report_browser;
 mod results;
@@ -68,5 +68,5 @@ mod top;
     dead_code,
     reason = "shared with the tests of the library, which use more and fail by panicking"
 )]
-#[path = "../../../media/tests/repair/way.rs"]
+#[path = "../../../media/tests/it/repair/way.rs"]
 mod way;

@@ -1,9 +1,0 @@
-//! Our RTSP client as servers meet it: the exchange, and servers that mean harm.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod exchange;
-mod harm;
-mod hostile_answers;
-mod keeping;
-mod script;
-mod seeds;

@@ -1,6 +1,0 @@
-//! Packets given to the network by every method: what arrives is what was built, each packet
-//! once and in order.
-
-mod groups;
-mod methods;
-mod support;
