@@ -100,8 +100,12 @@ impl Pool {
         });
     }
 
-    /// Notes that the record of this process, which lives, was given to another.
+    /// Notes that the record of this process, which lives, was given to another. Not where the file
+    /// that it lies in is lost: there it reads as zeroes, which nobody wrote.
     pub(crate) fn lose_record(&self, session: u32) {
+        if self.check_whole().is_err() {
+            return;
+        }
         self.note_loss(Loss {
             path: self.path().join(MEMBERS).join(session.to_string()),
             what: format!("taken for that of a dead process by another member; {RESTART}"),
@@ -201,5 +205,34 @@ impl Pool {
             path: self.path().join(name),
             what,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PoolOptions;
+
+    /// Its zeroes are read behind a look at which it was whole.
+    #[test]
+    fn a_cut_control_file_is_no_record_that_another_freed() {
+        let name = format!("hythe-lost-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        let options = PoolOptions::new("cut").root(&root).bytes(16 << 20);
+        let pool = Pool::open_or_create(&options).expect("made");
+        let control = pool.path().join("control");
+        pool.check_whole().expect("whole");
+        let file = std::fs::OpenOptions::new().write(true).open(&control);
+        file.and_then(|file| file.set_len(0)).expect("cut");
+        assert_eq!(pool.control().tables().members().count(), 0);
+        pool.lose_record(1);
+        match pool.check_whole() {
+            Err(NodeError::PoolLost { path, what }) => {
+                assert_eq!(path, control);
+                assert!(what.contains("cut to 0 bytes"), "{what}");
+            }
+            other => panic!("not lost: {other:?}"),
+        }
+        std::fs::remove_dir_all(root).expect("own");
     }
 }
