@@ -7,6 +7,7 @@ mod join;
 mod remote;
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use hythe_cluster::HostName;
@@ -225,8 +226,11 @@ fn checked(addresses: &[String]) -> Result<Vec<String>, HostdError> {
     let is_address = |text: &str| {
         let is_name = |host: &str| !host.is_empty() && !host.contains([':', '[', ']', ' ', '/']);
         let parts = text.rsplit_once(':');
-        text.parse::<SocketAddr>().is_ok()
-            || parts.is_some_and(|(host, port)| is_name(host) && port.parse::<u16>().is_ok())
+        let is_port = |port: &str| port.parse::<NonZeroU16>().is_ok();
+        match text.parse::<SocketAddr>() {
+            Ok(address) => address.port() != 0,
+            Err(_) => parts.is_some_and(|(host, port)| is_name(host) && is_port(port)),
+        }
     };
     let one = |text: &String| {
         let address = with_port(text);
@@ -283,6 +287,9 @@ mod tests {
             ":9",
             "camera:",
             "camera:x",
+            "camera:0",
+            "192.0.2.1:0",
+            "[2001:db8::1]:0",
             "a b",
             "[camera]",
             "[2001:db8::1]:x",
