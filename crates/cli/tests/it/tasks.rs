@@ -43,6 +43,7 @@ fn task() {
         "limit" => limit(&mut task),
         "spawn" => spawn(&mut task),
         "bomb" => bomb(&task),
+        "crowd" => crowd(&task),
         "ends" => ends(&mut task),
         "groups" => groups(&mut task),
         "named" => named_groups(&mut task),
@@ -271,6 +272,27 @@ fn endless_spawning_is_refused_where_it_spawns() {
     );
     let left = root.json(&["list"])["participants"].clone();
     assert!(left.as_array().is_some_and(Vec::is_empty), "{left}");
+}
+
+/// Of a program of which no task runs.
+fn crowd(task: &Task) {
+    let spawn = |count| task.spawn(&SpawnOptions::new("true").count(count));
+    let refused = spawn(12).expect_err("there are 10 places").to_string();
+    let enough = "--limit participants=14";
+    assert!(refused.contains(enough), "{refused}");
+    assert_eq!(spawn(10).expect("as many as there are places").len(), 10);
+}
+
+#[test]
+fn spawned_tasks_without_a_place_are_refused_before_the_first() {
+    let root = Root::new();
+    let limit = ["--small", "--limit", "participants=12"];
+    root.ok(&[&["pool", "create", "default"], &limit[..]].concat());
+    let own = std::env::current_exe().expect("this test");
+    let own = own.to_str().expect("a plain path");
+    let run = ["run", "-x", &format!("{CASE}=crowd"), "--", own];
+    let ended = root.run(&[&run[..], &["--exact", "task", "--nocapture"]].concat());
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.text(), ended.errors);
 }
 
 fn ends(task: &mut Task) {
@@ -635,6 +657,8 @@ fn child() {
 #[test]
 fn a_program_that_nobody_started_enrols_in_a_job_that_stays() {
     let root = Root::new();
+    // So many tasks may run at a time.
+    root.ok(&["pool", "create", "default", "--limit", "participants=160"]);
     let own = std::env::current_exe().expect("this test");
     let job = root.start(&["run", "--stay"]);
     let guest = || {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -192,11 +192,6 @@ impl Running {
             Process::Child(child) => child.id(),
             Process::Guest { pid, .. } | Process::Remote { pid, .. } => *pid,
         }
-    }
-
-    /// Its program.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The terminal to which it prints has that size from now on.

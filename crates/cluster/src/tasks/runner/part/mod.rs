@@ -271,10 +271,9 @@ impl Part {
         let host = self.options.host.as_str();
         let more = start.tasks.len();
         let running = self.tasks.iter().filter(|task| task.end.is_none());
-        let running: Vec<_> = running.map(|task| (task.pid(), task.path())).collect();
+        let running: Vec<_> = running.map(Running::pid).collect();
         if let Some(pool) = &self.pool {
-            let is_spawned = start.parent.is_some();
-            participants::provide_for(pool, more, &found.path, is_spawned, &running)?;
+            participants::provide_for(pool, more, &running)?;
         }
         descriptors::provide_for(running.len() + more, more, host)?;
         processes::provide_for(more, host)?;

@@ -297,20 +297,14 @@ impl Job {
             has_begun_here && task.end.is_none()
         };
         let running_here = self.tasks.iter().filter(is_here);
-        let running_here: Vec<_> = running_here.map(|task| (task.pid(), task.path())).collect();
+        let running_here: Vec<_> = running_here.map(Running::pid).collect();
         let to_start = here
             + self
                 .tasks
                 .iter()
                 .filter(|task| task.is_waiting_on(own))
                 .count();
-        participants::provide_for(
-            self.runner.node.pool(),
-            here,
-            &spawning.program.path,
-            spawning.parent.is_some(),
-            &running_here,
-        )?;
+        participants::provide_for(self.runner.node.pool(), here, &running_here)?;
         // Those of other hosts are clients, too.
         descriptors::provide_for(running + size as usize, to_start, own)?;
         processes::provide_for(to_start, own)?;
