@@ -119,9 +119,9 @@ impl Log {
     /// The last line: the core has died, and is not started again.
     pub(crate) fn note_death(&mut self, how: &str, restarts: u32) {
         let restarted = match restarts {
-            0 => "it may not be".to_owned(),
-            1 => "it was once, the last that it may be".to_owned(),
-            times => format!("it was {times} times, the last that it may be"),
+            0 => "no restart was asked for".to_owned(),
+            1 => "it had been restarted once, the limit".to_owned(),
+            times => format!("it had been restarted {times} times, the limit"),
         };
         self.add(format!("{FOR_GOOD}{how}; {restarted}\n").as_bytes());
     }
@@ -176,7 +176,7 @@ mod tests {
         log.note_death("signal 9", 2);
         drop(log);
         let found = death(&folder, "b").expect("noted");
-        assert_eq!(found, "signal 9; it was 2 times, the last that it may be");
+        assert_eq!(found, "signal 9; it had been restarted 2 times, the limit");
         drop(Log::begin(&folder, "b").expect("opened").expect("alone"));
         assert_eq!(death(&folder, "b"), None);
         assert_eq!(death(&folder, "other"), None);
