@@ -6,8 +6,11 @@
  *   closed         joins, closes, and starts itself again
  *   closed late    joins then, and writes into all buffers that it gets
  */
+#define _GNU_SOURCE
 #include "expect.h"
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +18,7 @@
 #define BYTES ((size_t)1 << 20)
 #define LEASES 4
 #define FILES 1024
+#define OWN_FILES 40
 
 static struct hythe_node *join(const char *name)
 {
@@ -51,6 +55,22 @@ static void close_all(void)
         close(file);
 }
 
+/* The numbers of the library's descriptors are those of the program's files by now. */
+static void leave_files_alone(struct hythe_node *node, struct hythe_lease **leases)
+{
+    int files[OWN_FILES], index;
+    struct stat found;
+    for (index = 0; index < OWN_FILES; index++) {
+        files[index] = open(getenv("HYTHE_ROOT"), O_TMPFILE | O_RDWR, 0600);
+        EXPECT(files[index] >= 0);
+    }
+    for (index = 0; index < LEASES; index++)
+        hythe_lease_release(leases[index]);
+    hythe_node_leave(node);
+    for (index = 0; index < OWN_FILES; index++)
+        EXPECT(fstat(files[index], &found) == 0 && found.st_size == 0);
+}
+
 int main(int argc, char **argv)
 {
     struct hythe_node *node;
@@ -85,6 +105,7 @@ int main(int argc, char **argv)
     }
     EXPECT(result == HYTHE_EPOOLLOST);
     EXPECT(strstr(hythe_last_error(), "closed by this program") != NULL);
+    leave_files_alone(node, leases);
     puts("told");
     fflush(stdout);
     /* The library's descriptors are none by now: it is not asked to close them. */

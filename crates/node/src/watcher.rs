@@ -19,6 +19,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::clock::{self, CoarseTime};
 use crate::pool::Pool;
+use crate::pool::files::Place;
 use crate::pool::life::{Sight, first_sight, is_store};
 use crate::pool::liveness_socket::{self, LivenessAcceptor, Seen};
 use crate::pool::peers::{Liveness, Watched};
@@ -45,6 +46,8 @@ pub(crate) struct Watcher {
 struct Stop {
     is_asked: AtomicBool,
     event: OwnedFd,
+    /// Of the event: no file that a program writes has it.
+    place: Place,
 }
 
 impl Watcher {
@@ -54,9 +57,12 @@ impl Watcher {
         recoverer: Recoverer,
         keeps: Keeps,
     ) -> std::io::Result<Self> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let found = rustix::fs::fstat(&event)?;
         let stop = Arc::new(Stop {
             is_asked: AtomicBool::new(false),
-            event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            event,
+            place: Place::of(&found),
         });
         let stopped = Arc::clone(&stop);
         let mut watch = Watch::new(pool, me, recoverer, keeps);
@@ -75,9 +81,13 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         // Release pairs with the acquire in `sleep`.
         self.stop.is_asked.store(true, Ordering::Release);
-        // An eventfd that holds nothing takes a write at once. Where writing is refused, the word
-        // is seen at the next look.
-        let _ = rustix::io::write(&self.stop.event, &1_u64.to_ne_bytes());
+        // An eventfd that holds nothing takes a write at once. Where writing is refused, or the
+        // program has closed the event and its number may be a file's, the word is seen at the next
+        // look.
+        let found = rustix::fs::fstat(&self.stop.event);
+        if found.is_ok_and(|found| Place::of(&found) == self.stop.place) {
+            let _ = rustix::io::write(&self.stop.event, &1_u64.to_ne_bytes());
+        }
         if let Some(thread) = self.thread.take() {
             hythe_sys::wait::for_end_of(thread);
         }
@@ -300,13 +310,15 @@ impl Watch {
             let polled = hythe_sys::wait::poll_or_sleep(&mut waited_for, self.look);
             self.keeps.time.read_clock();
             // Acquire pairs with the release in `drop`.
-            if stop.is_asked.load(Ordering::Acquire) {
-                return Woken::ToStop;
-            }
+            let is_asked = stop.is_asked.load(Ordering::Acquire);
             // The event is written behind the word: so it is another file.
-            let is_other = !waited_for[0].revents().is_empty();
+            let is_other = !is_asked && !waited_for[0].revents().is_empty();
+            // First: what is stopped closes its descriptors.
             if is_other || !self.keeps.acceptor.is_open() {
                 return Woken::WithoutDescriptors;
+            }
+            if is_asked {
+                return Woken::ToStop;
             }
             let is_refused = polled
                 .as_ref()
