@@ -97,13 +97,15 @@ stage_generated() {
 }
 
 stage_documents() {
-    local to=$1 guide
+    local to=$1 document guide
     install -D -m 644 -t "$to" "$root"/{README.md,CHANGELOG.md,LICENSE-APACHE,LICENSE-MIT}
     install -D -m 644 -t "$to/guide" "$root"/docs/guide/*
     install -D -m 644 -t "$to/examples" "$root"/examples/c/*.c
     install -D -m 644 -t "$to/examples/firmware" "$root"/examples/firmware/*
     install -m 644 -t "$to" "$root"/docs/*.svg
-    keep_links "$to" "$root/README.md" "$to/README.md"
+    for document in README.md CHANGELOG.md; do
+        keep_links "$to" "$root/$document" "$to/$document"
+    done
     for guide in "$root"/docs/guide/*.md; do
         keep_links "$to" "$guide" "$to/guide/$(basename "$guide")"
     done

@@ -188,7 +188,7 @@ check_links() {
             [[ $link == *:* || ${link%%#*} == "" ||
                 -e $(dirname "$document")/${link%%#*} ]] || fail "$document: $link leads nowhere"
         done < <(grep -o ']([^)]*' "$document" | cut -c 3-)
-    done < <(find "$1" -name README.md -o -path '*/guide/*.md')
+    done < <(find "$1" -name '*.md')
 }
 
 # Stripped, and free of the directories it was built in and installed into first. check_files NOW
