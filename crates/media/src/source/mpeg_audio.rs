@@ -71,6 +71,8 @@ pub struct MpegAudioSource {
     /// Read, but it did not fit into the group before.
     pending: Option<Frame>,
     damaged: u64,
+    /// Where the last damaged place ends.
+    damaged_until: u64,
     /// Bytes in front of the first frame that are no tag.
     skipped_at_start: u64,
     /// The end was found.
@@ -96,6 +98,7 @@ impl MpegAudioSource {
             pieces: Pieces::default(),
             pending: None,
             damaged: 0,
+            damaged_until: 0,
             skipped_at_start: 0,
             has_ended: false,
             samples: 0,
@@ -195,7 +198,11 @@ impl MpegAudioSource {
         match self.splitter.frames() {
             _ if gap.is_tag => {}
             0 => self.skipped_at_start += gap.bytes,
-            _ => self.damaged += 1,
+            _ => {
+                // The search stops within a place where more bytes are needed to judge it.
+                self.damaged += u64::from(gap.offset != self.damaged_until);
+                self.damaged_until = gap.offset + gap.bytes;
+            }
         }
     }
 
@@ -351,6 +358,20 @@ mod tests {
         }
         let cut = [&song(15)[..6000], &id3v1, &song(15)].concat();
         assert_eq!(units(cut, 421).1, 1);
+    }
+
+    #[test]
+    fn a_damaged_place_that_is_looked_at_twice_is_one() {
+        // A header without a bit rate in the middle of it: only more bytes than are there at first
+        // tell that no frames in free format follow.
+        let song = frames([0xff, 0xfb, 0x90, 0x64], 417, 25);
+        let between = [&[0xff, 0xfb, 0, 1][..], &[0x55; 2000]].concat();
+        let stream = [&song[..], &between, &song].concat();
+        let (found, damaged) = units(stream, 421);
+        assert_eq!((found.len(), damaged), (49, 1));
+        // Two places are two.
+        let stream = [&song[..], &between, &song, &between, &song].concat();
+        assert_eq!(units(stream, 421).1, 2);
     }
 
     #[test]
