@@ -30,8 +30,8 @@ setup: ## install what is missing, encode the demo's recording and a movie, buil
 	@scripts/setup.sh
 
 demo: setup ## the main job: flash -> pool -> RTOS core decodes -> RTP, checked end to end
-	$(release_flags) cargo build --release -p hythe-cli
-	$(target)/release/hythe demo
+	cargo build --profile quick -p hythe-demo
+	$(target)/quick/hythe-demo
 
 test: setup ## all tests but the slow ones: Rust, the model checker's, C; side by side, with the ten slowest at the end
 	cargo xtask test

@@ -123,7 +123,7 @@ fn models_command(root: &Path, target: &Path) -> Command {
     let mut command = cargo(root);
     command
         .env("RUSTFLAGS", "--cfg loom")
-        .args(["test", "--release", "--quiet", "--target-dir"])
+        .args(["test", "--profile", "quick", "--quiet", "--target-dir"])
         .arg(target.join("loom"))
         .args(["-p", "hythe-queue", "-p", "hythe-pool", "-p", "hythe-sys"])
         .args(["--lib", "--tests"]);

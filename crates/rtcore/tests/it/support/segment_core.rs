@@ -233,6 +233,7 @@ pub struct Fixture {
 }
 
 impl Fixture {
+    #[track_caller]
     pub fn start(board: &Board) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let world = World::new();
@@ -296,6 +297,7 @@ impl Fixture {
     }
 
     /// Kills the agent, and with it the core; another agent starts another core.
+    #[track_caller]
     pub fn kill_agent(&mut self) {
         let pid = core_pid(&self.world, &self.board);
         self.agent.child.kill().expect("killed");
@@ -303,6 +305,7 @@ impl Fixture {
     }
 
     /// The agent was killed, and with it the core of this process id.
+    #[track_caller]
     pub fn start_next_agent(&mut self, pid: u32) {
         // A second agent is refused while the first lives.
         self.agent.child.wait().expect("reaped");
