@@ -82,7 +82,9 @@ impl SoundPlayer<'_> {
                     waited: self.start,
                 });
             }
-            self.start_clock()?;
+            let number = first.as_ref().map(|(number, _)| *number);
+            let frame = number.map(|number| self.frame(number)).transpose()?;
+            self.start_clock(frame.map(|frame| frame.end_ns))?;
         }
         let mut next = match first {
             Some(block) => Some(block),
@@ -111,14 +113,21 @@ impl SoundPlayer<'_> {
         Ok(())
     }
 
-    /// Waits until there is a picture, too, as long as one may take.
-    fn start_clock(&self) -> Result<(), PlayError> {
+    /// Waits until there is a picture, too, as long as one may take. The clock then waits for the
+    /// sound behind `end_ns`, if there is any: a free one could pass the first block, which may be
+    /// a millisecond long.
+    fn start_clock(&self, end_ns: Option<i64>) -> Result<(), PlayError> {
         let begun = Instant::now();
         while self.waits_for_picture && !self.stage.has_picture() && begun.elapsed() < self.start {
             self.stage.go_on()?;
             std::thread::sleep(LOOK / 10);
         }
-        self.stage.with_clock(|clock, now_ns| clock.start(now_ns));
+        self.stage.with_clock(|clock, now_ns| {
+            clock.start(now_ns);
+            if let Some(end_ns) = end_ns {
+                clock.extend(now_ns, end_ns.max(0));
+            }
+        });
         Ok(())
     }
 

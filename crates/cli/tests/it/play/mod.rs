@@ -45,6 +45,7 @@ pub(crate) fn plays_exactly(board: &str, method: &str) -> Value {
     assert_eq!(played["frames_shown"], 50, "{played}");
     assert_eq!(played["frames_dropped"], 0, "{played}");
     assert_eq!(played["sound"]["silent"], 0, "{played}");
+    assert_eq!(played["sound"]["late"], 0, "{played}");
     assert_eq!(played["slots_leaked"], 0, "{played}");
     assert!(
         movie::pictures(&video) == movie.pictures(),
