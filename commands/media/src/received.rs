@@ -57,7 +57,7 @@ pub(super) struct Document {
     round_trip_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) channel: Option<Published>,
-    /// It ended although the sender goes on: why, and what to do.
+    /// Why the stream ended while its sender still sends, and the remedy.
     #[serde(skip)]
     pub(super) failure: Option<String>,
     /// Where one of RTSP was asked for a single stream; of several, it stands beside them.

@@ -135,12 +135,12 @@ fn check<'d>(documents: impl IntoIterator<Item = &'d Document>) -> Result<(), Cl
     }
 }
 
-/// Why a stream ended that may go on.
+/// The error of a stream that ended while its sender still sends.
 fn failure(ended: &str, described: &StreamFormat, other_type: Option<u8>) -> Option<String> {
     let other = other_type.filter(|_| [OTHER_TYPE, IDLE].contains(&ended))?;
     Some(format!(
-        "the sender changed to payload type {other}, and {} was described with {}: what came before \
-         was received; start again with a description of what is sent now",
+        "the sender changed to payload type {other}, and {} was described with {}: what came \
+         before was received; start again with a description of what is sent now",
         described.encoding.name(),
         described.payload_type
     ))

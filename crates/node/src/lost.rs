@@ -148,7 +148,7 @@ impl Pool {
         }
     }
 
-    /// There were so many losses, of this pool's files or another's.
+    /// `losses` counts those of this process, of this pool's files or another's.
     #[cold]
     fn look_for_loss(&self, losses: u32) -> Result<(), NodeError> {
         if self.losses_seen().load(Ordering::Relaxed) == losses {

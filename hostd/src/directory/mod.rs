@@ -180,7 +180,7 @@ impl ZenohDirectory {
         declared.check_at
     }
 
-    /// Whoever came may not have got this host's token.
+    /// A host that has just come may not have got this host's token.
     fn renew_soon(&self) {
         let mut declared = lock(&self.declared);
         let soon = Instant::now() + RENEW_AFTER_CHANGE;

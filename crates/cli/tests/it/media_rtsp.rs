@@ -43,12 +43,12 @@ fn packet(payload_type: u8, number: u16) -> Vec<u8> {
     packet
 }
 
-/// Serves so many packets to one client, and is gone.
+/// Serves `packets` packets to one client, then closes the connection.
 fn serve(listener: TcpListener, packets: u16) {
     play(listener, packets);
 }
 
-/// The same, and goes on: the connection, the socket of RTP, and where its packets go.
+/// Serves `packets` packets, and returns the open connection, the RTP socket and the client's port.
 fn play(listener: TcpListener, packets: u16) -> (TcpStream, UdpSocket, u16) {
     let (mut stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(BOUND)).unwrap();

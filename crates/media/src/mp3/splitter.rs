@@ -46,7 +46,7 @@ pub struct Gap {
     pub offset: u64,
     /// Length; may reach beyond the window.
     pub bytes: u64,
-    /// It is a tag, which is no damage.
+    /// The gap is a tag, not damage.
     pub is_tag: bool,
 }
 
@@ -400,7 +400,7 @@ impl FrameSplitter {
         window.bytes.get(start..).unwrap_or(&[])
     }
 
-    /// The same, to be judged.
+    /// The window's bytes from here to its end, as input of the frame search.
     fn judged<'w>(&self, window: &Window<'w>) -> Rest<'w> {
         Rest {
             bytes: self.rest(window),

@@ -25,9 +25,9 @@ const APE_SEARCH_BYTES: usize = 8 << 10;
 /// The answer to "does a tag begin here?".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Yes, of that length.
+    /// A tag of this length begins here, bytes.
     Tag(u64),
-    /// No.
+    /// No tag begins here.
     Nothing,
     /// The window ends too early to tell.
     Undecided,

@@ -68,12 +68,12 @@ pub enum Sign {
     Alive(SessionId),
     /// A stream came to its end by itself.
     Ended {
-        /// Whose.
+        /// The session.
         session: SessionId,
-        /// Which.
+        /// Index of the stream in the description.
         stream: usize,
     },
-    /// What the session plays goes on, and is described in another way.
+    /// The session continues with a new description.
     Changed(SessionId),
     /// A stream has ended because its presentation is another one now.
     Replaced {
@@ -81,7 +81,7 @@ pub enum Sign {
         session: SessionId,
         /// Which.
         stream: usize,
-        /// Why, in one line for the client.
+        /// The reason, one line for the client.
         why: String,
     },
 }

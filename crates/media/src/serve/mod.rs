@@ -63,7 +63,7 @@ enum Item {
 enum Ticket {
     /// Alone.
     Alone(Show),
-    /// With the others.
+    /// Played together with other sessions.
     Together(Shared),
 }
 
@@ -77,12 +77,12 @@ struct Shared {
     format: StreamFormat,
 }
 
-/// How it stands with what a ticket is for.
+/// The state of the presentation of a ticket.
 enum Standing {
     UnderWay,
     Changed,
     Ended,
-    /// Why.
+    /// Replaced by another presentation, for this reason.
     Replaced(String),
 }
 
@@ -298,7 +298,7 @@ impl Programme {
         }
     }
 
-    /// How it stands with what a ticket is for. A format that has changed is noted.
+    /// The state of the presentation of a ticket. Notes a format that has changed.
     fn standing(items: &BTreeMap<String, Item>, ticket: &mut Ticket) -> Standing {
         let shared = match ticket {
             Ticket::Alone(show) if show.has_ended() => return Standing::Ended,

@@ -109,8 +109,8 @@ mod tests {
             (42, 3),
             control,
         );
-        let expected = "v=0\r\no=- 42 3 IN IP4 192.0.2.7\r\ns=Hythe\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
-             a=control:*\r\na=range:npt=0.000-12.500\r\n\
+        let expected = "v=0\r\no=- 42 3 IN IP4 192.0.2.7\r\ns=Hythe\r\nc=IN IP4 0.0.0.0\r\n\
+             t=0 0\r\na=control:*\r\na=range:npt=0.000-12.500\r\n\
              m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
              a=fmtp:96 packetization-mode=1;profile-level-id=42E01E\r\na=control:stream=0\r\n\
              m=audio 0 RTP/AVP 97\r\na=rtpmap:97 opus/48000/2\r\na=control:stream=1\r\n";

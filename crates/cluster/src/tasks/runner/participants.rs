@@ -5,7 +5,7 @@ use hythe_node::Pool;
 
 use crate::tasks::error::TaskError;
 
-/// Is there a place for so many more tasks, beside the participants that there are and those of
+/// Is there a place for `more` tasks, beside the participants that there are and those of
 /// `running`, the processes of tasks on this host, that may join yet?
 ///
 /// All count as if they join, also those that are spawned: a runner cannot see what a program does

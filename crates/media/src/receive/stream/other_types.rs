@@ -18,9 +18,9 @@ use crate::sink::Sink;
 /// Payloads from here on are of media: an event has 4 bytes (RFC 4733), comfort noise a few more
 /// (RFC 3389).
 const MEDIA_BYTES_MIN: usize = 32;
-/// What comes of another format, before it counts as a change: so many packets, for so long without
-/// any of the stream's own; longer if they are of another source at its host, which may be another
-/// stream.
+/// Thresholds of a change of format: packets of the other payload type, and how long they come
+/// without any of the stream's own. Packets of another SSRC take longer: they may be another
+/// stream of the same host.
 const PACKETS_MIN: u32 = 25;
 const CHANGED_NS: u64 = 1_000_000_000;
 const CHANGED_OF_OTHER_SOURCE_NS: u64 = 5_000_000_000;

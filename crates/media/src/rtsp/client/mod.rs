@@ -46,7 +46,7 @@ pub struct Client {
     /// The server's end, and ours.
     peer: SocketAddr,
     time_limit: Duration,
-    /// What was set up.
+    /// Formats of the streams that were set up.
     formats: Vec<StreamFormat>,
 }
 

@@ -16,7 +16,7 @@ const OTHERS_MAX: usize = 8;
 /// Version, flags and the count of entries in front of the entries of `stsd`.
 pub(super) const STSD_BYTES: usize = 8;
 
-/// What to do with a movie whose tracks are of other kinds.
+/// The remedy for a movie whose tracks have unsupported codecs.
 const REMEDY: &str = "convert its sound, ffmpeg -i FILE -vn -c:a libopus FILE.opus, or its \
      pictures, ffmpeg -i FILE -c:v libx264 -c:a libmp3lame -f mpegts FILE.ts";
 

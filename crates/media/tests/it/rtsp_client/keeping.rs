@@ -56,7 +56,8 @@ fn server_that_ends_the_session_is_answered_and_believed() {
     let announce = |sdp: &str| {
         let length = sdp.len();
         format!(
-            "ANNOUNCE rtsp://h/film RTSP/1.0\r\nCSeq: 5\r\nSession: abc\r\nContent-Length: {length}\r\n\r\n{sdp}"
+            "ANNOUNCE rtsp://h/film RTSP/1.0\r\nCSeq: 5\r\nSession: abc\r\n\
+             Content-Length: {length}\r\n\r\n{sdp}"
         )
     };
     let tear_down = |session: &str| {
