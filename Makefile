@@ -14,8 +14,10 @@ built := $(target)/$(if $(filter dev,$(profile)),debug,$(profile))
 # What users get names no directory of the machine it was built on. (A build for tests, PROFILE=dev, shares its libraries with them.)
 remap = --remap-path-prefix=$(CURDIR)=hythe --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=cargo
 release_flags = $(if $(filter release,$(profile)),RUSTFLAGS='$(strip $(RUSTFLAGS) $(remap))')
+# The command `hythe`, and the programs that it becomes.
+commands = -p hythe-cli -p 'hythe-*-command' -p hythe-demo -p hythe-play -p hythe-report
 define build_product
-$(release_flags) cargo build --profile $(profile) -p hythe-cli -p hythe-bench -p hythe-c -p hythe-shm -p hythe-libpvm3 -p hythe-libgpvm3
+$(release_flags) cargo build --profile $(profile) $(commands) -p hythe-bench -p hythe-c -p hythe-shm -p hythe-libpvm3 -p hythe-libgpvm3
 cargo xtask boards
 endef
 # Of a workspace of its own, as it alone builds TLS and Zenoh.
@@ -30,7 +32,7 @@ setup: ## install what is missing, encode the demo's recording and a movie, buil
 	@scripts/setup.sh
 
 demo: setup ## the main job: flash -> pool -> RTOS core decodes -> RTP, checked end to end
-	cargo build --profile quick -p hythe-demo
+	cargo build --profile quick -p hythe-demo --no-default-features
 	$(target)/quick/hythe-demo
 
 test: setup ## all tests but the slow ones: Rust, the model checker's, C; side by side, with the ten slowest at the end
@@ -40,9 +42,10 @@ test-slow: setup ## the slow tests: sweeps, emulated boards, musl and i686; PART
 	cargo xtask test --slow $(PART)
 
 test-boot: ## packaging/ on Debian 12 in QEMU: a boot recorded, read ahead in three ways, faults; images laid out by a recording (root; about 30 minutes, 12 of them once; BOOTS=3 times it, too)
-	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-cli --target $(guest_target)
+	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-cli -p hythe-preload-command --target $(guest_target)
 	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init
 	scripts/erofs-tools.sh $(target)/erofs
+	cargo build --workspace
 	HYTHE_EROFS=$(abspath $(target))/erofs cargo test -p hythe-cli --test it preload_images:: -- --nocapture
 	scripts/boot-debian.sh $(target)/boot-debian $(target)/$(guest_target)/release/hythe $(target)/preload-init/preload-init $(BOOTS)
 
@@ -53,15 +56,18 @@ test-services: ## pools of services on Debian 12 in QEMU: what systemd-logind re
 test-media: setup ## ffmpeg, GStreamer and VLC play what we send, the first two send what we receive, tshark reads it; departure times on Debian's kernel in QEMU (root, for capturing; 3 to 6 minutes, and once 90 MB of VLC)
 	scripts/media-tools.sh
 	scripts/vlc-live555.sh $(target)/vlc
+	cargo build --workspace
 	HYTHE_TEST_MEDIA=1 HYTHE_VLC=$(or $(HYTHE_VLC),$(abspath $(target))/vlc/bin/vlc) cargo test -p hythe-cli --test it media_players::
 	scripts/network-guest.sh $(target)/guest $(target)/network-guest
 
 test-latency: setup ## real-time latency: this machine beside cyclictest, FreeRTOS beside Linux under Xen, pages of results in Chromium (root; 8 minutes, and once 27 MB, a browser and a minute to build Xen)
 	scripts/latency-tools.sh
 	scripts/xen-tools.sh $(target)/xen
+	cargo build --workspace
 	HYTHE_TEST_LATENCY=1 HYTHE_XEN=$(abspath $(target))/xen cargo test -p hythe-cli --test it -- latency_peers:: latency_xen:: report_browser:: --nocapture --test-threads=1
 
 test-p1: setup ## the table of tests of the paper on shared memory between cores, on mps2-an386: a line each, with the commands behind it (half a minute)
+	cargo build --workspace
 	RUST_BACKTRACE=0 HYTHE_TEST_P1=1 cargo test -q -p hythe-cli --test it p1:: -- --nocapture
 
 test-targets: ## a pool shared by an i686 and an x86-64 process, a static hythe built for musl (3 minutes at first, then seconds)
@@ -111,11 +117,11 @@ deb: ## Debian packages hythe, libhythe0.1, libhythe-dev, hythe-pvm, and hythe-h
 	packaging/deb.sh $(built) $(target)/boards $(or $(debs),$(target)/deb) $(agent)
 
 bench: setup ## benchmarks, with baselines and peers in the same run
-	$(release_flags) cargo build --release -p hythe-cli -p hythe-bench
+	$(release_flags) cargo build --release $(commands) -p hythe-bench
 	$(target)/release/hythe bench ipc
 
 bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside copying as RPMsg does it; what each service costs; a pair of processes on one CPU and on two; the player (under half an hour, on an idle machine); kept in bench/results
-	$(release_flags) cargo build --release -p hythe-cli -p hythe-bench
+	$(release_flags) cargo build --release $(commands) -p hythe-bench
 	for board in mps2-an386 hosted; do \
 	  for part in shared services pair player; do \
 	    case $$part in shared) name=core ;; *) name=core-$$part ;; esac; \
@@ -126,19 +132,19 @@ bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside 
 	done
 
 bench-host: setup hosts ## two hosts, each a network namespace, over each carrier, beside TCP, UDP, MPI, UCX, PVM, Zenoh and their floors (as root, ten minutes, on an idle machine); kept in bench/results
-	$(release_flags) cargo build --release -p hythe-cli -p hythe-bench
+	$(release_flags) cargo build --release $(commands) -p hythe-bench
 	$(target)/release/hythe bench host --json >$(target)/host.json
 	mv $(target)/host.json bench/results/host-$$(date +%F).json
 
 bench-media: setup ## RTP sending by every method, ffmpeg and GStreamer beside it, 100 times, paced calls, a way that loses (over half an hour, as root, on an idle machine); kept in bench/results
-	$(release_flags) cargo build --release -p hythe-cli -p hythe-bench
+	$(release_flags) cargo build --release $(commands) -p hythe-bench
 	$(target)/release/hythe bench media --json >$(target)/media.json
 	mv $(target)/media.json bench/results/media-$$(date +%F).json
 
 bench-preload: setup ## the storage experiment on an emulated board, UBIFS, JFFS2 and ext4 (over an hour, on an idle machine); kept in bench/results
-	$(release_flags) cargo build --release -p hythe-cli -p hythe-bench
-	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-cli --target $(guest_target)
-	install -s $(target)/$(guest_target)/release/hythe $(target)/guest/hythe
+	$(release_flags) cargo build --release $(commands) -p hythe-bench
+	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-preload-command --target $(guest_target)
+	install -s $(target)/$(guest_target)/release/hythe-preload $(target)/guest/hythe-preload
 	$(target)/release/hythe bench preload --fs ubifs,jffs2,ext4 --json >$(target)/preload.json
 	mv $(target)/preload.json bench/results/preload-$$(date +%F).json
 

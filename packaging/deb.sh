@@ -118,7 +118,8 @@ components() {
     local tree=(cargo tree --edges normal --prefix none --format '{p}: {l}')
     {
         echo 'Standard library of Rust: MIT OR Apache-2.0'
-        "${tree[@]}" -p hythe-cli -p hythe-bench -p hythe-c -p hythe-shm -p hythe-libpvm3
+        "${tree[@]}" -p hythe-cli -p 'hythe-*-command' -p hythe-demo -p hythe-play -p hythe-report
+        "${tree[@]}" -p hythe-bench -p hythe-c -p hythe-shm -p hythe-libpvm3
         "${tree[@]}" --manifest-path rtos/vendor/Cargo.toml
         [[ ! $agent ]] || "${tree[@]}" --manifest-path hostd/Cargo.toml
     } | grep -Ev '^$| \((/|\*|proc-macro)' | sort -u

@@ -40,12 +40,15 @@ usage() {
 
 # Everything below $work, as it will be below $destination.
 stage() {
-    local built=$1 boards=$2 agent=$3 below=$work$prefix
-    [[ -x $built/hythe && -x $built/hythe-bench && -f $built/libhythe_shm.so ]] ||
-        fail "$built has no hythe, hythe-bench or libhythe_shm.so; build them first"
+    local built=$1 boards=$2 agent=$3 below=$work$prefix program
+    local programs=("$built"/hythe{,-bench,-core,-demo,-hosts,-jobs,-latency,-media,-play,-preload,-report})
+    for program in "${programs[@]}"; do
+        [[ -x $program ]] || fail "there is no $program; build it first"
+    done
+    [[ -f $built/libhythe_shm.so ]] || fail "$built has no libhythe_shm.so; build it first"
     DESTDIR=$work "$root/bindings/c/install.sh" "$prefix" "$built"
     DESTDIR=$work "$root/bindings/pvm/install.sh" "$prefix" "$built"
-    install -D -m 755 -t "$below/bin" "$built/hythe" "$built/hythe-bench"
+    install -D -m 755 -t "$below/bin" "${programs[@]}"
     install -D -m 755 -t "$work$LIBDIR" "$built/libhythe_shm.so"
     stage_boards "$boards" "$below/share/hythe/boards"
     stage_generated "$built/hythe" "$below/share"

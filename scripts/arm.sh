@@ -142,7 +142,7 @@ share_with_native() {
 # What native tasks of PVM's machine find. Named like this, it is what `make test` has built.
 build_machine_of_pvm() {
     local library
-    cargo build --quiet --locked -p hythe-cli -p hythe-libpvm3 -p hythe-libgpvm3 || return
+    cargo build --quiet --locked -p hythe-cli -p hythe-jobs-command -p hythe-libpvm3 -p hythe-libgpvm3 || return
     mkdir -p "$directory/pvm/native"
     for library in libpvm3 libgpvm3; do
         ln -sfn "$built/$library.so" "$directory/pvm/native/$library.so.3" || return

@@ -65,7 +65,7 @@ fetch() {
 # As packaging/README.md says, all three ways beside each other: what is enabled, and the kernel's command line, choose.
 install_all() {
     local root=$work/root
-    install -D "$hythe" "$root/usr/bin/hythe"
+    install -D -t "$root/usr/bin" "$hythe" "$hythe-preload"
     install -D "$preload_init" "$root/sbin/preload-init"
     install "$packaging/init/preload-record-init" "$root/sbin/"
     mkdir -p "$root/etc/hythe"
@@ -229,7 +229,7 @@ record() {
         check "it needs $path" pack_names "$path"
     done
     # The last is the recorder itself.
-    for path in ^/proc ^/sys ^/run ^/dev ^/usr/bin/hythe$; do
+    for path in ^/proc ^/sys ^/run ^/dev ^/usr/bin/hythe-preload$; do
         check "it does not need $path" is_not pack_names "$path"
     done
     { told record; told kernel; } | sed -n 's,.*\(/etc/hythe/boot.pack: .*\),        \1,p'

@@ -96,6 +96,7 @@ main() {
     add "$work/root" "$command" departures::
     # The command that it was built with.
     program "$work/root" "$(realpath "${command%/*}/../hythe")"
+    program "$work/root" "$(realpath "${command%/*}/../hythe-media")"
     pack "$work/root" "$board"
     all=$(wc -l <"$work/root/tests")
     echo "network-guest: $all test programs on Debian's kernel in QEMU (times are emulated)"

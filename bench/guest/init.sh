@@ -82,9 +82,9 @@ read_on_idle_board() {
 }
 
 record_program() {
-    dd if=/dev/vdb of=/tmp/hythe bs=1M 2>/dev/null || fail "take hythe from its disk"
-    chmod 755 /tmp/hythe
-    /tmp/hythe preload record --any-inode --no-copies --output /tmp/pack -- chroot "$below" "$program" "$file" >/dev/null ||
+    dd if=/dev/vdb of=/tmp/hythe-preload bs=1M 2>/dev/null || fail "take the recorder from its disk"
+    chmod 755 /tmp/hythe-preload
+    /tmp/hythe-preload record --any-inode --no-copies --output /tmp/pack -- chroot "$below" "$program" "$file" >/dev/null ||
         fail "record $program"
     dd if=/tmp/pack of=/dev/vdc bs=1M 2>/dev/null || fail "put the pack onto its disk"
     sync

@@ -34,7 +34,8 @@ fn cpu_name(cpuinfo: &str) -> Option<&str> {
 
 /// Today, UTC, as ISO 8601 writes it.
 pub(crate) fn date() -> String {
-    time::OffsetDateTime::now_utc().date().to_string()
+    let now: chrono::DateTime<chrono::Utc> = std::time::SystemTime::now().into();
+    now.date_naive().to_string()
 }
 
 /// The sources that are checked out where this runs.

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 /// What to do where there is none.
-pub(crate) const MISSING: &str =
-    "no program `hythe` beside this one: `cargo build --release -p hythe-cli`";
+pub(crate) const MISSING: &str = "no program `hythe` beside this one: `make bench` builds it";
 
 /// The command that was built with this program.
 pub(crate) fn hythe() -> Option<PathBuf> {

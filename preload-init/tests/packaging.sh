@@ -68,7 +68,7 @@ the_initramfs_reads_ahead() {
 
 # With a recorder and a real init of ours; nothing is mounted here.
 boots_by_record_init() {
-    sed -e "s,/usr/bin/hythe,$work/recorder," -e 's,mount -t,true,' -e "s,/dev/kmsg,$work/log," "$record_init" >script
+    sed -e "s,/usr/bin/hythe-preload,$work/recorder," -e 's,mount -t,true,' -e "s,/dev/kmsg,$work/log," "$record_init" >script
     # shellcheck disable=SC2016 # the init's
     printf '#!/bin/sh\necho "init $*"\n' >init
     chmod +x init
@@ -80,7 +80,7 @@ a_boot_is_recorded_and_goes_on() {
     chmod +x recorder
     boots_by_record_init
     [[ ! -s said ]]
-    [[ $(<log) == "recorder preload record --boot --for 7 -o $work/the.pack" ]]
+    [[ $(<log) == "recorder record --boot --for 7 -o $work/the.pack" ]]
     # There is a pack already: it stays.
     touch the.pack
     : >log
@@ -97,7 +97,7 @@ systemd_accepts_the_units() {
     local unit
     mkdir units
     for unit in "$packaging"/systemd/*.service; do
-        sed -e "s,/sbin/preload-init,$program," -e "s,/usr/bin/hythe,$(type -P true)," "$unit" >"units/${unit##*/}"
+        sed -e "s,/sbin/preload-init,$program," -e "s,/usr/bin/hythe[a-z-]*,$(type -P true)," "$unit" >"units/${unit##*/}"
     done
     systemd-analyze verify --man=no units/*.service >verdict 2>&1 || {
         cat verdict
@@ -115,7 +115,7 @@ systemd_finds_no_cycle() {
     mkdir -p units/multi-user.target.wants units/sysinit.target.wants
     cp -P /lib/systemd/system/*.target units/
     for unit in "$packaging"/systemd/*.service; do
-        sed -e "s,/sbin/preload-init,$program," -e "s,/usr/bin/hythe,$(type -P true)," "$unit" >"units/${unit##*/}"
+        sed -e "s,/sbin/preload-init,$program," -e "s,/usr/bin/hythe[a-z-]*,$(type -P true)," "$unit" >"units/${unit##*/}"
     done
     ln -s ../hythe-preload-finish.service units/multi-user.target.wants/
     ln -s ../hythe-preload.service units/sysinit.target.wants/

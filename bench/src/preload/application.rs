@@ -1,7 +1,7 @@
 //! The real program: recorded on the board, twice, and put into an image together with the pack.
 //!
-//! The recording is a boot of its own, without the hog: `hythe` comes on one disk and leaves the
-//! pack on another. Never records on this machine, whose kernel and caches are others.
+//! The recording is a boot of its own, without the hog: `hythe-preload` comes on one disk, and the
+//! pack leaves on another. Never records on this machine, whose kernel and caches are others.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -47,7 +47,7 @@ impl Application {
         lookout: &Lookout,
     ) -> Result<Self, BenchError> {
         let root = folder.join("application");
-        let hythe = guest.recorder()?;
+        let program = guest.recorder()?;
         // A copy, for the pack: with times and links as they are.
         run(Command::new("cp")
             .arg("-a")
@@ -56,7 +56,7 @@ impl Application {
         let name = format!("{file_system}-application.image");
         let make = || Image::of(folder, &root, &name, file_system, Content::Application);
         let bare = make()?;
-        let record = || record(guest, &bare, &hythe, folder, lookout);
+        let record = || record(guest, &bare, &program, folder, lookout);
         let packs = [record()?, record()?];
         packs[0]
             .write(&root.join("pack"))
@@ -79,7 +79,7 @@ impl Application {
 fn record(
     guest: &Guest,
     image: &Image,
-    hythe: &Path,
+    program: &Path,
     folder: &Path,
     lookout: &Lookout,
 ) -> Result<Pack, BenchError> {
@@ -90,7 +90,7 @@ fn record(
         image,
         way: Way::ApplicationPlain,
         recorder: Some(Recorder {
-            hythe,
+            program,
             output: &output,
         }),
     };

@@ -44,7 +44,7 @@ pub(crate) struct Boot<'a> {
 #[derive(Debug)]
 pub(crate) struct Recorder<'a> {
     /// The program that records.
-    pub(crate) hythe: &'a Path,
+    pub(crate) program: &'a Path,
     /// Where it puts the pack.
     pub(crate) output: &'a Path,
 }
@@ -87,16 +87,16 @@ impl Boot<'_> {
             // as nothing was read before.
             .args(["-device", "virtio-blk-pci,drive=flash,request-merging=off"])
             .args(["-append", &self.kernel_arguments()]);
-        if let Some(Recorder { hythe, output }) = &self.recorder {
+        if let Some(Recorder { program, output }) = &self.recorder {
             // In this order: they are the second and the third disk.
-            let hythe = path_for_qemu(hythe)?;
+            let program = path_for_qemu(program)?;
             let output = path_for_qemu(output)?;
             command
                 .arg("-drive")
                 .arg(format!(
-                    "if=none,id=hythe,format=raw,readonly=on,file={hythe}"
+                    "if=none,id=program,format=raw,readonly=on,file={program}"
                 ))
-                .args(["-device", "virtio-blk-pci,drive=hythe", "-drive"])
+                .args(["-device", "virtio-blk-pci,drive=program", "-drive"])
                 .arg(format!("if=none,id=output,format=raw,file={output}"))
                 .args(["-device", "virtio-blk-pci,drive=output"]);
         }

@@ -43,10 +43,10 @@ impl Guest {
             .ok_or(BootError::Missing { what, path })
     }
 
-    /// `hythe`, linked so that it runs on the board.
+    /// `hythe-preload`, linked so that it runs on the board.
     pub(crate) fn recorder(&self) -> Result<PathBuf, BootError> {
-        let path = self.folder.join("hythe");
-        let what = "`hythe` for the emulated board, which `make bench-preload` builds,";
+        let path = self.folder.join("hythe-preload");
+        let what = "`hythe-preload` for the emulated board, which `make bench-preload` builds,";
         let is_there = path.is_file();
         is_there
             .then(|| path.clone())

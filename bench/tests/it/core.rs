@@ -327,7 +327,7 @@ fn has_no_product() -> bool {
         return false;
     }
     assert!(std::env::var_os("CI").is_none(), "hythe is not built");
-    eprintln!("SKIPPED: `hythe` is missing (`cargo build -p hythe-cli`)");
+    eprintln!("SKIPPED: `hythe` is missing (`cargo build --workspace`)");
     true
 }
 

@@ -26,7 +26,7 @@ impl Fixture {
     fn start() -> Option<Self> {
         let hythe = built().parent().expect("a folder").join("hythe");
         if !hythe.is_file() {
-            eprintln!("SKIPPED: the command is not built; cargo build -p hythe-cli builds it");
+            eprintln!("SKIPPED: the command is not built; cargo build --workspace builds it");
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");

@@ -22,7 +22,6 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
     let program = std::env::current_exe().map_err(CliError::file("find", "this program"))?;
     let mut command = Command::new(&program);
     command.args([
-        "core",
         "run",
         "--detached",
         &args.board,

@@ -4,7 +4,6 @@
 //! only the running agent knows, it is asked for over its socket (`agent`). `wire` serves an
 //! interface. Never reads a key, never connects to another host.
 
-mod agent;
 mod args;
 mod hostd;
 mod list;
@@ -14,9 +13,6 @@ mod wire;
 
 pub use self::args::HostCommand;
 
-use std::time::Duration;
-
-use hythe_cluster::Status;
 use hythe_command::args::Globals;
 use hythe_command::error::CliError;
 
@@ -38,9 +34,4 @@ pub fn run(command: HostCommand, globals: &Globals) -> Result<(), CliError> {
         HostCommand::Start(args) => args.words(),
     };
     Err(hostd::exec(words, globals))
-}
-
-/// What the agent of this host says of itself and of others, if it answers within a time.
-pub fn status_within(time: Duration) -> Result<Status, CliError> {
-    agent::status_within(time)
 }

@@ -6,8 +6,8 @@ use hythe_command::error::CliError;
 use hythe_command::output;
 use serde::Serialize;
 
-use super::agent;
 use super::status::{address, round_trip, state};
+use hythe_command::agent;
 
 #[derive(Serialize)]
 struct Document {

@@ -12,7 +12,7 @@ use hythe_command::error::CliError;
 use hythe_command::{output, units};
 use hythe_terminal::escaped;
 
-use super::agent;
+use hythe_command::agent;
 
 pub(super) fn run(globals: &Globals) -> Result<(), CliError> {
     output::print(globals.json, &agent::status()?, text)

@@ -10,8 +10,8 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
 
-use super::agent;
 use super::args::StopArgs;
+use hythe_command::agent;
 
 #[derive(Serialize)]
 struct Document {

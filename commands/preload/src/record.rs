@@ -217,7 +217,7 @@ fn settings(args: &RecordArgs, json: bool) -> Settings {
         None => usual.map(Path::to_owned).to_vec(),
     };
     Settings {
-        guard: ["/proc/self/exe", "preload", "record-guard"]
+        guard: ["/proc/self/exe", "record-guard"]
             .map(OsString::from)
             .to_vec(),
         output: args.output.clone(),

@@ -70,7 +70,7 @@ pub enum CliError {
     #[error("cannot write to standard output: {0}")]
     Output(#[source] io::Error),
     /// About tasks of a job.
-    #[cfg(feature = "jobs")]
+    #[cfg(feature = "hosts")]
     #[error(transparent)]
     Job(#[from] hythe_cluster::tasks::TaskError),
     /// A task of a job failed; the text says which, and the command exits as it did.

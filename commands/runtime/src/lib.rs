@@ -9,9 +9,14 @@
     reason = "`output` escapes what is printed for people"
 )]
 
+#[cfg(feature = "hosts")]
+pub mod agent;
 pub mod args;
+pub mod commands;
+pub mod description;
 mod ending;
 pub mod error;
+pub mod front;
 mod limits;
 pub mod logs;
 pub mod objects;
@@ -26,4 +31,5 @@ pub mod workspace;
 
 pub use ending::{end, wrong_use};
 pub use error::CliError;
+pub use front::CommandLine;
 pub use open::tell_made;

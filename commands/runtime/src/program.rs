@@ -33,6 +33,15 @@ pub const HOSTD: Program = Program {
 };
 
 impl Program {
+    /// One that is installed beside `hythe`.
+    pub(crate) const fn part(name: &'static str, remedy: &'static str) -> Self {
+        Self {
+            name,
+            variable: None,
+            remedy,
+        }
+    }
+
     /// Becomes the program, with the arguments and environment that `prepare` gives it. Returns
     /// only if that fails.
     pub fn exec(&self, prepare: impl FnOnce(&mut Command)) -> CliError {

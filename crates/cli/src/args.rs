@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use hythe::{ClassPlan, PoolOptions};
-pub(crate) use hythe_command::args::{Globals, POOL_VARIABLE};
+pub(crate) use hythe_command::args::Globals;
 
 use crate::units;
 

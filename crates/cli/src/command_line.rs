@@ -1,26 +1,20 @@
 //! The command line: help, completions and man pages all come from this definition.
 //!
-//! It names the arguments of every command, so no command but `completions` and `man`, which print
-//! it, may name this file. Never acts.
+//! It names the arguments of every command that is not a program of its own, so no command but
+//! `completions` and `man`, which print it, may name this file. Never acts.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::Resettable;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
-use hythe_core_command::CoreCommand;
-use hythe_demo::command::{DemoArgs, StageArgs};
-use hythe_hosts_command::HostCommand;
-use hythe_jobs_command::{KillArgs, PartArgs, PartRunnerArgs, RunArgs, RunnerArgs};
-use hythe_latency_command::LatencyCommand;
-use hythe_media_command::MediaCommand;
-use hythe_play::command::PlayArgs;
-use hythe_preload_command::PreloadCommand;
-use hythe_report::command::ReportArgs;
+use hythe_command::commands::SHOWN;
+use hythe_command::front::{MAX_TERM_WIDTH, without_empty_pool};
 
-use crate::args::{Globals, HzArgs, POOL_VARIABLE, PoolCommand, PublishArgs, SubscribeArgs};
+use crate::args::{Globals, HzArgs, PoolCommand, PublishArgs, SubscribeArgs};
 use crate::bench::BenchArgs;
+use crate::error::CliError;
+use crate::hop;
 use crate::record::RecordArgs;
 use crate::replay::ReplayArgs;
 use crate::top::TopArgs;
@@ -32,7 +26,7 @@ use crate::top::TopArgs;
     version,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    max_term_width = 100
+    max_term_width = MAX_TERM_WIDTH
 )]
 #[command(
     after_help = concat!(
@@ -49,15 +43,52 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// The arguments in these words, the program's name first. An empty `HYTHE_POOL` names no pool, as
-/// one that is not set.
+/// The commands in the order of the help.
+const ORDER: [&str; 24] = [
+    "doctor",
+    "demo",
+    "play",
+    "pool",
+    "list",
+    "who",
+    "top",
+    "pub",
+    "sub",
+    "hz",
+    "record",
+    "replay",
+    "preload",
+    "media",
+    "core",
+    "host",
+    "run",
+    "tasks",
+    "kill",
+    "latency",
+    "bench",
+    "report",
+    "completions",
+    "man",
+];
+
+/// The arguments in these words, the program's name first.
 pub(crate) fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
-    let mut command = Arguments::command();
-    if std::env::var_os(POOL_VARIABLE).is_some_and(|value| value.is_empty()) {
-        command = command.mut_arg("pool", |pool| pool.env(Resettable::Reset));
-    }
+    let mut command = without_empty_pool(with_hops(SHOWN.map(hop::summary)));
     let mut matches = command.try_get_matches_from_mut(words)?;
     Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+/// All commands, with the arguments of those programs that are installed.
+pub(crate) fn whole() -> Result<clap::Command, CliError> {
+    let hops: Result<Vec<_>, _> = SHOWN.into_iter().map(hop::described).collect();
+    Ok(with_hops(hops?))
+}
+
+fn with_hops(hops: impl IntoIterator<Item = clap::Command>) -> clap::Command {
+    let all = Arguments::command().subcommands(hops);
+    ORDER.iter().enumerate().fold(all, |all, (place, name)| {
+        all.mut_subcommand(*name, |command| command.display_order(place))
+    })
 }
 
 /// The commands.
@@ -66,20 +97,6 @@ pub(crate) enum Command {
     /// Probe this machine: which fast paths work, why not, and how to enable them
     #[command(after_help = "Example:\n  hythe doctor")]
     Doctor,
-    /// Play an MP3 file from flash over an RTOS core to the wire, check it end to end, print what
-    /// each hop cost
-    #[command(after_help = "Examples:\n  hythe demo\n  hythe demo song.mp3 --board hosted --json")]
-    Demo(DemoArgs),
-    /// One stage of the demo, as a process of its own
-    #[command(hide = true)]
-    DemoStage(StageArgs),
-    /// Play a movie whose picture and sound an RTOS core decodes, in step
-    #[command(
-        after_help = "Examples:\n  hythe play film.mp4 --video-out film.y4m --audio-out \
-                            film.wav\n  hythe play film.mp4 --board hosted --json | jq \
-                            .sync_error_ns"
-    )]
-    Play(PlayArgs),
     /// Make, show and remove pools
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  hythe pool create camera --size 64M")]
@@ -153,63 +170,6 @@ pub(crate) enum Command {
         )
     )]
     Replay(ReplayArgs),
-    /// Find out what a program or a boot needs from flash, and read it ahead
-    #[command(subcommand, arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  hythe preload show /etc/hythe/boot.pack")]
-    Preload(PreloadCommand),
-    /// Send and receive media as RTP
-    #[command(subcommand, arg_required_else_help = true)]
-    #[command(
-        after_help = "Example:\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp"
-    )]
-    Media(MediaCommand),
-    /// Run RTOS cores and look at them
-    #[command(subcommand, arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  hythe core run hosted --detach && hythe core status")]
-    Core(CoreCommand),
-    /// Let channels reach other hosts: make a realm of hosts, run this host's agent, look at it
-    #[command(subcommand, arg_required_else_help = true)]
-    #[command(
-        after_help = "Example:\n  hythe host init && hythe host start && hythe host add camera.lan"
-    )]
-    Host(HostCommand),
-    /// Run a program as one or many tasks, and wait for their end
-    #[command(
-        after_help = concat!(
-            "The tasks find their rank in HYTHE_RANK, their number in HYTHE_SIZE.\n\n",
-            "Examples:\n",
-            "  hythe run -n 4 ./solve input.dat\n",
-            "  hythe run -n 2 --label -x DEBUG=1 -- make test\n",
-            "  hythe run --hosts a,b:2 ./solve input.dat\n",
-            "  hythe run --stay &",
-        )
-    )]
-    Run(RunArgs),
-    /// The process that is the parent of a job's tasks
-    #[command(hide = true)]
-    TaskRunner(RunnerArgs),
-    /// The tasks of another host's job, as its agent starts them
-    #[command(hide = true)]
-    TaskPart(PartArgs),
-    /// The process that is their parent
-    #[command(hide = true)]
-    TaskPartRunner(PartRunnerArgs),
-    /// List the tasks that run
-    #[command(after_help = "Example:\n  hythe tasks --json | jq '.tasks[].pid'")]
-    Tasks,
-    /// Send a signal to a task, and to all processes of its group
-    #[command(after_help = "Examples:\n  hythe kill 3.0\n  hythe kill 3.0 --signal USR1")]
-    Kill(KillArgs),
-    /// Measure real-time latency, of this machine or of an RTOS on a board, and compare
-    #[command(subcommand, arg_required_else_help = true)]
-    #[command(
-        after_help = concat!(
-            "Examples:\n",
-            "  hythe latency host --for 60 --load hog\n",
-            "  hythe latency board mps2-an386",
-        )
-    )]
-    Latency(LatencyCommand),
     /// Run a benchmark, with its baselines and peers in the same run
     #[command(
         after_help = concat!(
@@ -222,9 +182,6 @@ pub(crate) enum Command {
         )
     )]
     Bench(BenchArgs),
-    /// Make one page, with plots, of the results of bench and latency runs
-    #[command(after_help = "Example:\n  hythe report ipc.json -o report.html")]
-    Report(ReportArgs),
     /// Print the completions of a shell
     #[command(after_help = "Example:\n  hythe completions bash > /etc/bash_completion.d/hythe")]
     Completions {
@@ -242,10 +199,15 @@ pub(crate) enum Command {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use super::*;
 
     #[test]
     fn definitions_are_consistent() {
-        super::Arguments::command().debug_assert();
+        let command = with_hops(SHOWN.map(hop::summary));
+        let names = command.get_subcommands().map(clap::Command::get_name);
+        let names: Vec<&str> = names.collect();
+        assert!(names.iter().all(|name| ORDER.contains(name)), "{names:?}");
+        assert_eq!(names.len(), ORDER.len());
+        command.debug_assert();
     }
 }

@@ -1,12 +1,11 @@
 //! `hythe completions SHELL`: what the definitions of the commands say, and behind it what is not
 //! known before: the names of the channels that there are.
 
-use clap::CommandFactory;
 use clap_complete::{Shell, generate};
 use serde::Serialize;
 
 use crate::args::Globals;
-use crate::command_line::Arguments;
+use crate::command_line;
 use crate::error::CliError;
 use crate::output;
 
@@ -49,7 +48,7 @@ struct Document {
 
 pub(crate) fn run(shell: Shell, globals: &Globals) -> Result<(), CliError> {
     let mut script = Vec::new();
-    generate(shell, &mut Arguments::command(), "hythe", &mut script);
+    generate(shell, &mut command_line::whole()?, "hythe", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
     let script = with_channels(shell, script);
     let document = Document {

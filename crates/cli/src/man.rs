@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::args::Globals;
-use crate::command_line::Arguments;
+use crate::command_line;
 use crate::error::CliError;
 use crate::{output, units};
 
@@ -21,7 +21,7 @@ struct Document<'a> {
 
 pub(crate) fn run(directory: &Path, globals: &Globals) -> Result<(), CliError> {
     fs::create_dir_all(directory).map_err(CliError::file("make", directory))?;
-    let mut hythe = Arguments::command();
+    let mut hythe = command_line::whole()?;
     hythe.build();
     let mut pages = Vec::new();
     write_pages(&hythe, directory, &mut pages)?;

@@ -21,7 +21,7 @@ pub use edit_lists::{Edit, with_edits};
 pub use modules::in_module;
 pub use pages::count_pages;
 pub use ports::reserve_ports;
-pub use programs::{copy_program, write_script};
+pub use programs::{assert_is_built_of_its_sources, copy_program, write_script};
 pub use turns::Turn;
 
 /// Held by tests that start a process, which has copies of all sockets until its `exec`, and by

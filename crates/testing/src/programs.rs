@@ -31,6 +31,36 @@ pub fn write_script(to: impl AsRef<Path>, text: &str) {
     assert!(child.wait().expect("own child").success());
 }
 
+/// Fails if a program that `cargo` built is older than its sources: `cargo test` of one package
+/// builds none of another one, and what is tested then is not what was written.
+///
+/// # Panics
+///
+/// If a source was changed after the program was built.
+pub fn assert_is_built_of_its_sources(program: &Path) {
+    let changed = |path: &Path| {
+        std::fs::metadata(path)
+            .and_then(|file| file.modified())
+            .ok()
+    };
+    // Where it was not built, both are missing.
+    let Some(built) = changed(program) else {
+        return;
+    };
+    let sources = std::fs::read_to_string(program.with_extension("d")).unwrap_or_default();
+    let sources = sources
+        .split_once(": ")
+        .map_or("", |(_program, sources)| sources);
+    for source in sources.replace("\\ ", "\0").split_whitespace() {
+        let source = source.replace('\0', " ");
+        assert!(
+            changed(Path::new(&source)).is_none_or(|changed| changed <= built),
+            "{} is older than {source}: `cargo build --workspace` first",
+            program.display()
+        );
+    }
+}
+
 fn install(from: &Path, to: &Path, input: Stdio) -> std::process::Child {
     let mut command = Command::new("install");
     command.args(["-m", "755"]).args([from, to]).stdin(input);
@@ -41,6 +71,31 @@ fn install(from: &Path, to: &Path, input: Stdio) -> std::process::Child {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn program_older_than_a_source_is_found() {
+        let name = format!("hythe-testing-built-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).expect("made");
+        let [program, source] = ["program", "a source"].map(|name| folder.join(name));
+        let at = |path: &Path, seconds| {
+            let file = std::fs::File::create(path).expect("made");
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            file.set_modified(time).expect("own");
+        };
+        let written = source.display().to_string().replace(' ', "\\ ");
+        let text = format!("{}: /nowhere/else {written}\n", program.display());
+        std::fs::write(program.with_extension("d"), text).expect("made");
+        at(&source, 2_000);
+        let is_found =
+            || std::panic::catch_unwind(|| assert_is_built_of_its_sources(&program)).is_err();
+        assert!(!is_found(), "there is no program");
+        at(&program, 1_999);
+        assert!(is_found());
+        at(&program, 2_000);
+        assert!(!is_found());
+        std::fs::remove_dir_all(&folder).expect("own");
+    }
 
     /// With `std::fs::copy` or `std::fs::write` some round is "text file busy".
     #[test]

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A line of `cargo test --message-format=json`, as far as it is read.
+/// A line of `cargo build --message-format=json`, as far as it is read.
 #[derive(Deserialize)]
 struct Message {
     manifest_path: Option<PathBuf>,
@@ -29,10 +29,10 @@ struct Profile {
     test: bool,
 }
 
-/// Builds all tests of the workspace, and the examples that some of them run.
+/// Builds all of the workspace: its tests, and the programs and examples that some of them run.
 pub(super) fn programs(root: &Path) -> Result<Vec<Program>, String> {
     let mut command = cargo(root);
-    command.args(["test", "--workspace"]);
+    command.args(["build", "--workspace", "--all-targets"]);
     built_by(command, root)
 }
 
@@ -40,7 +40,7 @@ pub(super) fn programs(root: &Path) -> Result<Vec<Program>, String> {
 pub(super) fn hosts_programs(root: &Path, target: &Path) -> Result<Vec<Program>, String> {
     let mut command = cargo(&root.join("hostd"));
     command.env("CARGO_TARGET_DIR", target.join("hosts"));
-    command.args(["test", "--locked"]);
+    command.args(["build", "--locked", "--all-targets"]);
     built_by(command, root)
 }
 
@@ -48,14 +48,13 @@ pub(super) fn hosts_programs(root: &Path, target: &Path) -> Result<Vec<Program>,
 /// [`programs`] has built: with all packages chosen, features are the same. The agent's tests load
 /// PVM's libraries, which cargo builds beside the one for this test of theirs.
 pub(super) fn across(root: &Path, target: &Path) -> Result<Job, String> {
-    let commands = ["test", "--workspace", "--quiet", "--test", "it"];
     let mut build = cargo(root);
     build
-        .args(commands)
-        .args(["--test", "packages", "--no-run"]);
+        .args(["build", "--workspace", "--quiet", "--bins"])
+        .args(["--test", "it", "--test", "packages"]);
     run(build)?;
     let mut command = cargo(root);
-    command.args(commands);
+    command.args(["test", "--workspace", "--quiet", "--test", "it"]);
     let agent = built(&target.join("hosts"), "hythe-hostd");
     command
         .args(["--", "demo::across::"])
@@ -72,11 +71,11 @@ pub(super) fn built(target: &Path, name: &str) -> PathBuf {
 /// Builds, with the test programs that it is told of.
 fn built_by(mut command: Command, root: &Path) -> Result<Vec<Program>, String> {
     let format = "--message-format=json-render-diagnostics";
-    command.args(["--no-run", "--quiet", format]);
+    command.args(["--quiet", format]);
     let output = command
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|error| format!("cargo test did not start: {error}"))?;
+        .map_err(|error| format!("cargo build did not start: {error}"))?;
     if !output.status.success() {
         return Err("the tests were not built".into());
     }

@@ -164,20 +164,12 @@ const JOBS: &[&str] = &[
 const LATENCY: &[&str] = &["hythe", "hythe-command", "hythe-latency", "hythe-sys"];
 const PRELOAD: &[&str] = &["hythe-command", "hythe-preload", "hythe-terminal"];
 
-/// The command besides asks the kernel what this machine can do (`hythe doctor`).
+/// The command besides asks the kernel what this machine can do (`hythe doctor`). The commands of
+/// hops are programs that it becomes.
 const COMMAND: &[&str] = &[
     "hythe",
     "hythe-cluster",
     "hythe-command",
-    "hythe-core-command",
-    "hythe-demo",
-    "hythe-hosts-command",
-    "hythe-jobs-command",
-    "hythe-latency-command",
-    "hythe-media-command",
-    "hythe-play",
-    "hythe-preload-command",
-    "hythe-report",
     "hythe-screen",
     "hythe-sys",
     "hythe-terminal",

@@ -141,7 +141,7 @@ pub(crate) fn hythe_command() -> Option<PathBuf> {
     let command = built().parent().map(|folder| folder.join("hythe"));
     let command = command.filter(|command| command.is_file());
     if command.is_none() {
-        eprintln!("SKIPPED: the command is not built; cargo build -p hythe-cli builds it");
+        eprintln!("SKIPPED: the command is not built; cargo build --workspace builds it");
     }
     command
 }

@@ -40,7 +40,7 @@ impl Fixture {
         let hythe = built().parent().expect("a folder").join("hythe");
         assert!(
             hythe.is_file(),
-            "{} is not built: cargo build -p hythe-cli builds it",
+            "{} is not built: cargo build --workspace builds it",
             hythe.display()
         );
         let folder = tempfile::tempdir().expect("a folder");

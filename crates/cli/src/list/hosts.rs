@@ -42,7 +42,7 @@ pub(super) fn add(
     if !members.any(|member| member.kind == MemberKind::Host) {
         return Ok(());
     }
-    let status = hythe_hosts_command::status_within(TIMEOUT)?;
+    let status = hythe_command::agent::status_within(TIMEOUT)?;
     if !is_same(Path::new(&status.pool), &pool.path()) {
         return Err(CliError::Failed(format!(
             "the agent that HYTHE_HOSTS_DIR leads to serves another pool, {}; the one of this pool \

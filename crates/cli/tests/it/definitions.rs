@@ -94,7 +94,7 @@ fn bash_completes_channels() {
                     _hythe_with_channels hythe cam sub; printf '%s\\n' \"${COMPREPLY[@]}\"";
     let bash = std::process::Command::new("bash");
     let script = script.to_str().expect("plain");
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_hythe"));
+    let program = std::path::Path::new(support::HYTHE);
     let directory = program.parent().expect("a directory").display();
     let path = std::env::var("PATH").unwrap_or_default();
     let done = root

@@ -27,9 +27,7 @@ fn start_as_member(root: &Root, arguments: &[&str]) -> Running {
     // one has open for writing while another test forks cannot be run.
     let binary = root.path().join("hythe");
     if !binary.exists() {
-        let mut copy = Command::new("install");
-        copy.args(["-m", "755", env!("CARGO_BIN_EXE_hythe")]);
-        assert!(copy.arg(&binary).status().expect("started").success());
+        support::copy_hythe(root.path(), &[]);
     }
     let mut command = Command::new("setpriv");
     command

@@ -62,7 +62,7 @@ fn in_front(first: PathBuf, variable: &str) -> OsString {
 /// Runs the blocks with the command that was built here in front of all others.
 fn run(guide: &str, variables: &[(&str, OsString)]) {
     let root = Root::new();
-    let program = Path::new(env!("CARGO_BIN_EXE_hythe"));
+    let program = Path::new(support::HYTHE);
     let path = in_front(program.parent().expect("a folder").to_path_buf(), "PATH");
     for block in blocks(guide) {
         let commands = match block {

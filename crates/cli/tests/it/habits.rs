@@ -1,5 +1,6 @@
 //! `hythe run` keeps more habits of `mpirun`: job control, terminals, long lines, options, limits.
 
+use crate::support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -84,12 +85,7 @@ fn ignored_signal_stays_ignored() {
     let place = root.path().display().to_string();
     let script = format!("echo $$ > {place}/pid; while [ ! -e {place}/go ]; do sleep 0.05; done");
     let mut command = Command::new("sh");
-    command.args([
-        "-c",
-        "trap '' HUP; exec \"$@\"",
-        "sh",
-        env!("CARGO_BIN_EXE_hythe"),
-    ]);
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh", support::HYTHE]);
     let command = root.command_by(command, &["run", "--", "sh", "-c", &script]);
     let job = Running::new(command);
     let task = pid_in(&root.path().join("pid"));
@@ -183,7 +179,7 @@ fn tasks_without_a_place_are_refused_before_the_first() {
 fn run_with_files(root: &Root, files: u32, arguments: &[&str]) -> Ended {
     let mut shell = Command::new("sh");
     let script = format!("ulimit -n {files}; exec \"$@\"");
-    shell.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_hythe"), "run"]);
+    shell.args(["-c", &script, "sh", support::HYTHE, "run"]);
     Running::new(root.command_by(shell, arguments)).end()
 }
 
@@ -228,8 +224,7 @@ fn tasks_without_processes_are_refused_before_the_first() {
     let place = root.path().join("of user");
     std::fs::create_dir(&place).expect("own");
     std::os::unix::fs::chown(&place, Some(USER), Some(USER)).expect("root may");
-    let binary = root.path().join("hythe");
-    hythe_testing::copy_program(env!("CARGO_BIN_EXE_hythe"), &binary);
+    let binary = support::copy_hythe(root.path(), &["hythe-jobs"]);
     let script = format!("echo > '{}'/$HYTHE_RANK.ran", place.display());
     let run = |processes: u32| {
         let mut command = Command::new("setpriv");

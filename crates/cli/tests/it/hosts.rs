@@ -1,6 +1,7 @@
 //! `hythe host`: the program that it becomes, and what it asks a running agent. The agent is a
 //! thread of the test: it answers over a real socket.
 
+use crate::support;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -358,7 +359,7 @@ fn hythe_hostd_is_found_beside_hythe_and_in_path() {
     let host = Host::new();
     let folder = host.root.path().join("bin");
     std::fs::create_dir(&folder).expect("own");
-    hythe_testing::copy_program(env!("CARGO_BIN_EXE_hythe"), folder.join("hythe"));
+    support::copy_hythe(&folder, &["hythe-hosts"]);
     host.write_hostd("hythe-hostd");
     let start = || {
         let command = Command::new(folder.join("hythe"));
@@ -379,7 +380,7 @@ fn a_missing_hythe_hostd_is_told_with_where_it_was_looked_for() {
     let host = Host::new();
     let folder = host.root.path().join("bin");
     std::fs::create_dir(&folder).expect("own");
-    hythe_testing::copy_program(env!("CARGO_BIN_EXE_hythe"), folder.join("hythe"));
+    support::copy_hythe(&folder, &["hythe-hosts"]);
     let run = |named: Option<&str>| {
         let command = Command::new(folder.join("hythe"));
         let mut command = host.root.command_by(command, &["host", "start"]);

@@ -1,5 +1,6 @@
 //! `hythe run`, `hythe tasks` and `hythe kill`: the habits of `mpirun` on one host.
 
+use crate::support;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -204,7 +205,7 @@ fn a_second_interrupt_kills_who_does_not_end() {
     let script = format!("trap '' INT; echo > {place}/ready; while :; do sleep 0.05; done");
     // A shell that runs the tests in the background has the signal ignored.
     let mut command = Command::new("env");
-    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_hythe")]);
+    command.args(["--default-signal=INT", support::HYTHE]);
     let command = root.command_by(command, &["run", "--", "sh", "-c", &script]);
     let job = Running::new(command);
     eventually("it is ready", || root.path().join("ready").exists());

@@ -88,8 +88,7 @@ fn as_nobody(root: &Root, left_out: &str) -> Option<Vec<String>> {
         return None;
     }
     // Its own copy, where that user can reach it.
-    let program = root.path().join("hythe");
-    hythe_testing::copy_program(env!("CARGO_BIN_EXE_hythe"), &program);
+    let program = support::copy_hythe(root.path(), &["hythe-latency"]);
     let mut permissions = fs::metadata(root.path()).expect("own").permissions();
     std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
     fs::set_permissions(root.path(), permissions).expect("own");
@@ -607,10 +606,7 @@ fn what_cannot_be_compared_is_named() {
             "/does/not/exist.json".to_owned(),
             ["cannot read", "exist.json"],
         ),
-        (
-            env!("CARGO_BIN_EXE_hythe").to_owned(),
-            ["cannot read", "hythe"],
-        ),
+        (support::HYTHE.to_owned(), ["cannot read", "hythe"]),
     ] {
         // Force is for what misleads, not for what cannot be read.
         root.run(&["latency", "compare", &good, &file, "--force"])

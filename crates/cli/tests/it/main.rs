@@ -14,6 +14,7 @@ mod departures;
 mod groups;
 mod guides;
 mod habits;
+mod hops;
 mod hostile;
 mod hosts;
 mod hz;

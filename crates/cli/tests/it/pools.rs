@@ -487,8 +487,7 @@ fn others_are_refused_with_what_is_missing() {
     let root = Root::new();
     root.ok(&["pool", "create", "--size", "16M"]);
     // Where the build puts the binary need not be open to all.
-    let binary = root.path().join("hythe");
-    hythe_testing::copy_program(env!("CARGO_BIN_EXE_hythe"), &binary);
+    let binary = support::copy_hythe(root.path(), &[]);
     let as_nobody = |arguments: &[&str]| {
         let mut command = Command::new("setpriv");
         command

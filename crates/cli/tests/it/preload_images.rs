@@ -5,6 +5,7 @@
 //! `make test-boot` fetches it and names its directory in `HYTHE_EROFS`; else the one in PATH
 //! serves, if it is new enough.
 
+use crate::support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -120,7 +121,7 @@ impl Scene {
                 kind,
             ])
             .args([image, &self.tree, &copy])
-            .arg(env!("CARGO_BIN_EXE_hythe"))
+            .arg(support::HYTHE)
             .args(["preload", "replay", "--json", "--run-dir"])
             .args([&run_dir, &self.place.pack_path()])
             .stdin(Stdio::null())

@@ -4,6 +4,7 @@
 //! again when somebody else got in between, which the recorder tells. They need root, a C compiler,
 //! and a build directory on storage.
 
+use crate::support;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -317,7 +318,7 @@ fn a_boot_is_recorded_until_a_file_appears() {
     let pages = place.pages_of(&opened).expect("recorded");
     assert!(pages.iter().all(|(first, _)| *first < 10), "{pages:?}");
     assert!(place.pages_of(&in_use).is_some());
-    let own = fs::canonicalize(env!("CARGO_BIN_EXE_hythe")).expect("there");
+    let own = fs::canonicalize(support::beside("hythe-preload")).expect("there");
     assert!(place.pages_of(&own).is_none(), "the recorder's own pages");
     assert_eq!(read_ahead(), before);
 }

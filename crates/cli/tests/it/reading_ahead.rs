@@ -2,6 +2,7 @@
 //!
 //! Never needs a disk: what is read ahead from one is tested with the library.
 
+use crate::support;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -106,7 +107,7 @@ fn a_control_group_bounds_the_budget() {
         Err(why) => return eprintln!("SKIPPED (no control group with a memory limit; {why})"),
     };
     let case = Case::new(3);
-    let program = Path::new(env!("CARGO_BIN_EXE_hythe"));
+    let program = Path::new(support::HYTHE);
     let arguments = case.arguments("replay", &["--json", "--budget", "100%"]);
     let command = case.root.command_by(group.command(program), &arguments);
     let ended = Running::new(command).end();

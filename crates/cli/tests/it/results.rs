@@ -1,5 +1,6 @@
 //! `hythe bench` and `hythe report`: the run of another program, and a page of what it prints.
 
+use crate::support;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,8 +11,7 @@ use crate::support::{Ended, Root, Running};
 fn moved(root: &Root, beside: Option<&str>) -> PathBuf {
     let folder = root.path().join("bin");
     fs::create_dir(&folder).expect("own");
-    let hythe = folder.join("hythe");
-    hythe_testing::copy_program(env!("CARGO_BIN_EXE_hythe"), &hythe);
+    let hythe = support::copy_hythe(&folder, &[]);
     if let Some(script) = beside {
         hythe_testing::write_script(folder.join("hythe-bench"), script);
     }

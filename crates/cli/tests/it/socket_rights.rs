@@ -2,6 +2,7 @@
 //! refused by each over which anything is read, by its mode and, where that is changed, by its
 //! owner.
 
+use crate::support;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
@@ -40,7 +41,7 @@ enum Met {
 fn under_umask_zero(root: &Root, arguments: &[&str]) -> Running {
     let mut shell = Command::new("sh");
     shell.args(["-c", "umask 000 && exec \"$0\" \"$@\""]);
-    shell.arg(env!("CARGO_BIN_EXE_hythe"));
+    shell.arg(support::HYTHE);
     // Only looked for: no task here is of PVM.
     shell.env("HYTHE_PVM_LIBRARIES", root.path());
     Running::new(root.command_by(shell, arguments))

@@ -3,6 +3,7 @@
 //!
 //! `make test-targets` builds it and sets [`STATIC`]; without it this test is skipped aloud.
 
+use crate::support;
 use std::process::Command;
 
 use crate::support::{Root, Running, eventually};
@@ -16,7 +17,7 @@ fn a_static_program_publishes_and_subscribes() {
         eprintln!("SKIPPED (no {STATIC}; `make test-targets` builds it): a static hythe");
         return;
     };
-    let own = env!("CARGO_BIN_EXE_hythe");
+    let own = support::HYTHE;
     for (publisher, subscriber) in [(&*program, &*program), (&program, own), (own, &program)] {
         let root = Root::new();
         root.ok(&["pool", "create", "--size", "16M"]);

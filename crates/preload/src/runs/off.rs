@@ -11,9 +11,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use chrono::{DateTime, SecondsFormat};
 use hythe_sys::regular_file::read_regular;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use super::history::{self, Entry, Verdict, beside};
 use super::{Advice, mark};
@@ -114,8 +113,8 @@ pub(super) fn unix_s() -> u64 {
 pub fn date(unix_s: u64) -> String {
     i64::try_from(unix_s)
         .ok()
-        .and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok())
-        .and_then(|date| date.format(&Rfc3339).ok())
+        .and_then(|seconds| DateTime::from_timestamp(seconds, 0))
+        .map(|date| date.to_rfc3339_opts(SecondsFormat::Secs, true))
         .unwrap_or_else(|| format!("{unix_s} s after 1970"))
 }
 

@@ -1,5 +1,6 @@
 //! Everything that can go wrong: a clear error, exit code 1, and nothing left behind.
 
+use crate::support;
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
@@ -126,8 +127,9 @@ fn a_root_that_cannot_be_written_is_named() {
     let world = World::new();
     let file = world.recording("plain.mp3", &["-t", "1"]);
     // Where somebody else can reach it: the checkout may be closed to others.
-    let program = world.path("hythe");
-    hythe_testing::copy_program(env!("CARGO_BIN_EXE_hythe"), &program);
+    let programs = world.path("bin");
+    fs::create_dir(&programs).expect("made");
+    let program = support::copy_hythe(programs.as_ref(), &["hythe-demo"]);
     let boards = world.path("boards");
     let copied = std::process::Command::new("cp")
         .arg("-r")
@@ -169,14 +171,7 @@ fn a_file_system_without_room_is_named_with_what_is_needed() {
     // In a mount namespace of its own: the file system goes with the demo.
     let script = "mount -t tmpfs -o size=8m,mode=1777 none \"$HYTHE_ROOT\" && exec \"$0\" demo --board hosted \"$1\"";
     let mut command = std::process::Command::new("unshare");
-    command.args([
-        "--mount",
-        "sh",
-        "-c",
-        script,
-        env!("CARGO_BIN_EXE_hythe"),
-        &file,
-    ]);
+    command.args(["--mount", "sh", "-c", script, support::HYTHE, &file]);
     let output = command
         .env("HYTHE_ROOT", world.root())
         .output()

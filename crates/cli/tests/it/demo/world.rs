@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use crate::support;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -57,7 +58,7 @@ impl World {
 
     /// The program with this test's root.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hythe"));
+        let mut command = Command::new(support::HYTHE);
         command
             .args(arguments)
             .env("HYTHE_ROOT", self.root())
@@ -237,7 +238,7 @@ fn names_in(directory: &Path) -> Vec<String> {
 
 /// The boards that `make setup` built: beside the folder with this test's program.
 pub(crate) fn boards() -> PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_hythe"));
+    let program = Path::new(support::HYTHE);
     program
         .parent()
         .and_then(Path::parent)

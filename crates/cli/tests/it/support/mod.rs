@@ -11,12 +11,51 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hythe::{Pool, PoolOptions};
 use serde_json::Value;
+
+/// The command.
+pub(crate) const HYTHE: &str = env!("CARGO_BIN_EXE_hythe");
+/// The programs that it becomes.
+const PROGRAMS: [&str; 9] = [
+    "hythe-core",
+    "hythe-demo",
+    "hythe-hosts",
+    "hythe-jobs",
+    "hythe-latency",
+    "hythe-media",
+    "hythe-play",
+    "hythe-preload",
+    "hythe-report",
+];
+
+/// Cargo builds them with the workspace, and not with the tests of this package.
+pub(crate) fn check_programs() {
+    static CHECKED: Once = Once::new();
+    CHECKED.call_once(|| {
+        for name in PROGRAMS {
+            hythe_testing::assert_is_built_of_its_sources(&beside(name));
+        }
+    });
+}
+
+/// A program beside the command.
+pub(crate) fn beside(name: &str) -> PathBuf {
+    Path::new(HYTHE).with_file_name(name)
+}
+
+/// Copies the command into a folder, with some programs that it becomes.
+pub(crate) fn copy_hythe(folder: &Path, programs: &[&str]) -> PathBuf {
+    check_programs();
+    for name in ["hythe"].iter().chain(programs) {
+        hythe_testing::copy_program(beside(name), folder.join(name));
+    }
+    folder.join("hythe")
+}
 
 /// No wait of a test is longer. It only ends tests that have failed.
 pub(crate) const BOUND: Duration = Duration::from_secs(120);
@@ -117,7 +156,8 @@ impl Root {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        self.command_by(Command::new(env!("CARGO_BIN_EXE_hythe")), arguments)
+        check_programs();
+        self.command_by(Command::new(HYTHE), arguments)
     }
 
     /// The same, started by another command that takes it from there.

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use hythe_cluster::Status;
 use hythe_cluster::command::{self, Reply, Request, SOCKET_NAME};
-use hythe_command::error::CliError;
+
 use hythe_terminal::escaped;
+
+use crate::error::CliError;
 
 /// Where the agent says what it does.
 const LOG: &str = "agent.log beside its socket, or `journalctl --user --unit hythe-hostd`,";
 
 /// How the agent is.
-pub(super) fn status() -> Result<Status, CliError> {
+pub fn status() -> Result<Status, CliError> {
     let socket = socket()?;
     match ask(&socket, &Request::Status)? {
         Reply::Status { status } => Ok(*status),
@@ -23,7 +25,7 @@ pub(super) fn status() -> Result<Status, CliError> {
 }
 
 /// As [`status`], within a time: an agent that stands still holds nobody up for longer.
-pub(super) fn status_within(time: Duration) -> Result<Status, CliError> {
+pub fn status_within(time: Duration) -> Result<Status, CliError> {
     let (answers, answered) = mpsc::channel();
     // It may stay in its call for longer than this process runs.
     hythe_sys::wait::spawn("hythe-ask-agent", move || {
@@ -40,7 +42,7 @@ pub(super) fn status_within(time: Duration) -> Result<Status, CliError> {
 }
 
 /// Asks it to stop. It may go on for a moment.
-pub(super) fn stop() -> Result<(), CliError> {
+pub fn stop() -> Result<(), CliError> {
     let socket = socket()?;
     match ask(&socket, &Request::Stop)? {
         Reply::Done => Ok(()),

@@ -5,14 +5,20 @@
 
 use std::ffi::OsString;
 
-use crate::command_line::{self, Arguments};
+use hythe_command::CommandLine;
+use hythe_command::args::Globals;
+
+use crate::JobsCommand;
 
 const LONG_NAMES: [&str; 5] = ["-np", "-wdir", "-host", "-hosts", "-hostfile"];
 
 /// The arguments of this process, the program's name first.
-pub(crate) fn parse(mut words: Vec<OsString>) -> Result<Arguments, clap::Error> {
-    let mut refused = match command_line::parse(&words) {
-        Ok(arguments) => return Ok(arguments),
+pub(crate) fn parse(
+    line: &CommandLine,
+    mut words: Vec<OsString>,
+) -> Result<(Globals, JobsCommand), clap::Error> {
+    let mut refused = match line.parse(&words) {
+        Ok(parsed) => return Ok(parsed),
         Err(refused) => refused,
     };
     if !words.iter().any(|word| word == "run") {
@@ -25,8 +31,8 @@ pub(crate) fn parse(mut words: Vec<OsString>) -> Result<Arguments, clap::Error> 
             let mut long = OsString::from("-");
             long.push(&words[index]);
             words[index] = long;
-            match command_line::parse(&words) {
-                Ok(arguments) => return Ok(arguments),
+            match line.parse(&words) {
+                Ok(parsed) => return Ok(parsed),
                 Err(error) => refused = error,
             }
         }
@@ -37,12 +43,12 @@ pub(crate) fn parse(mut words: Vec<OsString>) -> Result<Arguments, clap::Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::Command;
+    use crate::command_line;
 
     fn run(line: &str) -> Option<hythe_jobs_command::RunArgs> {
         let words = line.split(' ').map(OsString::from).collect();
-        match parse(words).ok()?.command {
-            Command::Run(args) => Some(args),
+        match parse(&command_line(), words).ok()?.1 {
+            JobsCommand::Run(args) => Some(args),
             _ => None,
         }
     }
@@ -70,7 +76,7 @@ mod tests {
             "hythe run -n 2 -q prog",
             "hythe run --oversubscribe prog -np 2",
             "hythe run -np two prog",
-            "hythe list -np 2",
+            "hythe tasks -np 2",
         ] {
             assert!(run(line).is_none(), "{line}");
         }
