@@ -50,7 +50,7 @@ moved() {
     check_firmware "$now"
     check_files "$now" "$first"
     check_links "$now/share/doc/hythe"
-    check_unit packaging/systemd/hythe-wire@.service
+    check_units
     # What others have there stays.
     touch "$now/share/man/man1/other.1"
     make --no-print-directory uninstall PREFIX="$now"
@@ -173,11 +173,20 @@ check_firmware() {
     unset HYTHE_BOARDS
 }
 
-# The unit of the system takes away what its program does not need.
-check_unit() {
+# Units take away what their programs do not need: systemd gives them at most 3 of 10, or what the
+# unit's own comment has a reason for.
+check_units() {
     command -v systemd-analyze >/dev/null || return 0
-    systemd-analyze security --offline=yes --threshold=30 --no-pager "$root/$1" >"$work/unit.txt" ||
-        fail "$1 is exposed: $(tail -n 1 "$work/unit.txt")"
+    local unit tenths
+    while IFS= read -r unit; do
+        case $unit in
+        */hythe-preload-record.service) tenths=34 ;;
+        */user/hythe-hostd.service) tenths=66 ;;
+        *) tenths=30 ;;
+        esac
+        systemd-analyze security --offline=yes --threshold="$tenths" --no-pager "$unit" \
+            >"$work/unit.txt" || fail "$unit is exposed: $(tail -n 1 "$work/unit.txt")"
+    done < <(find "$root/packaging/systemd" -name '*.service')
 }
 
 # Links of installed documents lead to what is installed.
