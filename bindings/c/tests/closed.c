@@ -10,6 +10,7 @@
 #include "expect.h"
 #include <fcntl.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -18,7 +19,8 @@
 #define BYTES ((size_t)1 << 20)
 #define LEASES 4
 #define FILES 1024
-#define OWN_FILES 40
+#define OWN_FILES 60
+#define SETS 2
 
 static struct hythe_node *join(const char *name)
 {
@@ -55,26 +57,54 @@ static void close_all(void)
         close(file);
 }
 
-/* The numbers of the library's descriptors are those of the program's files by now. */
-static void leave_files_alone(struct hythe_node *node, struct hythe_lease **leases)
+/* Waited for once: it has a thread then. */
+static struct hythe_wait_set *wait_set_of(struct hythe_node *node)
+{
+    struct hythe_wait_set *set;
+    struct hythe_ready ready;
+    int pipes[2];
+    EXPECT(pipe(pipes) == 0);
+    EXPECT(hythe_wait_set_open(node, &set) == 0);
+    EXPECT(hythe_wait_set_attach_fd(set, pipes[0], HYTHE_READABLE, 1) == 0);
+    EXPECT(hythe_wait_set_fd(set) >= 0);
+    EXPECT(hythe_wait_set_wait(set, 0, &ready, 1) == 0);
+    return set;
+}
+
+/*
+ * The numbers of the library's descriptors are those of the program's files by now: every other one
+ * an eventfd, which nothing but its count tells from another.
+ */
+static void leave_files_alone(struct hythe_node *node, struct hythe_wait_set **sets,
+                              struct hythe_lease **leases)
 {
     int files[OWN_FILES], index;
+    uint64_t count;
     struct stat found;
+    struct hythe_ready ready;
     for (index = 0; index < OWN_FILES; index++) {
-        files[index] = open(getenv("HYTHE_ROOT"), O_TMPFILE | O_RDWR, 0600);
+        files[index] = index % 2 ? eventfd(7, 0)
+                                 : open(getenv("HYTHE_ROOT"), O_TMPFILE | O_RDWR, 0600);
         EXPECT(files[index] >= 0);
     }
+    EXPECT(hythe_wait_set_wait(sets[0], 0, &ready, 1) < 0);
+    for (index = 0; index < SETS; index++)
+        hythe_wait_set_close(sets[index]);
     for (index = 0; index < LEASES; index++)
         hythe_lease_release(leases[index]);
     hythe_node_leave(node);
-    for (index = 0; index < OWN_FILES; index++)
+    for (index = 0; index < OWN_FILES; index++) {
         EXPECT(fstat(files[index], &found) == 0 && found.st_size == 0);
+        EXPECT(index % 2 || lseek(files[index], 0, SEEK_CUR) == 0);
+        EXPECT(index % 2 == 0 || (read(files[index], &count, sizeof count) == 8 && count == 7));
+    }
 }
 
 int main(int argc, char **argv)
 {
     struct hythe_node *node;
     struct hythe_lease *leases[LEASES], *more;
+    struct hythe_wait_set *sets[SETS];
     void *data[LEASES];
     const struct timespec nap = {0, 1000000};
     int index, result, status = -1;
@@ -87,6 +117,8 @@ int main(int argc, char **argv)
         EXPECT(hythe_lease_data(leases[index], &data[index]) == 0);
         memset(data[index], 'A', BYTES);
     }
+    for (index = 0; index < SETS; index++)
+        sets[index] = wait_set_of(node);
     close_all();
     child = fork();
     EXPECT(child >= 0);
@@ -105,7 +137,7 @@ int main(int argc, char **argv)
     }
     EXPECT(result == HYTHE_EPOOLLOST);
     EXPECT(strstr(hythe_last_error(), "closed by this program") != NULL);
-    leave_files_alone(node, leases);
+    leave_files_alone(node, sets, leases);
     puts("told");
     fflush(stdout);
     /* The library's descriptors are none by now: it is not asked to close them. */

@@ -16,6 +16,7 @@ use std::time::Duration;
 use hythe_memory::Memory;
 use hythe_pool::MemberIndex;
 use hythe_queue::Bell;
+use hythe_sys::own_file::OwnFile;
 
 use crate::pool::Pool;
 
@@ -35,7 +36,7 @@ struct Line {
     pool: Pool,
     me: MemberIndex,
     /// Written when the bell was rung.
-    rung: OwnedFd,
+    rung: OwnFile<OwnedFd>,
     /// A sleeper is announced at the bell, for this bridge.
     armed: AtomicBool,
     stop: AtomicBool,
@@ -47,7 +48,7 @@ impl Bridge {
         let line = Arc::new(Line {
             pool,
             me,
-            rung,
+            rung: OwnFile::new(rung),
             armed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
@@ -104,14 +105,19 @@ impl Line {
             }
             seen = now;
             self.disarm();
-            ring(&self.rung);
+            if !self.pool.is_missing_descriptors() {
+                ring(&self.rung);
+            }
         }
     }
 }
 
 /// Makes an eventfd readable. One that is full is readable already.
-pub(crate) fn ring(rung: &OwnedFd) {
-    let _ = rustix::io::write(rung, &1_u64.to_ne_bytes());
+pub(crate) fn ring(rung: &OwnFile<OwnedFd>) {
+    // The program may have closed it, and its number may be a file's.
+    if rung.is_open() {
+        let _ = rustix::io::write(rung, &1_u64.to_ne_bytes());
+    }
 }
 
 /// Makes an eventfd unreadable.

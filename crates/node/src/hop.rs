@@ -33,6 +33,7 @@ pub use crate::card::CardRegion;
 pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
 pub use crate::ends::{ChannelEnds, End, ends, epoch};
 pub use crate::host_agent::HostAgent;
+pub use crate::lost::descriptor_lost;
 pub use crate::participant::{Joined, Participant};
 pub use crate::pool::files::{PoolFiles, PoolStamp};
 pub use crate::quota::receiver_share;
@@ -76,6 +77,13 @@ pub fn join_host(
 /// Wakes a participant if it sleeps. Call after making work for it visible.
 pub fn wake(pool: &Pool, member: MemberIndex) {
     ring(pool.control(), member);
+}
+
+/// Did the program close descriptors of this node, with others that it found open (`closefrom(3)`)?
+/// Their numbers may be those of its files by now: what has more of them closes none.
+#[must_use]
+pub fn is_missing_descriptors(node: &Node) -> bool {
+    node.participant().is_missing_descriptors()
 }
 
 /// Has all ports of a channel look anew for their other ends, and wakes `member` for it: its target

@@ -9,6 +9,7 @@
 //! what is mapped ([`Pool::check_found`]); a process that is no longer taken for a participant
 //! notices that, too. Once noted, a loss is found by each act. Never repairs anything.
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use hythe_abi::RegionIndex;
@@ -27,6 +28,18 @@ use crate::pool::files::Place;
 
 const REMOVED: &str = "removed, by hand, by a clean-up, or at the end of its user's last session \
                        (RemoveIPC of systemd-logind, see `hythe doctor`)";
+
+const CLOSED: &str = "closed by this program, with other descriptors that it had not opened; close \
+                      only what the program opened, or close before joining (`closefrom`)";
+
+/// What a call fails with whose descriptor, of the socket at `path`, the program has closed.
+#[must_use]
+pub fn descriptor_lost(path: PathBuf) -> NodeError {
+    NodeError::PoolLost {
+        path,
+        what: CLOSED.to_owned(),
+    }
+}
 
 impl Pool {
     /// Is every file of the pool that this process has touched still whole? One look at one word,
@@ -93,9 +106,7 @@ impl Pool {
         let socket = self.path().join(MEMBERS).join(session.to_string());
         self.note_loss(Loss {
             path: socket,
-            what: "closed by this program, with other descriptors that it had not opened; close \
-                   only what the program opened, or close before joining (`closefrom`)"
-                .to_owned(),
+            what: CLOSED.to_owned(),
             misses_descriptors: true,
         });
     }

@@ -253,6 +253,19 @@ impl Joined {
         self.session
     }
 
+    /// Did this process close descriptors of the pool? Looked at now: the watcher may not have
+    /// noticed it yet.
+    pub(crate) fn is_missing_descriptors(&self) -> bool {
+        let is_open = self
+            .liveness_socket
+            .as_ref()
+            .is_none_or(LivenessSocket::is_open);
+        if !is_open && !self.is_a_copy() {
+            self.pool.lose_descriptors(self.session);
+        }
+        !is_open || self.pool.is_missing_descriptors()
+    }
+
     pub(crate) const fn reserves(&self) -> &Reserves {
         &self.reserves
     }
@@ -441,6 +454,7 @@ impl Drop for Joined {
         }
         // First the watcher: it must not act for a participant that is gone.
         self.watcher = None;
+        let is_missing_descriptors = self.is_missing_descriptors();
         let Some(member) = self.acting.get_mut().member.take() else {
             return;
         };
@@ -448,7 +462,7 @@ impl Drop for Joined {
         if let Err(error) = self.pool.check_whole() {
             // Each call has reported it.
             tracing::debug!(%error, "nothing to give back on leaving");
-            if self.pool.is_missing_descriptors() {
+            if is_missing_descriptors {
                 // Its number is another file's by now, which closing it would close.
                 std::mem::forget(self.liveness_socket.take());
             }

@@ -15,7 +15,7 @@
 //! - the doctor and the latency of this machine: [`probe`], [`scheduling`];
 //! - the agent of a core and the benchmarks: [`spawn`];
 //! - segments that cores see, too: [`system_v`], [`fork`]; the C API: [`fork`];
-//! - semaphores and message queues: [`signals`];
+//! - semaphores and message queues: [`signals`]; tasks, and those of PVM: [`own_file`];
 //! - all that open files by name: [`regular_file`]; all that write one whole: [`whole_file`]; all
 //!   that listen under a name: [`local_socket`];
 //! - all that ask the environment: [`environment`]; pools: [`standard_descriptors`],
@@ -44,6 +44,7 @@ pub mod interface_addresses;
 pub mod io_priority;
 pub mod local_socket;
 pub mod namespaces;
+pub mod own_file;
 pub mod packet;
 pub mod peer;
 pub mod probe;

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use hythe_abi::objects::header;
 use hythe_memory::{Mapped, Memory};
 use hythe_pool::ObjectKind;
+use hythe_sys::own_file::OwnFile;
 use hythe_sys::signals::SignalsBlocked;
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -30,7 +31,7 @@ pub(super) struct Watch {
 
 struct Shared {
     opened: Opened,
-    event: OwnedFd,
+    event: OwnFile<OwnedFd>,
     /// Is the descriptor readable?
     is_readable: Mutex<bool>,
     /// The registration's number, and what it is for.
@@ -51,7 +52,7 @@ impl Watch {
             .map_err(|refused| failed("making an eventfd")(refused.into()))?;
         let shared = Arc::new(Shared {
             opened: opened.reopen(&opened.shared)?,
-            event,
+            event: OwnFile::new(event),
             is_readable: Mutex::new(false),
             notification: Mutex::new(None),
             stop: AtomicBool::new(false),
@@ -136,7 +137,8 @@ impl Shared {
     fn refresh(&self) -> Result<(), SyncError> {
         let mut is_readable = lock(&self.is_readable);
         let is_ready = is_ready(&self.opened)?;
-        if is_ready != *is_readable {
+        // The program may have closed it, and its number may be a file's.
+        if is_ready != *is_readable && self.event.is_open() {
             let done = if is_ready {
                 rustix::io::write(&self.event, &1_u64.to_ne_bytes())
             } else {

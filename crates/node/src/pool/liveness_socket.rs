@@ -44,6 +44,8 @@ const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 pub(crate) struct LivenessSocket {
     members: OwnedFd,
     listener: LocalListener,
+    /// Which socket that is. `None`: the kernel does not say.
+    socket: Option<Place>,
     session: u32,
 }
 
@@ -58,6 +60,7 @@ impl LivenessSocket {
                 let listener = hidden.socket;
                 return Ok(Self {
                     members,
+                    socket: fs::fstat(&listener).ok().map(|found| Place::of(&found)),
                     listener,
                     session,
                 });
@@ -72,6 +75,12 @@ impl LivenessSocket {
     /// The session number that it proves to be in use.
     pub(crate) const fn session(&self) -> u32 {
         self.session
+    }
+
+    /// Is its descriptor what it was? As [`LivenessAcceptor::is_open`].
+    pub(crate) fn is_open(&self) -> bool {
+        let found = fs::fstat(&self.listener).ok();
+        self.socket.is_none() || found.map(|found| Place::of(&found)) == self.socket
     }
 
     /// A second handle of the socket, for the thread that accepts.

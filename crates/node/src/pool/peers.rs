@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hythe_pool::{Identity, MemberIndex, MemberInfo, MemberKind, MemberStatus};
+use hythe_sys::own_file::OwnFile;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::pool::Pool;
@@ -72,10 +73,10 @@ pub(crate) struct Peer {
     identity: Identity,
     name: String,
     /// Its pidfd: readable when the process has ended.
-    process: Option<OwnedFd>,
+    process: Option<OwnFile<OwnedFd>>,
     /// To its socket. `None`: it hung up, or there was no way to it; it is asked for again from
     /// time to time.
-    connection: Mutex<Option<Arc<OwnedFd>>>,
+    connection: Mutex<Option<Arc<OwnFile<OwnedFd>>>>,
     other_records_seen: AtomicU32,
     is_reported: AtomicBool,
 }
@@ -86,13 +87,15 @@ enum Sign {
     Quiet,
     HungUp,
     Ended,
+    /// Nothing: the program has closed them, with others that it found open.
+    Closed,
 }
 
 /// The descriptors of a peer, to wait for.
 #[derive(Debug)]
 pub(crate) struct Watched {
     peer: Arc<Peer>,
-    connection: Option<Arc<OwnedFd>>,
+    connection: Option<Arc<OwnFile<OwnedFd>>>,
 }
 
 impl Watched {
@@ -212,20 +215,20 @@ impl Peer {
             kind: member.kind,
             identity: member.identity,
             name: member.name.clone(),
-            process,
-            connection: Mutex::new(connection.map(Arc::new)),
+            process: process.map(OwnFile::new),
+            connection: Mutex::new(connection.map(|connection| Arc::new(OwnFile::new(connection)))),
             other_records_seen: AtomicU32::new(0),
             is_reported: AtomicBool::new(false),
         }
     }
 
-    fn kept_connection(&self) -> MutexGuard<'_, Option<Arc<OwnedFd>>> {
+    fn kept_connection(&self) -> MutexGuard<'_, Option<Arc<OwnFile<OwnedFd>>>> {
         self.connection
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn connection(&self) -> Option<Arc<OwnedFd>> {
+    fn connection(&self) -> Option<Arc<OwnFile<OwnedFd>>> {
         self.kept_connection().clone()
     }
 
@@ -251,6 +254,7 @@ impl Peer {
         Some(match self.sign() {
             Sign::Quiet => Liveness::Alive,
             Sign::Ended => Liveness::Dead,
+            Sign::Closed => Liveness::Unknown,
             Sign::HungUp => {
                 // It stays hung up: kept, it would make the watcher spin.
                 *self.kept_connection() = None;
@@ -284,7 +288,7 @@ impl Peer {
         match liveness_socket::look_at(pool, self.session) {
             Seen::Ended => Some(member),
             Seen::There { connection, .. } => {
-                *self.kept_connection() = Some(Arc::new(connection));
+                *self.kept_connection() = Some(Arc::new(OwnFile::new(connection)));
                 None
             }
             Seen::Refused => {
@@ -302,7 +306,8 @@ impl Peer {
             identity,
             ..member.clone()
         };
-        life_behind_refusal(pool, &known, self.process.as_ref())
+        let process = self.process.as_ref().filter(|process| process.is_open());
+        life_behind_refusal(pool, &known, process.map(|process| &**process))
     }
 
     /// Does it still take part, whatever its record says? A core does as long as its process runs.
@@ -322,14 +327,20 @@ impl Peer {
     }
 
     fn sign(&self) -> Sign {
-        if self.process.as_ref().is_some_and(has_ended) {
-            return Sign::Ended;
-        }
         let connection = self.connection();
-        if connection.is_some_and(|connection| has_hung_up(&connection)) {
+        let sign = if self.process.as_deref().is_some_and(has_ended) {
+            Sign::Ended
+        } else if connection.as_deref().is_some_and(|it| has_hung_up(it)) {
             Sign::HungUp
         } else {
-            Sign::Quiet
+            return Sign::Quiet;
+        };
+        // One that the program has closed shows the same; its number may be a file's by now.
+        let is_open = self.process.as_ref().is_none_or(OwnFile::is_open)
+            && connection.is_none_or(|connection| connection.is_open());
+        match is_open {
+            true => sign,
+            false => Sign::Closed,
         }
     }
 
@@ -398,6 +409,19 @@ mod tests {
             name: "peer".to_owned(),
         };
         Peer::new(&member, None, None)
+    }
+
+    /// A descriptor that is none any more is ready for everything, as that of a dead process.
+    #[test]
+    fn closed_descriptors_prove_no_death() {
+        let event = || rustix::event::eventfd(1, rustix::event::EventfdFlags::CLOEXEC);
+        let mut peer = Peer {
+            process: Some(OwnFile::new(event().expect("made"))),
+            ..peer(1)
+        };
+        assert_eq!(peer.sign(), Sign::Ended);
+        peer.process.as_mut().expect("set above").abandon();
+        assert_eq!(peer.sign(), Sign::Closed);
     }
 
     /// An agent has a node for each other host: watching each other, they would cost the square of

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use hythe_sys::own_file::OwnFile;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
@@ -31,9 +32,9 @@ const BATCH: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Files {
-    epoll: OwnedFd,
-    rung: OwnedFd,
-    files: Vec<Option<OwnedFd>>,
+    epoll: OwnFile<OwnedFd>,
+    rung: OwnFile<OwnedFd>,
+    files: Vec<Option<OwnFile<OwnedFd>>>,
     bridge: Option<Bridge>,
     /// Peers outside of the pool's tables were told that this sleeps.
     asleep: Option<Asleep>,
@@ -52,8 +53,8 @@ impl Files {
         epoll::add(&epoll, &rung, EventData::new_u64(RUNG), EventFlags::IN)
             .map_err(refused("watch its eventfd"))?;
         Ok(Self {
-            epoll,
-            rung,
+            epoll: OwnFile::new(epoll),
+            rung: OwnFile::new(rung),
             files: Vec::new(),
             bridge: None,
             asleep: None,
@@ -82,7 +83,7 @@ impl Files {
         if place == self.files.len() {
             self.files.push(None);
         }
-        self.files[place] = Some(own);
+        self.files[place] = Some(OwnFile::new(own));
         Ok(token)
     }
 
@@ -119,6 +120,14 @@ impl Files {
     pub(super) fn forget(&mut self) {
         std::mem::forget(self.bridge.take());
         std::mem::forget(self.doorbells.take());
+    }
+
+    /// The program has closed these, with others that it found open.
+    pub(super) fn abandon(&mut self) {
+        self.forget();
+        let files = self.files.iter_mut().flatten();
+        let own = [&mut self.epoll, &mut self.rung];
+        own.into_iter().chain(files).for_each(OwnFile::abandon);
     }
 
     /// The bridge, started if there is none yet.

@@ -301,6 +301,9 @@ impl WaitSet {
     /// Never spins: testing a file descriptor takes a system call.
     fn wait_with_files(&mut self, timeout: Duration) -> Result<(), NodeError> {
         let (start, shared) = (Instant::now(), Arc::clone(&self.shared));
+        if shared.is_missing_descriptors() {
+            return shared.pool().check_whole();
+        }
         let interruptible = shared.interruptible_place().begin();
         loop {
             let look_on = self.files.lie_down(&self.shared)?;
@@ -378,6 +381,9 @@ impl Drop for WaitSet {
         if self.shared.is_a_copy() {
             self.files.forget();
             return;
+        }
+        if self.shared.is_missing_descriptors() {
+            self.files.abandon();
         }
         self.ports.detach_all(&self.shared);
     }
