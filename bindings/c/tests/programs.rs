@@ -191,6 +191,20 @@ fn a_program_that_closes_all_descriptors_keeps_its_buffers() {
 }
 
 #[test]
+fn task_without_descriptors_leaves_files_alone() {
+    let Some(hythe) = hythe_command() else { return };
+    let stage = Stage::install();
+    let source = repository().join("bindings/c/tests/closed_task.c");
+    let program = stage.compile("gcc", Linking::Shared, &source);
+    for way in ["close", "leave", "exit"] {
+        let mut job = stage.command(&hythe);
+        let said = run(job.args(["run", "-n", "2", "--"]).arg(&program).arg(way));
+        assert_eq!(text(&said), "told\n", "{way}");
+        std::fs::remove_file(stage.root().join("done")).expect("its file");
+    }
+}
+
+#[test]
 fn signal_handler_ends_waits() {
     let stage = Stage::install();
     let source = repository().join("bindings/c/tests/interrupts.c");

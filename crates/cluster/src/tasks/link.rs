@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hythe_node::Pool;
+use hythe_node::{Pool, hop};
+use hythe_sys::own_file::OwnFile;
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{RecvFlags, recv};
@@ -32,7 +33,9 @@ const SPAWN_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct RunnerLink {
     job: JobId,
-    stream: UnixStream,
+    /// For people: the runner's socket.
+    path: PathBuf,
+    stream: OwnFile<UnixStream>,
     /// Of the runner, or of the agent that leads to it.
     pid: Option<Pid>,
     /// What has come of a line.
@@ -61,14 +64,15 @@ impl RunnerLink {
         };
         let limited = stream.set_write_timeout(Some(REPLY_TIMEOUT));
         limited.map_err(|error| file("connect to", &path, error))?;
-        Ok(Some(Self::new(stream, job)))
+        Ok(Some(Self::new(stream, job, path)))
     }
 
-    fn new(stream: UnixStream, job: JobId) -> Self {
+    fn new(stream: UnixStream, job: JobId, path: PathBuf) -> Self {
         Self {
             job,
+            path,
             pid: socket_peercred(&stream).ok().map(|peer| peer.pid),
-            stream,
+            stream: OwnFile::new(stream),
             line: Vec::new(),
             ended: BTreeSet::new(),
             met: None,
@@ -93,6 +97,7 @@ impl RunnerLink {
         timeout: Duration,
         busy: Duration,
     ) -> Result<Option<Reply>, TaskError> {
+        self.check_open()?;
         let start = Instant::now();
         let sent = self.send(request);
         let is_sent = sent.is_ok();
@@ -120,9 +125,17 @@ impl RunnerLink {
     }
 
     /// Takes in what has come, without waiting. Has this task ended?
-    pub(super) fn has_ended(&mut self, task: TaskId) -> bool {
-        self.take_in(|link| link.ended.contains(&task));
-        self.is_over || self.ended.contains(&task)
+    pub(super) fn has_ended(&mut self, task: TaskId) -> Result<bool, TaskError> {
+        self.take_in(|link| link.ended.contains(&task))?;
+        Ok(self.is_over || self.ended.contains(&task))
+    }
+
+    /// An error: the program has closed its descriptor, whose number may be another file's.
+    fn check_open(&self) -> Result<(), TaskError> {
+        match self.stream.is_open() {
+            true => Ok(()),
+            false => Err(hop::descriptor_lost(self.path.clone()).into()),
+        }
     }
 
     /// A task with this number has begun: an end that was told is that of an earlier one.
@@ -133,7 +146,7 @@ impl RunnerLink {
     /// Takes in what has come, without waiting: a barrier of this group that has opened, and the
     /// member that is missing there. An error: the runner is gone.
     pub(super) fn take_met(&mut self, group: &str) -> Result<Option<Option<TaskId>>, TaskError> {
-        self.take_in(|link| link.met.is_some());
+        self.take_in(|link| link.met.is_some())?;
         match self.met.take() {
             Some((of, missing)) if of == group => Ok(Some(missing)),
             // Of a barrier that this task has given up.
@@ -148,11 +161,21 @@ impl RunnerLink {
         handle.map_err(|error| self.error(error.to_string()))
     }
 
-    fn take_in(&mut self, is_enough: impl Fn(&Self) -> bool) {
+    /// An error: the program has closed the connection's descriptor.
+    fn take_in(&mut self, is_enough: impl Fn(&Self) -> bool) -> Result<(), TaskError> {
         let mut part = [0; 1024];
         // An end may have come together with the answer before it.
         while let Ok(Some(_)) = self.take_line() {}
         while !self.is_over && !is_enough(self) {
+            // Nearly always nothing is there. Before reading, it is asked whose descriptor this is.
+            let peek = RecvFlags::DONTWAIT | RecvFlags::PEEK;
+            if matches!(
+                recv(&self.stream, &mut [0; 1], peek),
+                Err(Errno::WOULDBLOCK)
+            ) {
+                break;
+            }
+            self.check_open()?;
             match recv(&self.stream, &mut part, RecvFlags::DONTWAIT) {
                 Ok((0, _)) => self.is_over = true,
                 Ok((read, _)) => {
@@ -166,12 +189,13 @@ impl RunnerLink {
                 Err(_) => self.is_over = true,
             }
         }
+        Ok(())
     }
 
     fn send(&mut self, request: &Request) -> io::Result<()> {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
-        self.stream.write_all(&line)
+        (&*self.stream).write_all(&line)
     }
 
     /// Waits longer for a runner that has not been stopped.
@@ -197,7 +221,7 @@ impl RunnerLink {
             if let Some(reply) = self.take_line()? {
                 return Ok(Some(reply));
             }
-            match self.stream.read(&mut part) {
+            match (&*self.stream).read(&mut part) {
                 Ok(0) => return Ok(None),
                 Ok(read) => self.line.extend_from_slice(&part[..read]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -264,6 +288,11 @@ mod tests {
 
     use super::*;
 
+    fn link(stream: UnixStream) -> RunnerLink {
+        let job = JobId::new(0, 1).expect("in range");
+        RunnerLink::new(stream, job, PathBuf::from("runner"))
+    }
+
     fn say(mut runner: &UnixStream, replies: &[Reply]) {
         for reply in replies {
             let mut line = serde_json::to_vec(reply).expect("plain");
@@ -275,7 +304,7 @@ mod tests {
     #[test]
     fn an_answer_that_comes_late_is_not_that_to_the_next_request() {
         let (stream, runner) = UnixStream::pair().expect("a pair");
-        let mut link = RunnerLink::new(stream, JobId::new(0, 1).expect("in range"));
+        let mut link = link(stream);
         let soon = Duration::from_millis(1);
         for _ in 0..2 {
             assert!(link.ask_within(&Request::List, soon, soon).is_err());
@@ -294,7 +323,7 @@ mod tests {
     #[test]
     fn a_busy_runner_gets_longer_than_a_stopped_one() {
         let (stream, runner) = UnixStream::pair().expect("a pair");
-        let mut link = RunnerLink::new(stream, JobId::new(0, 1).expect("in range"));
+        let mut link = link(stream);
         let (soon, late) = (Duration::from_millis(1), Duration::from_secs(120));
         // This process, which runs.
         let answering = std::thread::spawn(move || {
@@ -325,14 +354,14 @@ mod tests {
     fn an_end_that_comes_with_the_answer_before_it_is_seen() {
         let (stream, runner) = UnixStream::pair().expect("a pair");
         let task: TaskId = "1.2".parse().expect("in range");
-        let mut link = RunnerLink::new(stream, JobId::new(0, 1).expect("in range"));
+        let mut link = link(stream);
         say(&runner, &[Reply::Done, Reply::Ended { task }]);
         let answer = link.ask(&Request::Watch { task }).expect("answered");
         assert_eq!(answer, Some(Reply::Done));
-        assert!(link.has_ended(task));
+        assert!(link.has_ended(task).expect("open"));
         let other: TaskId = "1.3".parse().expect("in range");
-        assert!(!link.has_ended(other));
+        assert!(!link.has_ended(other).expect("open"));
         drop(runner);
-        assert!(link.has_ended(other), "with its runner");
+        assert!(link.has_ended(other).expect("open"), "with its runner");
     }
 }

@@ -71,7 +71,7 @@ impl Ends {
     /// ended it is asked again: numbers come back.
     ///
     /// # Errors
-    /// The runner does not answer for 5 s.
+    /// The runner does not answer for 5 s; the program has closed the connection to it.
     pub fn has_ended(&mut self, task: TaskId) -> Result<bool, TaskError> {
         if self.ended.contains(&task) {
             self.watched.remove(&task);
@@ -95,8 +95,11 @@ impl Ends {
                 Some(other) => return Err(unexpected(task.job_id(), &other)),
             }
         }
-        let link = self.links.get_mut(&task.job_id());
-        if link.is_none_or(|link| link.has_ended(task)) {
+        let has_ended = match self.links.get_mut(&task.job_id()) {
+            Some(link) => link.has_ended(task)?,
+            None => true,
+        };
+        if has_ended {
             self.ended.insert(task);
         }
         Ok(self.ended.contains(&task))

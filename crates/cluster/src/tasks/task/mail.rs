@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use hythe_flows::Flows;
 use hythe_node::{Interest, Node, WaitSet};
 use hythe_sys::fork::ForkMark;
+use hythe_sys::own_file::OwnFile;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
@@ -68,11 +69,20 @@ impl Mail {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// May this process not end it? A forked child has none of its threads; and where the program
+    /// has closed its descriptors, their numbers may be those of the program's files.
+    pub(super) fn is_to_be_forgotten(&self) -> bool {
+        self.process.is_copy() || self.outbox.is_missing_descriptors()
+    }
+
     /// Waits until all that was sent is beyond this process: in the pool, or on the other host.
     /// Once: what has not left then never does.
     pub(super) fn linger(&self) {
         // Relaxed: one thread at a time ends a task.
         if self.has_lingered.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        if self.is_to_be_forgotten() {
             return;
         }
         let start = Instant::now();
@@ -115,9 +125,7 @@ pub fn linger_at_exit() {
         Err(_) => return,
     };
     for mail in open.iter().filter_map(Weak::upgrade) {
-        if !mail.process.is_copy() {
-            mail.linger();
-        }
+        mail.linger();
         // Its threads end with the process.
         std::mem::forget(mail);
     }
@@ -128,13 +136,13 @@ pub fn linger_at_exit() {
 pub(super) struct Ready {
     set: WaitSet,
     /// Readable while there is such a message among those that are kept.
-    unseen: OwnedFd,
+    unseen: OwnFile<OwnedFd>,
 }
 
 impl Ready {
     pub(super) fn new(node: &Node, inbox: &mut Inbox) -> Result<Self, TaskError> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let unseen = eventfd(0, flags).map_err(system)?;
+        let unseen = OwnFile::new(eventfd(0, flags).map_err(system)?);
         let mut set = node.wait_set()?;
         inbox.attach(&mut set)?;
         set.attach_fd(&unseen, Interest::Readable)?;
@@ -150,6 +158,9 @@ impl Ready {
 
     /// Readable or not, as the inbox says.
     pub(super) fn note(&self, inbox: &Inbox) -> Result<(), TaskError> {
+        if !self.unseen.is_open() {
+            return Err(system(Errno::BADF));
+        }
         let mut count = 1_u64.to_ne_bytes();
         let noted = match inbox.has_unseen() {
             true => rustix::io::write(&self.unseen, &count),

@@ -95,7 +95,8 @@ impl TaskOptions {
 /// another arrive in order.
 ///
 /// Dropping it waits until all receivers have what was sent, or have ended, for at most the
-/// [linger time](TaskOptions::linger).
+/// [linger time](TaskOptions::linger). Where the program has closed its descriptors, with others
+/// that it found open (`closefrom(3)`), and in a forked child, dropping it does nothing.
 #[derive(Debug)]
 pub struct Task {
     id: TaskId,
@@ -215,6 +216,17 @@ impl Task {
         self.node.pool()
     }
 
+    /// Does the program still have the descriptors of this task?
+    ///
+    /// # Errors
+    /// [`hythe_node::NodeError::PoolLost`]: it has closed them, with others that it found open.
+    pub fn check_descriptors(&self) -> Result<(), TaskError> {
+        match hop::is_missing_descriptors(&self.node) {
+            true => Ok(self.pool().check_whole()?),
+            false => Ok(()),
+        }
+    }
+
     /// Sends a message, without waiting for its receiver: one that has not joined yet gets it when
     /// it does.
     ///
@@ -262,6 +274,7 @@ impl Task {
     /// # Errors
     /// The system has no descriptor or thread for it.
     pub fn descriptor(&mut self) -> Result<BorrowedFd<'_>, TaskError> {
+        self.check_descriptors()?;
         let mut inbox = self.mail.inbox();
         let ready = match self.ready.take() {
             Some(ready) => ready,
@@ -283,13 +296,19 @@ impl Task {
         let mut inbox = self.mail.inbox();
         inbox.keep_arrived()?;
         match &self.ready {
-            Some(ready) => ready.note(&inbox),
+            Some(ready) => {
+                self.check_descriptors()?;
+                ready.note(&inbox)
+            }
             None => Ok(()),
         }
     }
 
     /// The descriptor is readable if there is more, and asks for the next if not.
     fn look_again(&mut self) -> Result<(), TaskError> {
+        if self.ready.is_some() {
+            self.check_descriptors()?;
+        }
         match &mut self.ready {
             Some(ready) => {
                 ready.note(&self.mail.inbox())?;
@@ -454,6 +473,15 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
+        if self.mail.is_to_be_forgotten() {
+            // The node is in the mail, and stays with it.
+            std::mem::forget((
+                self.ready.take(),
+                Arc::clone(&self.mail),
+                Arc::clone(&self.ends),
+            ));
+            return;
+        }
         self.mail.linger();
     }
 }

@@ -209,6 +209,11 @@ impl Outbox {
         shared.send_or_keep(&mut state, to, header, &copy)
     }
 
+    /// Did the program close descriptors of this task?
+    pub(super) fn is_missing_descriptors(&self) -> bool {
+        hop::is_missing_descriptors(&self.shared.node)
+    }
+
     /// How many bytes may be kept from now on.
     pub(super) fn set_kept_bytes_max(&self, kept_bytes: usize) {
         let _inside = Inside::enter();
@@ -469,8 +474,14 @@ impl Shared {
             waiting.map(|(task, _)| *task).collect()
         };
         for task in kept_for {
-            // A runner that cannot be asked is asked again.
-            if self.has_ended(task).unwrap_or(false) {
+            let has_ended = match self.has_ended(task) {
+                Ok(has_ended) => has_ended,
+                // The program has closed the connection to the runner, which is not made again.
+                Err(TaskError::Node(NodeError::PoolLost { .. })) => true,
+                // A runner that cannot be asked is asked again.
+                Err(_) => false,
+            };
+            if has_ended {
                 self.lock().forget(task);
                 self.changed.notify_all();
             }
