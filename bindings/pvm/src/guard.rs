@@ -3,8 +3,11 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io::Write as _;
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering, compiler_fence};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
+};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +32,9 @@ static AUTO_ERROR: AtomicI32 = AtomicI32::new(1);
 /// The connection to the machine; negative: there is none. A forked child closes its copy, so that
 /// the machine sees the end of the task.
 static LINK: AtomicI32 = AtomicI32::new(-1);
+/// Which socket that is: the program may have closed it, and opened a file of its own since.
+static LINK_DEVICE: AtomicU64 = AtomicU64::new(0);
+static LINK_INODE: AtomicU64 = AtomicU64::new(0);
 
 /// The thread that has let the session go while the machine's reply is to come; 0: there is none.
 static PARKED: AtomicUsize = AtomicUsize::new(0);
@@ -138,7 +144,7 @@ impl Held {
             let variable = |name: &str| std::env::var(name).ok();
             let session = Session::new(Box::new(machine), variable);
             note_auto_error(&session);
-            LINK.store(session.connection().unwrap_or(-1), Ordering::Relaxed);
+            note_link(session.connection());
             JOINED_AFTER.store(FORKS.load(Ordering::Relaxed), Ordering::Relaxed);
             crate::data::begin(&Begun {
                 task: session.task().number(),
@@ -290,10 +296,38 @@ extern "C" fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     PARKED.store(0, Ordering::Relaxed);
     let link = LINK.swap(-1, Ordering::Relaxed);
-    if link >= 0 {
+    let noted = (
+        LINK_DEVICE.load(Ordering::Relaxed),
+        LINK_INODE.load(Ordering::Relaxed),
+    );
+    if link >= 0 && socket_of(link) == Some(noted) {
         // SAFETY: the session that owns it is the parent's, and forgotten here, not dropped.
         unsafe { libc::close(link) };
     }
+}
+
+fn note_link(connection: Option<c_int>) {
+    let socket = connection.and_then(|link| Some((link, socket_of(link)?)));
+    let (link, (device, inode)) = socket.unwrap_or((-1, (0, 0)));
+    LINK_DEVICE.store(device, Ordering::Relaxed);
+    LINK_INODE.store(inode, Ordering::Relaxed);
+    LINK.store(link, Ordering::Relaxed);
+}
+
+/// Device and inode of what is open. One for a forked child: a system call, nothing else.
+#[allow(
+    clippy::useless_conversion,
+    reason = "the words of `stat` are narrower on some machines"
+)]
+fn socket_of(descriptor: c_int) -> Option<(u64, u64)> {
+    let mut found = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the place takes what the call writes.
+    if unsafe { libc::fstat(descriptor, found.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: the call has succeeded, so it has written all of it.
+    let found = unsafe { found.assume_init() };
+    Some((found.st_dev.into(), found.st_ino.into()))
 }
 
 /// A program that ends without `pvm_exit` still has sent what it sent.

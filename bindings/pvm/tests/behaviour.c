@@ -2,6 +2,8 @@
  * Tasks that do what tasks should not: run by behaviour.rs, a case for each first argument. With a
  * second argument it is a task that was spawned by the first.
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 
 /* Behind stdio.h, for pvm_catchout. */
@@ -10,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/select.h>
+#include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -388,6 +392,67 @@ static void forked(int is_child)
     kill(process, SIGKILL);
 }
 
+#define OWN_FILES 60
+
+static int own_files[OWN_FILES];
+
+static int are_untouched(void)
+{
+    struct stat found;
+    int index, untouched = 1;
+    for (index = 0; index < OWN_FILES; index++)
+        untouched &= fstat(own_files[index], &found) == 0 && found.st_size == 3 &&
+                     lseek(own_files[index], 0, SEEK_CUR) == 0;
+    return untouched;
+}
+
+static void say_files(void)
+{
+    printf("files untouched: %d\n", are_untouched());
+}
+
+/* It closes all descriptors that it finds open, and opens files of its own. */
+static void open_own_files(void)
+{
+    int index;
+    for (index = 3; index < 1024; index++)
+        close(index);
+    for (index = 0; index < OWN_FILES; index++) {
+        own_files[index] = open(".", O_TMPFILE | O_RDWR, 0600);
+        if (pwrite(own_files[index], "own", 3, 0) != 3)
+            printf("no file of its own\n");
+    }
+}
+
+static void closed(int ends)
+{
+    static const int data = 1;
+    int own, status = -1;
+    pid_t child;
+    /* Before the library's own, so that it is called behind that. */
+    if (!ends)
+        atexit(say_files);
+    pvm_setopt(PvmAutoErr, 0);
+    own = pvm_mytid();
+    pvm_joingroup("g");
+    printf("to itself: %d\n", pvm_psend(own, 1, (char *)&data, 1, PVM_INT));
+    open_own_files();
+    printf("to itself: %d\n", pvm_psend(own, 1, (char *)&data, 1, PVM_INT));
+    printf("to another: %d\n", pvm_psend(own + 1, 1, (char *)&data, 1, PVM_INT));
+    printf("a question: %d\n", pvm_joingroup("h"));
+    printf("a message: %d\n", pvm_recv(-1, 7));
+    fflush(stdout);
+    child = fork();
+    if (child == 0)
+        _exit(are_untouched() ? 0 : 1);
+    waitpid(child, &status, 0);
+    printf("in a forked process: %d\n", status);
+    if (!ends)
+        return;
+    printf("left: %d\n", pvm_exit());
+    say_files();
+}
+
 /* How many descriptors become readable? */
 static int is_readable(long milliseconds)
 {
@@ -477,7 +542,10 @@ int main(int argc, char **argv)
         events(is_child);
     else if (strcmp(name, "forked") == 0)
         forked(is_child);
-    else
+    else if (strncmp(name, "closed", 6) == 0) {
+        closed(strcmp(name, "closed-left") == 0);
+        return 0;
+    } else
         printf("%d\n", pvm_mytid());
     pvm_exit();
     return 0;

@@ -147,6 +147,19 @@ fn a_process_that_a_task_forked_does_not_hide_its_end() {
 }
 
 #[test]
+fn task_without_descriptors_leaves_files_alone() {
+    let refused = "to itself: 0\nto itself: -14\nto another: -14\na question: -14\n\
+                   a message: -14\nin a forked process: 0\n";
+    let untouched = "files untouched: 1\n";
+    check("closed", &[], &format!("{refused}{untouched}"));
+    check(
+        "closed-left",
+        &[],
+        &format!("{refused}left: -14\n{untouched}"),
+    );
+}
+
+#[test]
 fn a_server_without_descriptors_refuses_and_goes_on() {
     let fixture = Fixture::new();
     let script = "touch started; exec sleep 1000";

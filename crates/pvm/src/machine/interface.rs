@@ -169,6 +169,14 @@ pub trait Machine: Send + std::fmt::Debug {
     /// [`Code::SYSTEM`]: the system has none.
     fn descriptors(&mut self) -> Result<Vec<i32>, Code>;
 
+    /// Does the program still have the descriptors of this task?
+    ///
+    /// # Errors
+    /// [`Code::SYSTEM`]: it has closed them, with others that it found open.
+    fn check_descriptors(&self) -> Result<(), Code> {
+        Ok(())
+    }
+
     /// The connection by which the machine sees that this task ends: a forked child has to close
     /// it. `None`: there is none.
     fn connection(&self) -> Option<i32>;

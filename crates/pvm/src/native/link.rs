@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hythe_cluster::tasks::{TaskId, connect_to_service};
 use hythe_node::{Pool, PoolOptions};
+use hythe_sys::own_file::OwnFile;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
@@ -32,7 +33,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Link {
-    stream: UnixStream,
+    stream: OwnFile<UnixStream>,
     came: Vec<u8>,
     /// What is read goes here first.
     space: Vec<u8>,
@@ -62,7 +63,7 @@ impl Link {
         let limited = stream.set_write_timeout(Some(WRITE_TIMEOUT));
         limited.map_err(|_| Code::SYSTEM)?;
         Ok(Self {
-            stream,
+            stream: OwnFile::new(stream),
             came: Vec::new(),
             space: vec![0; READ_BYTES],
             messages: VecDeque::new(),
@@ -85,7 +86,10 @@ impl Link {
         }
         let mut bytes = Vec::new();
         wire::append(&mut bytes, request)?;
-        self.stream.write_all(&bytes).map_err(|_| Code::SYSTEM)?;
+        self.check_open()?;
+        (&*self.stream)
+            .write_all(&bytes)
+            .map_err(|_| Code::SYSTEM)?;
         self.is_asked = true;
         Ok(())
     }
@@ -96,6 +100,7 @@ impl Link {
             return Err(Code::SYSTEM);
         }
         if self.reply.is_none() {
+            self.check_open()?;
             let mut waited_for = [PollFd::from_borrowed_fd(self.stream.as_fd(), PollFlags::IN)];
             // What it says is found out by reading.
             let _ = hythe_sys::wait::poll_or_sleep(&mut waited_for, timeout);
@@ -137,8 +142,22 @@ impl Link {
         Ok(())
     }
 
+    /// An error: the program has closed its descriptor, whose number may be another file's.
+    pub(super) fn check_open(&self) -> Result<(), Code> {
+        match self.stream.is_open() {
+            true => Ok(()),
+            false => Err(Code::SYSTEM),
+        }
+    }
+
     /// Reads what is there, without waiting.
     fn read(&mut self) -> Result<(), Code> {
+        // Nearly always nothing is there. Before reading, it is asked whose descriptor this is.
+        let peek = RecvFlags::DONTWAIT | RecvFlags::PEEK;
+        if matches!(recv(&self.stream, &mut [0; 1], peek), Err(Errno::AGAIN)) {
+            return Ok(());
+        }
+        self.check_open()?;
         loop {
             match recv(&self.stream, &mut self.space[..], RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return Err(Code::SYSTEM),

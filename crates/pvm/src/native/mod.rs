@@ -164,13 +164,18 @@ impl Machine for Native {
         };
         match self.task.send(receiver, 0, frame) {
             Ok(()) => Ok(()),
-            Err(TaskError::Ended { .. }) => match self.is_out_of_reach(to, receiver)? {
-                true => {
-                    tracing::warn!(%to, "its job has no tasks on this host: it is not reached");
-                    Err(Code::SYSTEM)
+            Err(TaskError::Ended { .. }) => {
+                // A runner that is asked for the first time answers also where the program has
+                // closed all else.
+                self.check_descriptors()?;
+                match self.is_out_of_reach(to, receiver)? {
+                    true => {
+                        tracing::warn!(%to, "its job has no tasks on this host: it is not reached");
+                        Err(Code::SYSTEM)
+                    }
+                    false => Ok(()),
                 }
-                false => Ok(()),
-            },
+            }
             Err(TaskError::KeptTooMuch { .. }) => Err(Code::OUT_OF_RESOURCES),
             Err(error) => Err(failed(&error)),
         }
@@ -296,6 +301,13 @@ impl Machine for Native {
         let _blocked = SignalsBlocked::new();
         let messages = self.task.descriptor().map_err(|error| failed(&error))?;
         Ok(vec![self.link.as_raw_fd(), messages.as_raw_fd()])
+    }
+
+    fn check_descriptors(&self) -> Result<(), Code> {
+        self.link.check_open()?;
+        self.task
+            .check_descriptors()
+            .map_err(|error| failed(&error))
     }
 
     fn connection(&self) -> Option<i32> {

@@ -96,6 +96,8 @@ impl<F: Clone> Session<F> {
 
     /// Messages to itself lie in no queue, so they have the limit of those that have come.
     fn send_to_self(&mut self, frame: Vec<u8>) -> Result<(), Code> {
+        // Where sending to others fails, this does, too.
+        self.machine.check_descriptors()?;
         let bytes = self.own_bytes + frame.len();
         if bytes > self.machine.kept_bytes_max() {
             return Err(Code::OUT_OF_RESOURCES);
