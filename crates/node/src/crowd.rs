@@ -85,6 +85,7 @@ fn ns(time: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hythe_testing::let_time_pass;
 
     fn spin(time: Duration) {
         let start = Instant::now();
@@ -100,7 +101,7 @@ mod tests {
     fn who_lost_the_cpu_by_giving_way_sleeps_for_a_while() {
         let (crowd, limit) = (Crowd::default(), 4 * UNDISTURBED);
         assert_eq!(crowd.limit(limit), limit);
-        crowd.give_way(|| std::thread::sleep(LONG));
+        crowd.give_way(|| let_time_pass(LONG, "as another thread takes the CPU"));
         for _ in 0..SLEEPING {
             assert_eq!(crowd.limit(limit), UNDISTURBED);
         }

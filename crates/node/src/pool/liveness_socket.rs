@@ -358,6 +358,7 @@ pub(crate) fn connection(pool: &Pool, session: u32) -> Result<OwnedFd, Seen> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hythe_testing::eventually;
 
     fn pool(test: &str) -> (PathBuf, Pool) {
         let name = format!("hythe-liveness-{test}-{}", std::process::id());
@@ -391,13 +392,11 @@ mod tests {
     }
 
     /// A child that another test forks has copies of what we close, until it executes its program.
-    fn await_closing(mut is_closed: impl FnMut() -> bool) {
-        for _ in 0..1000 {
-            if is_closed() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+    fn await_closing(is_closed: impl FnMut() -> bool) {
+        eventually(
+            "a child of another test has executed its program",
+            is_closed,
+        );
     }
 
     #[test]

@@ -398,6 +398,7 @@ pub(crate) fn life_behind_refusal(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hythe_testing::eventually;
 
     fn peer(index: u8) -> Peer {
         let member = MemberInfo {
@@ -437,11 +438,9 @@ mod tests {
         // As if another process had the pool: its node is watched by all.
         let elsewhere = Pool::open(&options).expect("opened");
         let other = crate::Node::join(&elsewhere, "other").expect("joins");
-        let since = std::time::Instant::now();
-        while pool.peers().get(other.index()).is_none() {
-            assert!(since.elapsed().as_secs() < 60, "nobody watches it");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        eventually("it is watched", || {
+            pool.peers().get(other.index()).is_some()
+        });
         assert_eq!(pool.peers().all().len(), 1);
         assert_eq!(elsewhere.peers().all().len(), nodes.len());
         drop((nodes, other));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::support::Root;
 use hythe_node::{Node, PublisherOptions, Subscriber, SubscriberOptions, hop};
+use hythe_testing::let_time_pass;
 
 fn take_all(subscriber: &mut Subscriber) -> u64 {
     let mut taken = 0;
@@ -58,7 +59,7 @@ fn publishers_that_come_as_a_port_closes_lose_nothing() {
             delivered += u64::from(published.delivered);
             drop(publisher);
             // At other steps of the closing each time.
-            std::thread::sleep(Duration::from_micros(turn % 50));
+            let_time_pass(Duration::from_micros(turn % 50), "at other steps each time");
         }
         delivered
     });

@@ -14,9 +14,12 @@ use hythe_node::{
     Geometry, Liveness, MemberInfo, MemberKind, Node, Pool, PoolError, PoolOptions, identity_of,
 };
 use hythe_pool::{Identity, Member};
+use hythe_testing::{let_time_pass, stays};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Pid, Signal, kill_process};
 
+/// Several looks of a watcher at the members.
+const LOOKS: Duration = Duration::from_millis(150);
 /// Keeps two leases and waits.
 const HOLDER: &str = "holder";
 /// Keeps two leases and becomes another program.
@@ -157,12 +160,11 @@ fn a_joiner_is_proven_dead_by_its_socket_alone() {
         .memory()
         .store_cell(record, joining, Ordering::Release);
     let node = Node::join(&pool, "test").expect("joins");
-    std::thread::sleep(Duration::from_millis(150));
-    assert_eq!(control.tables().members().count(), 2, "it lives");
+    let there = || control.tables().members().count() == 2;
+    stays("it lives", LOOKS, there);
     std::fs::rename(&socket, socket.with_extension("aside")).expect("own");
     drop(listener);
-    std::thread::sleep(Duration::from_millis(150));
-    assert_eq!(control.tables().members().count(), 2, "nothing is proven");
+    stays("nothing is proven", LOOKS, there);
     std::fs::rename(socket.with_extension("aside"), &socket).expect("own");
     eventually("it is recovered", || members(&pool) == ["test"]);
     drop(node);
@@ -235,8 +237,10 @@ fn recycle(pool: &Pool) {
 
 /// Starts a process under a certain number of this namespace.
 fn start_with_id(pid: u32) -> Child {
-    // So that the clock tick of its start is another.
-    std::thread::sleep(Duration::from_millis(30));
+    let_time_pass(
+        Duration::from_millis(30),
+        "its start is of another clock tick",
+    );
     for _ in 0..20 {
         std::fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string()).expect("root may");
         let mut child = Command::new("sleep").arg("60").spawn().expect("sleep");

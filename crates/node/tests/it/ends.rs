@@ -1,14 +1,13 @@
 //! What this host has on its channels, as the agent of other hosts asks for it; and when it has to
 //! ask again.
 
-use std::time::Duration;
-
 use crate::support::{BOUND, Root};
 use hythe_node::hop::{ChannelEnds, HopNode as _, ends, epoch, join_host};
 use hythe_node::{
     ChannelType, ClientOptions, Node, Pool, PortKind, PortPolicy, PublisherOptions, ServerOptions,
     SubscriberOptions,
 };
+use hythe_testing::watched;
 
 fn on(pool: &Pool, channel: &str) -> Option<ChannelEnds> {
     ends(pool)
@@ -91,19 +90,20 @@ fn a_change_of_ports_changes_the_epoch_and_rings_hosts() {
         let seen = epoch(&pool);
         let host = host.clone();
         let pool = pool.clone();
-        std::thread::spawn(move || {
+        let (thread, wait) = watched(move || {
             let look = || Ok((epoch(&pool) != seen).then_some(()));
             host.wait_until(BOUND, BOUND, look).expect("sound")
-        })
+        });
+        let waiter = std::thread::spawn(wait);
+        thread.until_asleep();
+        waiter
     };
     let waiter = waits();
-    std::thread::sleep(Duration::from_millis(20));
     let publisher = local
         .publisher("pose", &PublisherOptions::default())
         .expect("opens");
     assert_eq!(waiter.join().expect("no panic"), Some(()));
     let waiter = waits();
-    std::thread::sleep(Duration::from_millis(20));
     drop(publisher);
     assert_eq!(waiter.join().expect("no panic"), Some(()));
     assert_ne!(epoch(&pool), before);

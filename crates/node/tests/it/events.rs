@@ -9,6 +9,7 @@ use crate::support::player::{Player, own_part, say};
 use crate::support::{BOUND, Root, eventually};
 use hythe_node::hop::HopPool as _;
 use hythe_node::{EventId, EventSet, Node, PortKind};
+use hythe_testing::let_time_pass;
 
 /// What a child can be.
 mod roles {
@@ -164,7 +165,10 @@ fn no_event_is_lost_to_a_listener_that_sleeps() {
         there.notify(sent).expect("sound");
         if round % 16 == 0 {
             // Both asleep, one asleep, none: different from round to round.
-            std::thread::sleep(Duration::from_micros(u64::from(round)));
+            let_time_pass(
+                Duration::from_micros(u64::from(round)),
+                "other states each round",
+            );
         }
         let heard = back.wait(BOUND).expect("sound");
         assert_eq!(heard, sent.into(), "lost in round {round}");
@@ -182,7 +186,10 @@ fn a_notifier_killed_anywhere_leaves_nothing_behind() {
         assert_eq!(storm.hear(), "ready");
         let heard = listener.wait(BOUND).expect("sound");
         assert_eq!(numbers(heard), [7]);
-        std::thread::sleep(Duration::from_micros(500 * round));
+        let_time_pass(
+            Duration::from_micros(500 * round),
+            "another moment each round",
+        );
         storm.kill();
         eventually("it is recovered", || pool.snapshot().members.len() == 1);
         // One more may have stood there; then it is quiet.

@@ -9,11 +9,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::support::player::{Player, own_role, say, until_told};
-use crate::support::{Root, eventually, is_root};
+use crate::support::{Root, eventually, is_root, until_watched};
 use hythe_abi::pool::participant;
 use hythe_memory::{Memory, Ordering};
 use hythe_node::hop::HopPool as _;
 use hythe_node::{GroupAccess, Liveness, MemberInfo, Node, Pool, PoolOptions};
+use hythe_testing::{await_kill, stays};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 
 /// Keeps two leases, and publishes when it is told to.
@@ -83,8 +84,7 @@ fn fork_and_hold(node: &Node) {
         };
         eventually("the child runs", forked);
         say("forked");
-        // Killed by the test.
-        std::thread::sleep(Duration::from_secs(600));
+        await_kill();
     });
 }
 
@@ -161,6 +161,12 @@ fn held(pool: &Pool) -> u32 {
     pool.snapshot().audit.held
 }
 
+/// No watcher takes the participant that holds two slots for dead.
+fn stays_alive(pool: &Pool, context: &str) {
+    let what = format!("it is not taken for dead: {context}");
+    stays(&what, LOOKS, || held(pool) == 2);
+}
+
 #[test]
 fn a_known_peer_with_a_forged_record_stays_alive_and_dies_when_it_dies() {
     for forged in ALL {
@@ -169,12 +175,11 @@ fn a_known_peer_with_a_forged_record_stays_alive_and_dies_when_it_dies() {
         let _node = Node::join(&pool, "test").expect("joins");
         let mut holder = Player::start(&root, HOLDER);
         assert_eq!(holder.hear(), "holds");
-        std::thread::sleep(LOOKS);
+        until_watched(holder.pid(), 1);
         let victim = find(&pool, HOLDER);
         forged.write(&pool, &victim);
         eventually("the damage is counted", || pool.damaged_records() == 1);
-        std::thread::sleep(LOOKS);
-        assert_eq!(held(&pool), 2, "{forged:?}: it was taken for dead");
+        stays_alive(&pool, &format!("{forged:?}"));
         let now = pool
             .control()
             .tables()
@@ -198,12 +203,11 @@ fn a_member_that_may_only_read_cannot_have_another_taken_for_dead() {
     let _node = Node::join(&pool, "test").expect("joins");
     let holder = Player::start(&root, HOLDER);
     assert_eq!(holder.hear(), "holds");
-    std::thread::sleep(LOOKS);
+    until_watched(holder.pid(), 1);
     let forger = Player::start_as(&root, FORGER, OTHER, &[OTHER, GROUP]);
     assert_eq!(forger.hear(), "forged");
     eventually("the damage is counted", || pool.damaged_records() == 1);
-    std::thread::sleep(LOOKS);
-    assert_eq!(held(&pool), 2, "it was taken for dead");
+    stays_alive(&pool, "forged by a reader");
     drop(holder);
     eventually("its death is noticed", || held(&pool) == 0);
 }
@@ -218,8 +222,7 @@ fn a_stranger_with_a_forged_process_is_asked_by_its_socket() {
     assert_eq!(holder.hear(), "holds");
     Forged::Pid.write(&pool, &find(&pool, HOLDER));
     let newcomer = Node::join(&pool, "newcomer").expect("joins");
-    std::thread::sleep(LOOKS);
-    assert_eq!(held(&pool), 2, "it was taken for dead");
+    stays_alive(&pool, "seen by a newcomer");
     drop(holder);
     eventually("its death is noticed", || held(&pool) == 0);
     drop(newcomer);
@@ -251,14 +254,13 @@ fn a_forked_child_neither_keeps_the_dead_alive_nor_lets_the_living_die() {
             assert_eq!(parent.hear(), "forked");
             let mut watcher = Player::start(&root, kernel);
             assert_eq!(watcher.hear(), "watches");
-            std::thread::sleep(LOOKS);
+            until_watched(parent.pid(), 1);
             if let Some(forged) = forged {
                 forged.write(&pool, &find(&pool, PARENT));
                 watcher.go_on();
                 assert_eq!(watcher.hear(), "counted", "{kernel}, {forged:?}");
-                std::thread::sleep(LOOKS);
             }
-            assert_eq!(held(&pool), 2, "{kernel}, {forged:?}");
+            stays_alive(&pool, &format!("{kernel}, {forged:?}"));
             parent.kill();
             eventually("its death is noticed", || held(&pool) == 0);
             eventually("its record is free", || members(&pool) == 1);
@@ -279,8 +281,7 @@ fn a_stranger_with_a_forked_child_is_known_by_who_listens() {
         Forged::Pid.write(&pool, &find(&pool, PARENT));
         let watcher = Player::start(&root, kernel);
         assert_eq!(watcher.hear(), "watches");
-        std::thread::sleep(LOOKS);
-        assert_eq!(held(&pool), 2, "{kernel}: it was taken for dead");
+        stays_alive(&pool, kernel);
         drop(watcher);
         parent.kill();
         // Nobody is left who has seen it.

@@ -17,6 +17,7 @@ use hythe_node::{
     Subscriber, SubscriberOptions, Token, WaitSet,
 };
 use hythe_sys::fork::run_in_child;
+use hythe_testing::await_kill;
 
 /// Forks a child that lives on, keeps two leases, and waits.
 const PARENT: &str = "parent";
@@ -39,7 +40,7 @@ fn plays_its_role() {
         run_in_child(child).expect("forked")
     });
     // The child has copies of everything, the listening socket included.
-    std::thread::sleep(BOUND);
+    await_kill();
 }
 
 /// Everything a participant can have.

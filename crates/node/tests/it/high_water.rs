@@ -2,6 +2,11 @@
 
 use crate::support::{Root, eventually};
 use hythe_node::Node;
+use hythe_testing::let_time_pass;
+use std::time::Duration;
+
+/// Longer than a watcher takes between two counts of the slots in use.
+const COUNT_EVERY: Duration = Duration::from_millis(250);
 
 #[test]
 fn a_peak_is_remembered_once_a_watcher_has_seen_it() {
@@ -14,7 +19,7 @@ fn a_peak_is_remembered_once_a_watcher_has_seen_it() {
     // What is in use now counts at once, and stays when it was counted by a watcher.
     eventually("a peak is noted", || {
         let leases: Vec<_> = (0..3).map(|_| node.lease(1).expect("room")).collect();
-        std::thread::sleep(std::time::Duration::from_millis(250));
+        let_time_pass(COUNT_EVERY, "the watcher counts once in this time");
         drop(leases);
         most() == 3
     });

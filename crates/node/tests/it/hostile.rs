@@ -28,12 +28,14 @@ use hythe_node::{
     ClassPlan, Geometry, Limits, Node, NodeError, Pool, PoolError, PoolOptions, PortPolicy,
     PublisherOptions, SubscriberOptions,
 };
-use hythe_testing::in_module;
+use hythe_testing::{in_module, let_time_pass};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 const ROLE: &str = "HYTHE_TEST_ROLE";
 const SEED: &str = "HYTHE_TEST_SEED";
 const ROUND: Duration = Duration::from_millis(1500);
+/// Between two tries at a pool that refuses.
+const REFUSED_PAUSE: Duration = Duration::from_millis(20);
 /// The time-out of every call of the honest.
 const SEND_TIMEOUT: Duration = Duration::from_millis(50);
 /// How much longer than that a call may last on a machine with other things to do. It only ends
@@ -236,7 +238,8 @@ fn scribble(pool: &Pool, seed: u64) -> u64 {
             region.store(payload, choices.below(u32::MAX), Ordering::Relaxed);
             scribbles += 1;
         }
-        std::thread::sleep(Duration::from_micros(choices.below(20_000).into()));
+        let pause = Duration::from_micros(choices.below(20_000).into());
+        let_time_pass(pause, "random times between forged words");
     }
     scribbles
 }
@@ -323,7 +326,10 @@ impl Calls {
 fn watch_over_calls() {
     std::thread::spawn(|| {
         loop {
-            std::thread::sleep(Duration::from_millis(100));
+            let_time_pass(
+                Duration::from_millis(100),
+                "a watchdog looks ten times a second",
+            );
             let now = *NOW.lock().expect("not poisoned");
             if let Some((name, since)) = now.filter(|(_, since)| since.elapsed() > KEPT) {
                 println!("role: kept in {name} for {:?}", since.elapsed());
@@ -381,13 +387,16 @@ fn look(pool: &Pool, calls: &mut Calls) {
         pool.check_whole()
     });
     calls.call("open", || Pool::open(&PoolOptions::new("test")).map(drop));
-    std::thread::sleep(Duration::from_millis(10));
+    let_time_pass(
+        Duration::from_millis(10),
+        "others shall run between two rounds of calls",
+    );
 }
 
 /// A life as a participant.
 fn work(pool: &Pool, calls: &mut Calls, choices: &mut Choices) {
     let Some(node) = calls.call("join", || Node::join(pool, "worker")) else {
-        return std::thread::sleep(Duration::from_millis(20));
+        return let_time_pass(REFUSED_PAUSE, "a damaged pool refuses; others shall run");
     };
     let channel = ["left", "right"][choices.below(2) as usize];
     let timeout_ms = SEND_TIMEOUT.as_millis() as u32;
@@ -399,7 +408,7 @@ fn work(pool: &Pool, calls: &mut Calls, choices: &mut Choices) {
     let subscriber = calls.call("subscriber", || node.subscriber(channel, &subscribing));
     let publisher = calls.call("publisher", || node.publisher(channel, &publishing));
     let (Some(mut subscriber), Some(mut publisher)) = (subscriber, publisher) else {
-        return std::thread::sleep(Duration::from_millis(20));
+        return let_time_pass(REFUSED_PAUSE, "a damaged pool refuses; others shall run");
     };
     let mut kept = Vec::new();
     for _ in 0..choices.below(200) {

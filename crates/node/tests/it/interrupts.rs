@@ -8,6 +8,7 @@ use hythe_node::{
     ClientOptions, Interest, Node, NodeError, PortPolicy, PublisherOptions, ServerOptions,
     SubscriberOptions,
 };
+use hythe_testing::{Polling, let_time_pass};
 use rustix::event::{EventfdFlags, eventfd};
 
 /// No test waits for its end.
@@ -109,13 +110,15 @@ fn interrupt_ends_all_waits_that_are_under_way() {
                 .map(|(kind, mut wait)| scope.spawn(move || (kind, wait(LONG))))
                 .collect();
             // In some rounds amid the sleeps, in others amid the looks before them.
-            std::thread::sleep(Duration::from_millis((round % 3 * 20).into()));
+            let pause = Duration::from_millis((round % 3 * 20).into());
+            let_time_pass(pause, "another state each round");
+            let mut polling = Polling::new("the end of all waits");
             while !waiting
                 .iter()
                 .all(std::thread::ScopedJoinHandle::is_finished)
             {
                 node.interrupt();
-                std::thread::sleep(Duration::from_millis(5));
+                polling.pause();
             }
             let ended = waiting.into_iter().map(|one| one.join().expect("no panic"));
             ended.collect::<Vec<_>>()

@@ -22,7 +22,7 @@ use hythe_node::{
     ClassPlan, Geometry, Limits, MemberInfo, MemberStatus, Node, Pool, PoolOptions, PortPolicy,
     Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions,
 };
-use hythe_testing::in_module;
+use hythe_testing::{Polling, in_module};
 
 const ROLE: &str = "HYTHE_TEST_ROLE";
 const STORE: &str = "HYTHE_TEST_STORE";
@@ -118,6 +118,7 @@ impl Survivor {
         let pool = self.node.pool().clone();
         // Work is not held up at any moment.
         self.sends();
+        let mut polling = Polling::new("recovery");
         loop {
             // A subscriber leaves its side of a dead publisher's connection when it next takes.
             self.takes_all();
@@ -127,12 +128,7 @@ impl Survivor {
             if members == 1 && subscribers == 0 && is_settled(&pool) {
                 return before - start;
             }
-            let seen = pool.snapshot();
-            assert!(
-                start.elapsed() < BOUND,
-                "{context}: not recovered: {seen:#?}"
-            );
-            std::thread::sleep(Duration::from_millis(5));
+            polling.pause_or_show(|| format!("{context}: {:#?}", pool.snapshot()));
         }
     }
 }
@@ -298,12 +294,13 @@ fn play_beside(
 ) -> (ExitStatus, String) {
     std::thread::scope(|scope| {
         let victim = scope.spawn(|| play(root, operation, store));
+        let mut polling = Polling::new("the end of the victim");
         while !victim.is_finished() {
             if matches!(operation, "take" | "forward" | "release" | "depart") {
                 survivor.sends();
             }
             survivor.takes_all();
-            std::thread::sleep(Duration::from_millis(2));
+            polling.pause();
         }
         victim.join().expect("no panic")
     })

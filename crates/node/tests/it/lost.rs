@@ -13,6 +13,7 @@ use hythe_node::{
     ClientOptions, EventId, Node, NodeError, Pool, PoolOptions, PortPolicy, PublisherOptions,
     ServerOptions, SizeBound, SubscriberOptions,
 };
+use hythe_testing::watched;
 
 fn cut(path: &Path, bytes: u64) {
     let file = OpenOptions::new().write(true).open(path).expect("opened");
@@ -123,15 +124,18 @@ fn whoever_waits_is_told() {
     let patient = PublisherOptions::default().send_timeout(Duration::from_secs(600));
     let mut publisher = node.publisher("way", &patient).expect("port");
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(move || idle.take(Duration::from_secs(600)).map(drop));
+        let (taker, take) = watched(move || idle.take(Duration::from_secs(600)).map(drop));
+        let waiting = scope.spawn(take);
         let node = &node;
-        let blocked = scope.spawn(move || {
+        let (sender, send) = watched(move || {
             loop {
                 let lease = node.lease(10)?;
                 publisher.publish(lease, 10)?;
             }
         });
-        std::thread::sleep(Duration::from_millis(200));
+        let blocked = scope.spawn(send);
+        taker.until_asleep();
+        sender.until_asleep();
         cut(&pool.path().join("control"), 0);
         lost(waiting.join().expect("no panic"));
         let blocked: Result<(), NodeError> = blocked.join().expect("no panic");

@@ -8,13 +8,13 @@ use crate::support;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::{BOUND, Root};
 use hythe_memory::kill_points;
 use hythe_node::object::{Deadline, MessageQueue, MessageQueueOptions, SyncError};
 use hythe_node::{ClassPlan, Geometry, Limits, MemberKind, Node, Pool, PoolOptions};
-use hythe_testing::in_module;
+use hythe_testing::{eventually, in_module};
 
 const ROLE: &str = "HYTHE_TEST_ROLE";
 const STORE: &str = "HYTHE_TEST_STORE";
@@ -60,14 +60,6 @@ fn bounded() -> Deadline {
 fn open(node: &Node, name: &str) -> MessageQueue {
     let made = MessageQueueOptions::default().create(8, 1024);
     MessageQueue::open(node, name, &made).expect("opened")
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < BOUND, "{what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// All of the ledger adds up, and so many slots are in use.
@@ -122,7 +114,7 @@ fn two_processes_exchange_messages() {
         );
     }
     assert!(other.wait().expect("ended").success());
-    until("all back", || in_use(node.pool()) == 0);
+    eventually("all back", || in_use(node.pool()) == 0);
 }
 
 #[test]
@@ -284,7 +276,7 @@ fn sweep(operation: &str) {
                 .filter(|member| member.kind == MemberKind::Process)
                 .count()
         };
-        until("recovered", || processes() == 1);
+        eventually("recovered", || processes() == 1);
         let ended = root.path().join("stores");
         let stores = std::fs::read_to_string(&ended).ok();
         let mut left = Vec::new();
@@ -301,7 +293,7 @@ fn sweep(operation: &str) {
             (_, Some(_)) => assert_eq!(left, whole[1..], "received"),
             _ => assert!(left == whole || left == whole[1..], "{context}"),
         }
-        until(&context, || in_use(node.pool()) == 0);
+        eventually(&context, || in_use(node.pool()) == 0);
         if let Some(stores) = stores {
             let stores: u32 = stores.parse().expect("a number");
             assert!(store > stores, "{context} lived on");

@@ -13,6 +13,7 @@ use hythe_node::{
     HISTORY_MAX, HolderKind, Node, NodeError, Pool, PoolError, PortKind, PortPolicy, Publisher,
     PublisherOptions, Subscriber, SubscriberOptions,
 };
+use hythe_testing::{let_time_pass, watched};
 
 /// Liars that one subscriber meets, one after the other. Each loses a message with its queue; the
 /// pool has room for them all.
@@ -155,7 +156,7 @@ fn a_slow_taker_of_the_newest_sleeps_and_is_woken() {
             for byte in 1..=200 {
                 publish(&mut publisher, byte);
                 if byte % 20 == 0 {
-                    std::thread::sleep(Duration::from_millis(2));
+                    let_time_pass(Duration::from_millis(2), "bursts with pauses between them");
                 }
             }
         });
@@ -540,13 +541,14 @@ fn nobody_waits_for_a_subscriber_that_blocks_the_publisher() {
     let mut publisher = publisher(&sender, 0);
     publish_all(&mut publisher, 0..2);
     assert_eq!(taken(&mut quick), [0, 1]);
-    // Longer than a sleeper naps: without a bell it would find the message by looking again. Should
-    // it not sleep yet when the message comes, the next round is one more chance.
+    // Without a bell the taker would find the message by polling again. Should a nap end just when
+    // the message comes, the next round is one more chance.
     let woken = (0..30).any(|_| {
         let before = quick.sleeps();
         std::thread::scope(|scope| {
-            let taker = scope.spawn(|| quick.take(Duration::from_secs(30)).expect("sound"));
-            std::thread::sleep(Duration::from_millis(100));
+            let (thread, take) = watched(|| quick.take(Duration::from_secs(30)).expect("sound"));
+            let taker = scope.spawn(take);
+            thread.until_asleep();
             let lease = publisher.lease(1).expect("free");
             let blocked = publisher.publish(lease, 1);
             assert!(

@@ -11,6 +11,7 @@ use hythe_node::{
     Node, NodeError, Pool, PortKind, PortPolicy, PublisherOptions, Sample, Subscriber,
     SubscriberOptions,
 };
+use hythe_testing::{let_time_pass, watched};
 
 /// What a child can be. Each prints a line when it is where the test wants it, and goes on until
 /// its input ends.
@@ -162,12 +163,13 @@ fn a_publisher_killed_while_a_subscriber_waits_leaves_nothing() {
     let sample = subscriber.take(BOUND).expect("sound").expect("published");
     assert_eq!(sample.len(), 5);
     assert_eq!(pool.snapshot().audit.held, 3);
-    let waiting = std::thread::spawn(move || {
+    let (thread, wait) = watched(move || {
         let timeout = Duration::from_millis(700);
         let (start, taken) = (Instant::now(), subscriber.take(timeout));
         (subscriber, start.elapsed() >= timeout, taken)
     });
-    std::thread::sleep(Duration::from_millis(100));
+    let waiting = std::thread::spawn(wait);
+    thread.until_asleep();
     source.kill();
     let (subscriber, waited, taken) = waiting.join().expect("the wait ends");
     assert!(
@@ -437,7 +439,10 @@ fn kill_relays(role: &str, policy: PortPolicy, depth: u32) {
         eventually("the relay does something", || pass_on() > 0);
         let killer = std::thread::spawn(move || {
             // Different from round to round, and never in step with the messages.
-            std::thread::sleep(Duration::from_micros(3_337 * round));
+            let_time_pass(
+                Duration::from_micros(3_337 * round),
+                "another moment each round",
+            );
             relay.kill();
         });
         while !killer.is_finished() {

@@ -23,7 +23,7 @@ use hythe_node::{
     ClientOptions, EventId, Interest, Node, NodeError, Pool, PoolOptions, PublisherOptions,
     ServerOptions, SubscriberOptions,
 };
-use hythe_testing::in_module;
+use hythe_testing::{Polling, in_module, until_thread_is_in_call};
 
 /// The environment variable that makes [`lives_with_a_refusal`] do something: a call, an error, and
 /// when.
@@ -196,12 +196,12 @@ impl Case {
     fn run(&self) -> Result<(), String> {
         let root = Root::new();
         let mut child = self.start(&root);
-        let start = Instant::now();
+        let (start, mut polling) = (Instant::now(), Polling::new("the end of the child"));
         let ended = loop {
             match child.try_wait().expect("own child") {
                 Some(status) => break Some(status),
                 None if start.elapsed() > DEAD_MAN => break None,
-                None => std::thread::sleep(Duration::from_millis(5)),
+                None => polling.pause(),
             }
         };
         if ended.is_none() {
@@ -281,33 +281,13 @@ fn lives_with_a_refusal() {
             live(&|| {});
         }
         _ => live(&|| {
-            until_the_watcher_waits();
+            // A thread that has not got through its first steps in the C library needs pages
+            // there, and cannot report a refusal.
+            until_thread_is_in_call(std::process::id(), "hythe-watcher", libc::SYS_ppoll);
             confine(Whose::All);
         }),
     }
     end(0);
-}
-
-/// A thread that has not got through its first steps in the C library is not ours yet: it needs
-/// pages there, and cannot be told of a refusal.
-fn until_the_watcher_waits() {
-    let start = Instant::now();
-    let waits = || {
-        std::fs::read_dir("/proc/self/task").is_ok_and(|mut tasks| {
-            tasks.any(|task| {
-                let read = |name| {
-                    let path = task.as_ref().ok().map(|task| task.path().join(name));
-                    path.and_then(|path| std::fs::read_to_string(path).ok())
-                        .unwrap_or_default()
-                };
-                read("comm").trim() == "hythe-watcher"
-                    && read("syscall").starts_with(&format!("{} ", libc::SYS_ppoll))
-            })
-        })
-    };
-    while !waits() && start.elapsed() < DEAD_MAN / 2 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// Without the end of the test, which would wait and print.

@@ -13,6 +13,7 @@ use hythe_node::{
     Client, ClientOptions, Node, NodeError, Pool, PublisherOptions, Sample, Server, ServerLoss,
     ServerOptions, SubscriberOptions,
 };
+use hythe_testing::{WatchedThread, let_time_pass};
 
 /// What a child can be.
 mod roles {
@@ -409,8 +410,9 @@ fn a_killed_server_is_named_at_once_and_another_goes_on() {
     let queued = ask(&mut client, 3);
     assert_eq!(keeper.hear(), "keeps one");
     let name = format!("keeper (pid {})", keeper.pid());
+    let waiting = WatchedThread::me();
     let killer = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(50));
+        waiting.until_asleep();
         keeper.kill();
     });
     for pending in [kept, queued] {
@@ -454,7 +456,8 @@ fn a_server_killed_anywhere_loses_no_slot_and_no_request() {
         assert!(client.wait_for_servers(1, BOUND).expect("sound"));
         let killer = std::thread::spawn(move || {
             // Different from round to round, and never in step with the requests.
-            std::thread::sleep(Duration::from_micros(20_000 + 3_337 * round));
+            let moment = Duration::from_micros(20_000 + 3_337 * round);
+            let_time_pass(moment, "another moment each round");
             echo.kill();
         });
         let mut lost = 0;

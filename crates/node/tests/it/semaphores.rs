@@ -18,7 +18,7 @@ use hythe_memory::kill_points;
 use hythe_node::object::{Deadline, Semaphore, SemaphoreOptions, SyncError};
 use hythe_node::{Node, Pool, PoolOptions};
 use hythe_sys::fork::run_in_child;
-use hythe_testing::in_module;
+use hythe_testing::{eventually, in_module};
 
 const ROLE: &str = "HYTHE_TEST_ROLE";
 const STORE: &str = "HYTHE_TEST_STORE";
@@ -50,14 +50,6 @@ fn made(value: u32) -> SemaphoreOptions {
 
 fn open(node: &Node, name: &str, value: u32) -> Semaphore {
     Semaphore::open(node, name, &made(value)).expect("opened")
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < BOUND, "{what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// The other processes.
@@ -132,7 +124,7 @@ fn a_dead_holder_is_reported_once_and_its_counts_come_back_on_demand() {
     let semaphore = with_dead_holder(&root, &node, &made(3));
     let (mut taken, mut reports) = (0, 0);
     // One count is there; the report comes when the death is known, which takes a moment.
-    until("the report", || {
+    eventually("the report", || {
         match semaphore.wait(Deadline::after(Duration::from_millis(20))) {
             Ok(()) => taken += 1,
             Err(SyncError::OwnerDead) => reports += 1,
@@ -354,7 +346,7 @@ fn sweep(operation: &str) {
         let ended = victim.wait().expect("ended");
         assert_eq!(ended.signal(), Some(9), "{operation} {store}");
         let members = || node.pool().snapshot().members.len();
-        until("recovered", || members() == 1);
+        eventually("recovered", || members() == 1);
         let after = semaphore
             .info()
             .map(|_| semaphore.value())

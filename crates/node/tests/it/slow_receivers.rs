@@ -9,6 +9,7 @@ use hythe_node::{
     ClientOptions, Node, NodeError, Pool, PoolError, PortPolicy, Publisher, PublisherOptions,
     ServerOptions, SlotClass, Subscriber, SubscriberOptions,
 };
+use hythe_testing::watched;
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -315,8 +316,9 @@ fn a_lease_waits_until_a_slot_is_free() {
     };
     let held = full(MIB);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| publisher.lease(MIB).map(drop));
-        std::thread::sleep(Duration::from_millis(30));
+        let (thread, lease) = watched(|| publisher.lease(MIB).map(drop));
+        let waiting = scope.spawn(lease);
+        thread.until_asleep();
         assert!(!waiting.is_finished(), "it did not wait");
         drop(held);
         waiting.join().expect("no panic").expect("a slot came free");

@@ -17,7 +17,7 @@ use hythe_node::{
     Interest, Node, NodeError, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions,
     Subscriber, SubscriberOptions, Token, WaitSet,
 };
-use hythe_testing::in_module;
+use hythe_testing::{WatchedThread, await_kill, in_module};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Makes [`plays_its_role`] publish: `CHANNELS/MESSAGES`.
@@ -115,7 +115,7 @@ fn plays_its_role() {
             .iter_mut()
             .for_each(|publisher| publish(publisher, number));
     }
-    std::thread::sleep(BOUND * 3);
+    await_kill();
 }
 
 #[test]
@@ -129,9 +129,10 @@ fn a_message_wakes_and_is_reported_until_it_is_taken() {
         .map(|subscriber| wait_set.attach(subscriber).expect("attached"))
         .collect();
     assert_eq!(tokens(&mut wait_set, Duration::ZERO), []);
+    let waiting = WatchedThread::me();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(30));
+            waiting.until_asleep();
             publish(&mut publisher(&node, "b"), 7);
         });
         assert_eq!(tokens(&mut wait_set, LONG), [attached[1]]);
@@ -187,10 +188,11 @@ fn file_descriptors_and_ports_wake_the_same_wait() {
     assert!(wait_set.detach(filled));
     assert!(!wait_set.detach(filled), "it is not there any more");
 
+    let waiting = WatchedThread::me();
     for number in 0..3 {
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                std::thread::sleep(Duration::from_millis(20));
+                waiting.until_asleep();
                 publish(&mut source, number);
             });
             assert_eq!(tokens(&mut wait_set, LONG), [port]);
@@ -198,7 +200,7 @@ fn file_descriptors_and_ports_wake_the_same_wait() {
         assert_eq!(take_all(&mut subscriber), [number]);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                std::thread::sleep(Duration::from_millis(20));
+                waiting.until_asleep();
                 rustix::io::write(&writer, b"x").expect("room");
             });
             assert_eq!(tokens(&mut wait_set, LONG), [file]);

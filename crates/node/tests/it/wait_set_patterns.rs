@@ -7,6 +7,7 @@ use hythe_node::{
     ClientOptions, EventId, Node, NodeError, PublisherOptions, ServerOptions, SubscriberOptions,
     Token, WaitSet,
 };
+use hythe_testing::let_time_pass;
 
 /// The tokens that a wait reports.
 fn reported(wait_set: &mut WaitSet, timeout: Duration) -> Vec<Token> {
@@ -53,7 +54,7 @@ fn each_kind_of_port_wakes_the_wait_set_for_itself() {
         let pause = Duration::from_micros(round * 100);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                std::thread::sleep(pause);
+                let_time_pass(pause, "in some rounds it sleeps, in others not yet");
                 let lease = far_client.lease(1).expect("free");
                 far_client.request(lease, 1).expect("a server with room");
             });
@@ -65,7 +66,7 @@ fn each_kind_of_port_wakes_the_wait_set_for_itself() {
 
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                std::thread::sleep(pause);
+                let_time_pass(pause, "in some rounds it sleeps, in others not yet");
                 notifier.notify(event).expect("sound");
             });
             assert_eq!(reported(&mut wait_set, BOUND), [hearing]);
@@ -77,7 +78,7 @@ fn each_kind_of_port_wakes_the_wait_set_for_itself() {
         let request = far_server.take(BOUND).expect("sound").expect("asked");
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                std::thread::sleep(pause);
+                let_time_pass(pause, "in some rounds it sleeps, in others not yet");
                 assert!(request.reply_in_kind().expect("alone with it"));
             });
             assert_eq!(reported(&mut wait_set, BOUND), [asking]);

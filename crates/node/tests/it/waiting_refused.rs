@@ -5,15 +5,13 @@
 
 use crate::support;
 
-use std::time::{Duration, Instant};
-
 use crate::support::player::{Player, own_role, say, until_told};
 use crate::support::refusing::{Whose, refuse};
-use crate::support::{Root, eventually};
+use crate::support::{Root, eventually, until_watched};
 use hythe_node::hop::HopPool as _;
 use hythe_node::{Node, Pool, PoolOptions};
+use hythe_testing::{sleeps_of_threads, until_thread_is_in_call};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::time::{ClockId, clock_gettime};
 
 /// Keeps two leases and waits.
 const HOLDER: &str = "holder";
@@ -23,8 +21,10 @@ const FILTERED: &str = "filtered";
 const LIMITED_TO_ONE: &str = "limited to one";
 const LIMITED_TO_NONE: &str = "limited to none";
 
-/// For how long its CPU time is looked at.
-const WATCHED: Duration = Duration::from_secs(1);
+/// The thread that waits for the end of peers, as `comm` has it.
+const WATCHER_THREAD: &str = "hythe-watcher";
+/// How often it has to go to sleep.
+const NAPS: u64 = 10;
 
 /// Not a test of its own: the other process of the tests below.
 #[test]
@@ -38,10 +38,10 @@ fn plays_its_role() {
         return until_told();
     }
     // The others are known, and waited for.
-    eventually("the watcher looks", || {
-        pool.control().tables().members().count() == 3
-    });
-    std::thread::sleep(Duration::from_millis(200));
+    let mut others = pool.control().tables().members();
+    let holder = others.find(|one| one.name == HOLDER).expect("holds");
+    until_watched(holder.identity.pid, 2);
+    until_thread_is_in_call(std::process::id(), WATCHER_THREAD, libc::SYS_ppoll);
     match role.as_str() {
         FILTERED => refuse(libc::SYS_ppoll, libc::EPERM, Whose::All).expect("confined"),
         LIMITED_TO_ONE => limit_files(1),
@@ -52,10 +52,7 @@ fn plays_its_role() {
     let members = || pool.control().tables().members().count();
     eventually("the dead one is recovered", || members() == 2);
     say("recovered");
-    let (start, before) = (Instant::now(), cpu_time());
-    std::thread::sleep(WATCHED);
-    let used = cpu_time() - before;
-    say(&format!("spins: {}", used > start.elapsed() / 2));
+    until_told();
     drop(node);
     say(&format!("left, {} remain", members()));
 }
@@ -69,22 +66,21 @@ fn limit_files(count: u64) {
     setrlimit(Resource::Nofile, limit).expect("lowered");
 }
 
-fn cpu_time() -> Duration {
-    let used = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(used.tv_sec.cast_unsigned(), used.tv_nsec as u32)
-}
-
 fn goes_on_and_leaves(role: &str) {
     let root = Root::new();
     let pool = root.pool();
     let _node = Node::join(&pool, "test").expect("joins");
     let mut holder = Player::start(&root, HOLDER);
     assert_eq!(holder.hear(), "holds");
-    let refused = Player::start(&root, role);
+    let mut refused = Player::start(&root, role);
     assert_eq!(refused.hear(), "refused");
     holder.kill();
     assert_eq!(refused.hear(), "recovered");
-    assert_eq!(refused.hear(), "spins: false");
+    // A thread that spins never goes to sleep by itself.
+    let naps = || sleeps_of_threads(refused.pid(), WATCHER_THREAD);
+    let before = naps();
+    eventually("its watcher naps between polls", || naps() >= before + NAPS);
+    refused.go_on();
     assert_eq!(refused.hear(), "left, 1 remain");
     refused.end();
 }

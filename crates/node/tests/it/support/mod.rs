@@ -15,9 +15,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hythe_node::{Pool, PoolOptions};
+pub(crate) use hythe_testing::eventually;
 
 /// No wait of a test is longer. It only ends tests that have failed.
 pub(crate) const BOUND: Duration = Duration::from_secs(120);
@@ -78,13 +79,39 @@ impl Drop for Root {
     }
 }
 
-/// Waits until it holds, and fails the test if it never does.
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < BOUND, "not within {BOUND:?}: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+/// Waits until at least `count` processes watch the participant of a process that has one: each has
+/// a connection to its liveness socket.
+pub(crate) fn until_watched(pid: u32, count: usize) {
+    eventually(&format!("process {pid} is watched by {count}"), || {
+        connections_to(pid) >= count
+    });
+}
+
+/// How many connections there are to the `SOCK_SEQPACKET` listener of a process. The kernel lists
+/// a connection under the name to which its listener was bound, which is random here.
+fn connections_to(pid: u32) -> usize {
+    const SEQPACKET: &str = "0005";
+    const LISTENS: &str = "01";
+    const CONNECTED: &str = "03";
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    let links = files.into_iter().flatten().flatten();
+    let links = links.filter_map(|file| std::fs::read_link(file.path()).ok());
+    let open: Vec<String> = links.map(|link| link.display().to_string()).collect();
+    let listed = std::fs::read_to_string("/proc/net/unix").expect("procfs");
+    let rows = || listed.lines().map(|row| row.split_whitespace().collect());
+    let names: Vec<&str> = rows()
+        .filter_map(|row: Vec<&str>| match row[..] {
+            [_, _, _, _, SEQPACKET, LISTENS, inode, name] => {
+                open.contains(&format!("socket:[{inode}]")).then_some(name)
+            }
+            _ => None,
+        })
+        .collect();
+    let is_to = |row: &Vec<&str>| match row[..] {
+        [_, _, _, _, SEQPACKET, CONNECTED, _, name] => names.contains(&name),
+        _ => false,
+    };
+    rows().filter(is_to).count()
 }
 
 /// Is this test run by root? Says so if not, because then something is left out.
