@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hythe_memory::{Access, Mapped, Memory, TrustPeers, faults};
+use hythe_testing::let_time_pass;
 
 const ROLE: &str = "HYTHE_TEST_ROLE";
 const PAGE: usize = 4096;
@@ -230,7 +231,7 @@ fn plays_its_role() {
             // that will come again.
             for _ in 0..100 {
                 rustix::process::kill_process(own, rustix::process::Signal::BUS).expect("sent");
-                std::thread::sleep(Duration::from_millis(100));
+                let_time_pass(Duration::from_millis(100), "a signal is delivered");
             }
         }
         "earlier handler" => {

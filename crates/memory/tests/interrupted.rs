@@ -9,9 +9,10 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hythe_memory::{Access, Mapped};
+use hythe_testing::eventually;
 
 const PAGE: usize = 4096;
 /// Only ends a test that has failed.
@@ -30,14 +31,6 @@ fn catch_without_restart() {
     // SAFETY: the handler only counts.
     let set = unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) };
     assert_eq!(set, 0);
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < BOUND, "not within {BOUND:?}: {what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 fn sleeps(thread: i32) -> bool {

@@ -43,7 +43,8 @@ const fn payload(descriptor: Descriptor) -> usize {
     PAYLOADS + descriptor.place.slot as usize * PAYLOAD_BYTES
 }
 
-fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
+/// Polls without a pause: what the other thread does shall happen between any two polls.
+fn yield_until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     for _ in 0..TURNS_MAX {
         if let Some(found) = look() {
             return found;
@@ -58,7 +59,7 @@ fn produce(memory: &Mapped) {
     for number in 0..MESSAGES {
         let descriptor = descriptor(number);
         // Free capacity first: the payload's slot may still be in the reader's hands.
-        eventually(|| (producer.free_capacity(memory) != Ok(0)).then_some(()));
+        yield_until(|| (producer.free_capacity(memory) != Ok(0)).then_some(()));
         memory.write(payload(descriptor), &[number as u8; PAYLOAD_BYTES]);
         producer
             .push(memory, descriptor)
@@ -69,7 +70,7 @@ fn produce(memory: &Mapped) {
 fn consume(memory: &Mapped) {
     let mut consumer = Consumer::resume(PLACES, START);
     for number in 0..MESSAGES {
-        let taken = eventually(|| consumer.peek(memory).expect("an honest producer"));
+        let taken = yield_until(|| consumer.peek(memory).expect("an honest producer"));
         assert_eq!(taken, descriptor(number));
         let mut bytes = [0; PAYLOAD_BYTES];
         memory.read(payload(taken), &mut bytes);
@@ -107,7 +108,7 @@ fn what_was_written_before_an_event_is_there_when_it_is_taken() {
         }
         let mut seen = 0;
         while seen != (1 << NOTIFIERS) - 1 {
-            let taken = eventually(|| Some(cell.take(&memory)).filter(|&taken| taken != 0));
+            let taken = yield_until(|| Some(cell.take(&memory)).filter(|&taken| taken != 0));
             assert_eq!(taken & seen, 0, "each was raised once");
             for event in (0..NOTIFIERS).filter(|event| taken & 1 << event != 0) {
                 let mut bytes = [0; PAYLOAD_BYTES];
@@ -140,7 +141,7 @@ fn what_was_written_before_a_ring_is_there_for_the_sleeper() {
                 memory.write(PAYLOADS, &[7; PAYLOAD_BYTES]);
                 assert!(ring(&memory), "somebody sleeps");
             });
-            eventually(|| (!BELL.is_quiet(&memory, ticket)).then_some(()));
+            yield_until(|| (!BELL.is_quiet(&memory, ticket)).then_some(()));
             let mut bytes = [0; PAYLOAD_BYTES];
             memory.read(PAYLOADS, &mut bytes);
             assert_eq!(bytes, [7; PAYLOAD_BYTES]);

@@ -211,6 +211,7 @@ fn is_of_connection(error: Errno) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hythe_testing::eventually;
     use std::os::unix::net::{UnixListener, UnixStream};
 
     #[test]
@@ -243,9 +244,7 @@ mod tests {
             let pause = acceptor.pause().expect("a pause");
             assert!(pause <= PAUSE, "{pause:?}");
             // The call behind it is one to the system again.
-            while acceptor.pause().is_some() {
-                crate::wait::sleep(Duration::from_millis(1));
-            }
+            eventually("the pause is over", || acceptor.pause().is_none());
         }
         assert_eq!(reports, 1);
     }

@@ -78,6 +78,7 @@ pub(crate) mod tests {
     use rustix::net::sockopt::set_socket_linger;
 
     use super::*;
+    use hythe_testing::eventually;
 
     /// A socket that who closes it waits for, and its peer, with which that ends.
     pub(crate) fn lingering() -> (OwnedFd, TcpStream) {
@@ -111,9 +112,8 @@ pub(crate) mod tests {
         drop(peer);
         let closer = giving.join().expect("no panic");
         assert_eq!(is_busy, Ok(true));
-        while closer.waiting.load(Ordering::Relaxed) > 0 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let waiting = || closer.waiting.load(Ordering::Relaxed);
+        eventually("all are closed", || waiting() == 0);
         assert!(!closer.is_busy());
     }
 }

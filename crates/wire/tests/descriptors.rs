@@ -10,12 +10,13 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
+use hythe_testing::eventually;
 use hythe_wire::Wire;
 use links::{BOUND, Network};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, sendmsg};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use served::{Served, connected, until, wire};
+use served::{Served, connected, wire};
 use tempfile::TempDir;
 
 /// A pipe is nothing that a service expects.
@@ -83,7 +84,7 @@ fn a_service_outlives_floods_and_lacks_of_descriptors() {
     }
     assert!(passed >= CONNECTIONS * PASSED, "{passed} are too few");
     drop((pipe, other_end));
-    until(|| files() <= before);
+    eventually("its files are closed", || files() <= before);
     drop(flow);
     let (near, _far) = connected(&network);
     drop(wire(&served, &near));

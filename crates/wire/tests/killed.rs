@@ -6,10 +6,11 @@ mod served;
 
 use std::time::Instant;
 
+use hythe_testing::{await_kill, eventually};
 use hythe_wire::Wire;
 use links::{BOUND, FAR, NEAR, Network, udp};
 use served::child::{Child, role, say_where};
-use served::{Served, connected, until, wire};
+use served::{Served, connected, wire};
 use tempfile::TempDir;
 
 /// Of the child process of a test: where the service is, and whom it hears.
@@ -23,9 +24,11 @@ fn reads_nothing_and_stays() {
     };
     let wire = Wire::connect(&path, &near, None, BOUND).expect("granted");
     say_where(&near);
-    until(|| wire.dropped().fill_ring_empty > 0);
+    eventually("its fill ring is empty", || {
+        wire.dropped().fill_ring_empty > 0
+    });
     eprintln!("full");
-    std::thread::sleep(BOUND);
+    await_kill();
 }
 
 #[test]

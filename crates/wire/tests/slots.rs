@@ -10,12 +10,12 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
 
 use hythe_memory::{Access, Mapped};
-use hythe_testing::Turn;
+use hythe_testing::{Turn, await_kill, eventually};
 use hythe_wire::{Sent, Wire};
 use hythe_xdp::sealed;
 use links::{BOUND, FAR, NEAR, Network, udp};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
-use served::{Served, connected, take, until, wire};
+use served::{Served, connected, take, wire};
 use tempfile::TempDir;
 
 const SLOTS_BYTES: usize = 64 << 10;
@@ -87,7 +87,7 @@ impl Slots {
     /// is asked again.
     fn until_sent_from(&self, path: &Path, socket: &UdpSocket) -> Wire {
         let mut wire = None;
-        until(|| {
+        eventually("a connection is granted", || {
             drop(wire.take());
             wire = self.try_wire(path, socket).ok();
             wire.as_ref().is_some_and(Wire::sends_from_slots)
@@ -106,7 +106,7 @@ fn sends_from_slots(wire: &Wire) -> bool {
 
 /// Sends, also where all chunks are with the kernel still.
 fn send(wire: &mut Wire, head: &[u8], at: u64, bytes: usize) {
-    until(|| {
+    eventually("the packet is taken", || {
         let sent = wire.send_from_slots(1, head, at, bytes);
         wire.flush();
         sent == Sent::Taken
@@ -142,7 +142,9 @@ fn payload_leaves_from_slots_and_nothing_of_it_is_copied() {
     }
     // Beside frames that are copied.
     let whole = [IoSlice::new(b"whole")];
-    until(|| wire.send(1, &whole) == Sent::Taken);
+    eventually("the packet is taken", || {
+        wire.send(1, &whole) == Sent::Taken
+    });
     wire.flush();
     let length = near.recv(&mut into).expect("comes");
     assert_eq!(&into[..length], b"whole");
@@ -151,7 +153,7 @@ fn payload_leaves_from_slots_and_nothing_of_it_is_copied() {
     assert_eq!(statistics.sent, rounds as u64 + 1);
     assert_eq!(statistics.copied_bytes, copied as u64 + 5);
     // All of it comes back, and is known to.
-    until(|| wire.returned() == wire.taken());
+    eventually("all chunks come back", || wire.returned() == wire.taken());
     assert_eq!(wire.dropped().invalid, 0);
 }
 
@@ -192,7 +194,7 @@ fn payload_leaves_from_slots_on_huge_pages() {
         assert!(take(&mut wire) == written);
     }
     assert_eq!(wire.statistics().sent_from_slots, 300);
-    until(|| wire.returned() == wire.taken());
+    eventually("all chunks come back", || wire.returned() == wire.taken());
     assert_eq!(wire.dropped().invalid, 0);
 }
 
@@ -289,7 +291,7 @@ fn slots_that_an_interface_kept_while_it_was_down_are_free_when_it_is_up() {
     assert_eq!(wire.send_from_slots(1, b"head", 0, 500), Sent::NotNow);
     network.at_far(|| links::ip("link set far up"));
     // Nothing else is sent.
-    until(|| wire.returned() == wire.taken());
+    eventually("all chunks come back", || wire.returned() == wire.taken());
 }
 
 #[test]
@@ -316,7 +318,7 @@ fn who_offers_less_of_a_file_takes_nothing_from_others() {
     send(&mut wire, b"", SLOTS_BYTES as u64 - 1000, 1000);
     let mut into = [0; 4096];
     assert_eq!(three.0.recv(&mut into).expect("comes"), 1000);
-    until(|| wire.returned() == wire.taken());
+    eventually("all chunks come back", || wire.returned() == wire.taken());
 }
 
 #[test]
@@ -357,7 +359,7 @@ fn sends_and_stays() {
     }
     wire.flush();
     eprintln!("sent {}", wire.statistics().sent);
-    std::thread::sleep(BOUND);
+    await_kill();
 }
 
 #[test]
@@ -387,7 +389,7 @@ fn chunks_of_a_killed_process_are_anothers() {
     let mut wires = Vec::new();
     for (near, _) in &pairs {
         // The flow of the one that was killed ends by and by.
-        until(|| {
+        eventually("a connection is granted", || {
             let wire = slots.try_wire(&served.path, near);
             let is_granted = wire.is_ok();
             wires.extend(wire);
@@ -401,6 +403,6 @@ fn chunks_of_a_killed_process_are_anothers() {
             assert_eq!(wire.send(1, &[IoSlice::new(b"x")]), Sent::Taken);
         }
         wire.flush();
-        until(|| wire.returned() == wire.taken());
+        eventually("all chunks come back", || wire.returned() == wire.taken());
     }
 }

@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use hythe_memory::{Access, Mapped, Memory as _, Ordering};
 use hythe_sys::interface::set_queue_count;
+use hythe_testing::{eventually, stays};
 use hythe_wire::{Sent, Wire};
 use hythe_xdp::{Attachment, Program, interface_index, sealed};
 use links::{BOUND, FAR, NEAR, Network, udp};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{sockopt, xdp::XDP_PGOFF_RX_RING};
-use served::{Served, connected, send, take, until, wire};
+use served::{Served, connected, send, take, wire};
 use tempfile::TempDir;
 
 /// As many as an interface has.
@@ -72,9 +73,8 @@ fn a_process_that_reads_nothing_keeps_no_chunk_from_others() {
         near.send(&[7; 100]).expect("sent");
         assert!(start.elapsed() < BOUND, "{:?}", idle.dropped());
     }
-    // Nobody else wants them.
-    std::thread::sleep(Duration::from_millis(500));
-    assert!(!idle.look_for_end());
+    let time = Duration::from_millis(500);
+    stays("nobody else wants them", time, || !idle.look_for_end());
     let (other_near, other_far) = connected(&network);
     let mut other = wire(&there, &other_far);
     let (begun, mut into) = (Instant::now(), [0; 100]);
@@ -89,7 +89,7 @@ fn a_process_that_reads_nothing_keeps_no_chunk_from_others() {
     assert_eq!(got, b"comes");
     eprintln!("chunks were back after {:?}", begun.elapsed());
     // It is told, and what comes for it goes the usual way.
-    until(|| idle.look_for_end());
+    eventually("the end is seen", || idle.look_for_end());
     near.send(b"usual").expect("sent");
     far.recv(&mut into).expect("comes");
     assert!(!other.look_for_end());
@@ -110,7 +110,7 @@ fn the_end_of_a_service_is_seen_and_all_goes_the_usual_way() {
     assert_eq!(take(&mut wire), b"here");
     there.end().expect("was there").expect("ended well");
     // A child of another test may have its sockets for a moment.
-    until(|| wire.look_for_end());
+    eventually("the end is seen", || wire.look_for_end());
     assert!(!wire.is_fresh(1));
     let mut into = [0; 100];
     near.send(b"there").expect("sent");
@@ -167,13 +167,13 @@ fn nobody_else_gets_the_port_of_a_flow_as_long_as_that_has_it() {
     assert_eq!(take(&mut wire), b"comes");
     assert!(!wire.look_for_end());
     drop(wire);
-    until(|| taken().is_some());
+    eventually("the packet is taken", || taken().is_some());
     // Of one that is connected to another end the flow is over.
     let (near, far) = connected(&network);
     let mut wire = self::wire(&there, &far);
     let other = udp(NEAR).local_addr().expect("bound");
     far.connect(other).expect("set");
-    until(|| wire.look_for_end());
+    eventually("the end is seen", || wire.look_for_end());
     drop(near);
 }
 
@@ -186,7 +186,7 @@ fn those_who_connect_and_ask_nothing_keep_no_cpu_busy() {
     let there = network.at_far(|| Served::start(folder.path(), "far"));
     let (_near, far) = connected(&network);
     let _wire = wire(&there, &far);
-    until(|| {
+    eventually("the service sleeps", || {
         // More than are taken at a time.
         let idle: Vec<_> = (0..2 * FLOWS + 4).map(|_| there.connect()).collect();
         let before = there.sleeps();
@@ -215,11 +215,11 @@ fn who_breaks_its_ring_ends_its_own_flow_and_no_later_one() {
     let ring = Mapped::file(socket, XDP_PGOFF_RX_RING, 4096, Access::Write).expect("mapped");
     // As if it had given back more than there is.
     ring.store(consumer.consumer as usize, 1 << 20, Ordering::Relaxed);
-    until(|| liar.look_for_end());
+    eventually("the end is seen", || liar.look_for_end());
     // All others are taken: this one has its place.
     let (near, far) = connected(&network);
     let mut last = None;
-    until(|| {
+    eventually("a connection is granted", || {
         last = Wire::connect(&there.path, &far, None, BOUND).ok();
         last.is_some()
     });
@@ -261,7 +261,7 @@ fn queues_that_are_added_are_served_soon() {
     std::fs::hard_link(&there.path, &old).expect("linked");
     set_queues(&network, 3);
     // For a process it is as if the service had ended, and nothing is lost.
-    until(|| wire.look_for_end());
+    eventually("the end is seen", || wire.look_for_end());
     near.send(b"there").expect("sent");
     let mut into = [0; 100];
     let bytes = far.recv(&mut into).expect("comes");
@@ -276,9 +276,9 @@ fn queues_that_are_added_are_served_soon() {
         "before it serves them"
     );
     drop(early);
-    until(|| there.path.exists());
+    eventually("the service listens", || there.path.exists());
     let mut wire = None;
-    until(|| {
+    eventually("a connection is granted", || {
         // That of the one above may not have ended.
         wire = Wire::connect(&there.path, &far, None, BOUND).ok();
         wire.is_some()
@@ -316,7 +316,7 @@ fn an_interface_that_goes_ends_its_service() {
     let thread = there.thread.take().expect("runs");
     let error = thread.join().expect("no panic").expect_err("gone");
     assert!(error.to_string().contains("far is gone"), "{error}");
-    until(|| wire.look_for_end());
+    eventually("the end is seen", || wire.look_for_end());
 }
 
 /// What the kernel shows of an interface.
@@ -352,11 +352,11 @@ fn a_program_is_on_the_interface_for_flows_only_and_beside_no_other() {
     drop((one, other));
     // It stays for a moment, for nobody: the service sees by and by that both have left.
     let (_last_near, last_far) = connected(&network);
-    until(|| {
+    eventually("a connection is granted", || {
         let last = Wire::connect(&there.path, &last_far, None, BOUND);
         last.is_ok_and(|last| !last.has_others())
     });
-    until(|| !is_on());
+    eventually("the program leaves the interface", || !is_on());
     // Somebody else's program has taken the place.
     let foreign = network.at_far(|| {
         let interface = interface_index("far").expect("there");
@@ -366,13 +366,13 @@ fn a_program_is_on_the_interface_for_flows_only_and_beside_no_other() {
     assert!(error.to_string().contains("a program on it"), "{error}");
     drop(foreign);
     // The kernel takes it off some time after its last user.
-    until(|| !is_on());
+    eventually("the program leaves the interface", || !is_on());
     // Served still, and by the kernel meanwhile.
     let mut again = wire(&there, &far);
     near.send(b"again").expect("sent");
     assert_eq!(take(&mut again), b"again");
     drop(again);
-    until(|| !is_on());
+    eventually("the program leaves the interface", || !is_on());
     network.at_far(|| links::ip("link delete far"));
     let thread = there.thread.take().expect("runs");
     let error = thread.join().expect("no panic").expect_err("gone");

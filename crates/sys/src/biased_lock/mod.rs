@@ -246,6 +246,7 @@ mod models;
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use hythe_testing::watched;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
@@ -317,15 +318,12 @@ mod tests {
         let lock = Arc::new(BiasedLock::with_run(0_u64, 1));
         let mut guard = lock.lock();
         let other = Arc::clone(&lock);
-        let (tell, told) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            tell.send(()).unwrap();
-            *other.lock()
-        });
-        told.recv().unwrap();
+        let (waiting, lock_it) = watched(move || *other.lock());
+        let thread = std::thread::spawn(lock_it);
+        waiting.until_asleep();
         // As long as it has begun to look at us, it waits: it must not see a half.
         *guard = 1;
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(!thread.is_finished());
         *guard = 2;
         drop(guard);
         assert_eq!(thread.join().unwrap(), 2);

@@ -129,11 +129,3 @@ pub(crate) fn send(wire: &mut Wire, bytes: &[u8]) {
     }
     wire.flush();
 }
-
-pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < BOUND);
-        std::thread::yield_now();
-    }
-}
