@@ -205,6 +205,7 @@ mod tests {
     use hythe_sys::local_socket::Peers;
 
     use super::*;
+    use hythe_testing::let_time_pass;
 
     fn listener(socket: &Path) -> LocalListener {
         let peers = Peers::User(hythe_sys::identity::effective_user());
@@ -281,7 +282,7 @@ mod tests {
             // More often than a limit for each byte alone would notice.
             scope.spawn(|| {
                 while !is_answered.load(Ordering::Relaxed) && slow.write_all(b" ").is_ok() {
-                    std::thread::sleep(LINE_TIMEOUT / 50);
+                    let_time_pass(LINE_TIMEOUT / 50, "bytes come slowly");
                 }
             });
             let answered = answer(&mut Acceptor::default(), &listener, |request| {

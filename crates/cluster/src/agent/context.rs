@@ -340,6 +340,7 @@ impl Drop for Member {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hythe_testing::watched;
 
     #[test]
     fn nobody_enters_while_something_is_done_that_is_for_empty_groups() {
@@ -353,12 +354,13 @@ mod tests {
         let entered = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let is_done = act(&|| {
-                scope.spawn(|| {
+                let (thread, enter) = watched(|| {
                     let member = groups[1].enter();
                     entered.store(true, Ordering::Release);
                     drop(member);
                 });
-                std::thread::sleep(Duration::from_millis(50));
+                scope.spawn(enter);
+                thread.until_asleep();
                 assert!(!entered.load(Ordering::Acquire));
             });
             assert!(is_done);

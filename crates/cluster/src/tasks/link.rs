@@ -287,6 +287,7 @@ mod tests {
     use rustix::process::{Signal, kill_process};
 
     use super::*;
+    use hythe_testing::{eventually, let_time_pass};
 
     fn link(stream: UnixStream) -> RunnerLink {
         let job = JobId::new(0, 1).expect("in range");
@@ -327,7 +328,7 @@ mod tests {
         let (soon, late) = (Duration::from_millis(1), Duration::from_secs(120));
         // This process, which runs.
         let answering = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(30));
+            let_time_pass(Duration::from_millis(30), "longer than the first time-out");
             say(&runner, &[Reply::Done]);
             runner
         });
@@ -339,9 +340,7 @@ mod tests {
         let mut stopped = stopped.arg("600").spawn().expect("sleep");
         let pid = Pid::from_child(&stopped);
         kill_process(pid, Signal::STOP).expect("a child");
-        while !is_stopped(pid) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        eventually("it is stopped", || is_stopped(pid));
         link.pid = Some(pid);
         let refused = link.ask_within(&Request::End, soon, late);
         let refused = refused.expect_err("no answer").to_string();

@@ -11,6 +11,7 @@ use hythe_cluster::Losses;
 use hythe_node::{
     Node, NodeError, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
 };
+use hythe_testing::let_time_pass;
 
 /// More than fit all queues and windows between the two.
 const MESSAGES: u32 = 400;
@@ -77,7 +78,7 @@ fn losses(host: &TestHost, of: &str) -> Losses {
 fn stands_still(given: &AtomicU32) -> u32 {
     loop {
         let before = given.load(Ordering::SeqCst);
-        std::thread::sleep(STANDSTILL);
+        let_time_pass(STANDSTILL, "nothing more comes in this time");
         if before > 0 && given.load(Ordering::SeqCst) == before {
             return before;
         }

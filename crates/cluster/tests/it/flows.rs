@@ -9,6 +9,7 @@ use hythe_flows::Connection;
 use hythe_flows::message::{FromAgent, FromProcess, VERSION};
 use hythe_node::hop::HopNode as _;
 use hythe_node::{Node, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use hythe_testing::{let_time_pass, stays};
 
 const CHANNEL: &str = "numbers";
 
@@ -166,9 +167,9 @@ fn a_process_whose_participant_is_gone_is_forgotten_though_something_keeps_its_c
         session: node.participant().session(),
     };
     connection.send(&hello).expect("sent");
-    std::thread::sleep(Duration::from_millis(500));
-    let heard = connection.receive::<FromAgent>();
-    assert!(matches!(heard, Ok(None)), "{heard:?}");
+    stays("it gets no answer", Duration::from_millis(500), || {
+        matches!(connection.receive::<FromAgent>(), Ok(None))
+    });
     drop(node);
     eventually("the agent has closed it", || {
         connection.receive::<FromAgent>().is_err()
@@ -186,7 +187,7 @@ fn a_link_that_one_side_does_not_trust_has_no_flows() {
     for number in 0..20 {
         send(&mut publisher, number);
         assert_eq!(take(&mut subscriber), number);
-        std::thread::sleep(Duration::from_millis(10));
+        let_time_pass(Duration::from_millis(10), "a flow would begin meanwhile");
     }
     let there = channel(a, "b", Direction::Sending).expect("there");
     assert_eq!((there.flows, there.carrier.as_str()), (0, "tcp"));

@@ -10,6 +10,7 @@ use hythe_node::{
     ChannelType, Node, PortKind, PortPolicy, Publisher, PublisherOptions, Subscriber,
     SubscriberOptions,
 };
+use hythe_testing::let_time_pass;
 
 fn publisher(node: &Node, channel: &str) -> Publisher {
     let options = PublisherOptions::default().send_timeout(BOUND);
@@ -113,7 +114,8 @@ fn publishers_that_come_and_go_in_turn_lose_nothing() {
             }
             drop(publisher);
             // At other steps of the end of the stream each time.
-            std::thread::sleep(Duration::from_micros(u64::from(turn % 50) * 40));
+            let moment = Duration::from_micros(u64::from(turn % 50) * 40);
+            let_time_pass(moment, "another moment each time");
         }
         from
     });

@@ -7,6 +7,7 @@ use crate::support::{BOUND, Flow, Pair, agreed, blocking, direct, pattern};
 use hythe_flows::message::{Agreed, FromAgent, FromProcess};
 use hythe_node::hop;
 use hythe_node::{NodeError, PortPolicy, PublisherOptions, SubscriberOptions};
+use hythe_testing::{Polling, WatchedThread, eventually, let_time_pass};
 
 #[test]
 fn messages_of_all_sizes_arrive_once_and_in_their_order() {
@@ -42,11 +43,7 @@ fn publish_untaken(pair: &Pair, flow: &mut Flow) {
     for number in 1..=5 {
         assert_eq!(flow.publish(&pair.a.node, &[number]).delivered, 1);
     }
-    let start = Instant::now();
-    while pair.b.pool.snapshot().audit.held < 5 {
-        assert!(start.elapsed() < BOUND, "they do not come");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    eventually("they come", || pair.b.pool.snapshot().audit.held >= 5);
 }
 
 #[test]
@@ -73,10 +70,12 @@ fn a_subscriber_that_waits_is_woken_and_one_that_computes_is_no_loss() {
     agreed.unreachable_ns = 1_500_000_000;
     let (pair, mut flow) = begun(&blocking(), agreed);
     let node = pair.a.node.clone();
+    let waiting = WatchedThread::me();
     std::thread::scope(|scope| {
         let publisher = &mut flow.publisher;
+        let waiting = waiting.clone();
         let later = scope.spawn(move || {
-            std::thread::sleep(Duration::from_millis(300));
+            waiting.until_asleep();
             publisher
                 .publish(node.lease(4).expect("a slot"), 4)
                 .expect("published");
@@ -84,10 +83,13 @@ fn a_subscriber_that_waits_is_woken_and_one_that_computes_is_no_loss() {
         assert!(flow.subscriber.take(BOUND).expect("sound").is_some());
         later.join().expect("published");
     });
-    // Longer than the sender waits for a sign.
     let node = pair.a.node.clone();
     flow.publish(&node, &[1; 100_000]);
-    std::thread::sleep(Duration::from_secs(3));
+    let time = Duration::from_secs(3);
+    let_time_pass(
+        time,
+        "longer than the sender waits for a receiver that is gone",
+    );
     assert_eq!(flow.take(), [1; 100_000]);
     assert_eq!(flow.publish(&node, &[2]).delivered, 1);
     assert_eq!(flow.take(), [2]);
@@ -104,14 +106,13 @@ fn what_a_slow_subscriber_misses_is_counted() {
         for number in 1..=20 {
             assert_eq!(flow.publish(&node, &[number]).delivered, 1, "{policy:?}");
         }
-        let (start, mut kept) = (Instant::now(), Vec::new());
+        let (mut polling, mut kept) = (Polling::new("all are counted"), Vec::new());
         while kept.len() as u64 + flow.subscriber.statistics().dropped < 20 {
             // The thread of the session takes them in meanwhile.
-            std::thread::sleep(Duration::from_millis(50));
+            polling.pause_or_show(|| format!("{policy:?}: {kept:?} came"));
             if let Some(sample) = flow.subscriber.try_take().expect("sound") {
                 kept.push(sample.to_vec()[0]);
             }
-            assert!(start.elapsed() < BOUND, "{policy:?}: {kept:?} came");
         }
         assert!(
             kept.is_sorted_by(|one, next| one < next),
@@ -162,12 +163,10 @@ fn a_flow_that_is_finished_loses_nothing_and_the_agents_port_goes_on() {
         assert_eq!(flow.take(), [number]);
     }
     // It ends when its port has left it, by the next message at the latest.
-    let start = Instant::now();
-    while pair.a.queues() == 0 {
+    eventually("the agent's port is sent to", || {
         flow.publisher.subscribers().expect("sound");
-        assert!(start.elapsed() < BOUND, "the agent's port is not sent to");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+        pair.a.queues() > 0
+    });
     let ended = FromProcess::Ended {
         flow: 1,
         reason: String::new(),
@@ -176,10 +175,10 @@ fn a_flow_that_is_finished_loses_nothing_and_the_agents_port_goes_on() {
     // Its port leaves it with the next look for subscribers.
     std::thread::scope(|scope| {
         let heard = scope.spawn(|| pair.a.hear());
-        while !heard.is_finished() {
+        eventually("a report", || {
             flow.publisher.subscribers().expect("sound");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+            heard.is_finished()
+        });
         assert_eq!(heard.join().expect("heard"), ended);
     });
     assert_eq!(flow.publish(&node, &[11]).delivered, 1);
@@ -343,7 +342,7 @@ fn goes_on_alone(lose: impl FnOnce(&mut Pair), expected: &[&str]) {
     drop(std::mem::replace(&mut pair.a.host, next));
     let mut host_subscriber = pair.a.host.subscriber("data1", &blocking()).expect("opens");
     let (mut next, mut by_flow) = (101, 100);
-    let start = Instant::now();
+    let mut polling = Polling::new("the next port is sent to");
     loop {
         publish(next);
         next += 1;
@@ -356,9 +355,8 @@ fn goes_on_alone(lose: impl FnOnce(&mut Pair), expected: &[&str]) {
             assert_eq!(number_of(taken.to_vec()), by_flow);
             break;
         }
-        assert!(start.elapsed() < BOUND, "the next port is not sent to");
         // A moment without anything under way, which this thread does not find while it publishes.
-        std::thread::sleep(Duration::from_millis(30));
+        polling.pause();
     }
     for number in by_flow + 1..next {
         let taken = host_subscriber.take(BOUND).expect("sound").expect("comes");
@@ -380,10 +378,10 @@ fn goes_on_alone(lose: impl FnOnce(&mut Pair), expected: &[&str]) {
             expected.iter().map(word).collect::<Vec<_>>()
         });
         // It looks when it is there.
-        while !hearing.is_finished() {
+        eventually("all reports", || {
             publisher.subscribers().expect("sound");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+            hearing.is_finished()
+        });
         hearing.join().expect("heard")
     });
     assert_eq!(said, expected);
@@ -454,7 +452,7 @@ fn a_port_with_the_number_of_one_that_closed_has_none_of_its_flows() {
         other.publish(lease, 1).expect("published");
         let sample = other_host.take(BOUND).expect("sound").expect("comes");
         assert_eq!(sample.to_vec(), [number]);
-        std::thread::sleep(Duration::from_millis(1));
+        let_time_pass(Duration::from_millis(1), "a flow could begin meanwhile");
     }
     assert!(subscriber.try_take().expect("sound").is_none());
     // Its agent hears of the end, behind the question for a flow of the other.
@@ -470,8 +468,11 @@ fn a_flow_of_a_subscriber_that_closed_before_it_saw_it_takes_nothing_and_tells()
         subscriber,
         ..
     } = flow;
-    // Mostly behind the begin of the flow.
-    std::thread::sleep(Duration::from_millis(50));
+    let moment = Duration::from_millis(50);
+    let_time_pass(
+        moment,
+        "mostly behind the begin of the flow; each order is sound",
+    );
     drop(subscriber);
     let FromProcess::Ended {
         flow: 1, reason, ..

@@ -4,7 +4,7 @@
 use crate::support;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::support::networks::{Networks, is_skipped, udp_datagrams};
 use crate::support::relay::{Faults, Relay};
@@ -13,6 +13,7 @@ use crate::support::{BOUND, Flow, Pair, agreed, blocking, direct, pattern};
 use hythe_flows::WireStatistics;
 use hythe_flows::message::{Carrier, WireUse};
 use hythe_node::RegionKind;
+use hythe_testing::{Polling, eventually_or_show};
 use tempfile::TempDir;
 
 /// Of a packet.
@@ -75,7 +76,7 @@ fn statistics(pair: &Pair) -> WireStatistics {
 
 /// All slots of the sender's pool are free, and there is a region for cards among them.
 fn until_free(pair: &Pair) {
-    let start = Instant::now();
+    let mut polling = Polling::new("all slots are free");
     loop {
         let snapshot = pair.a.pool.snapshot();
         let kinds = snapshot.regions.iter().map(|region| region.kind);
@@ -84,8 +85,7 @@ fn until_free(pair: &Pair) {
         if snapshot.audit.held == 0 && snapshot.audit.queued == 0 {
             return;
         }
-        assert!(start.elapsed() < BOUND, "{:?}", snapshot.audit);
-        std::thread::sleep(Duration::from_millis(1));
+        polling.pause_or_show(|| format!("{:?}", snapshot.audit));
     }
 }
 
@@ -223,11 +223,8 @@ fn a_slot_is_held_until_the_kernel_has_given_back_what_left_from_it() {
     let node = pair.a.node.clone();
     flow.publish(&node, &[7; 1000]);
     assert_eq!(flow.take(), [7; 1000]);
-    let start = Instant::now();
-    while held(&pair)[0] > 0 {
-        assert!(start.elapsed() < BOUND, "{:?}", held(&pair));
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let state = || format!("{:?}", held(&pair));
+    eventually_or_show("the sender holds none", || held(&pair)[0] == 0, state);
     let in_slots = held(&pair)[1];
     if left.sent_from_slots > before.sent_from_slots {
         assert!(in_slots > 0, "they are with the kernel");

@@ -11,6 +11,7 @@ use crate::support::served::Loopback;
 use crate::support::{BOUND, Flow, Pair, agreed, blocking, direct, pattern, short_by};
 use hythe_flows::measure::{BYTES_MAX, Bulk, Choice, Measured, Others, Prober, choose};
 use hythe_flows::message::{Carrier, FromAgent, WireUse};
+use hythe_testing::{Polling, eventually, let_time_pass, watched};
 use hythe_wire::Wire;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
@@ -104,16 +105,15 @@ fn the_agent_changes_what_carries_a_flow_and_nothing_is_lost() {
                 side.say(&FromAgent::Carry { flow, wire });
             }
         };
-        let start = Instant::now();
+        let mut polling = Polling::new("both carry by AF_XDP");
         loop {
-            assert!(start.elapsed() < BOUND);
             choose(&pair, &by_xdp);
             let said = pair.carriers();
             if said.map(|(carrier, _)| carrier) == [Carrier::Xdp; 2] {
                 break;
             }
             // The service lets go of the last sockets within a moment.
-            std::thread::sleep(Duration::from_millis(100));
+            polling.pause();
         }
         assert!(carry_some(&mut pair, &mut flow) < 400, "nearly none by UDP");
         match instance {
@@ -173,15 +173,15 @@ fn a_subscriber_that_sleeps_is_woken_by_the_wire() {
     let node = pair.a.node.clone();
     let (mut publisher, mut subscriber) = (flow.publisher, flow.subscriber);
     std::thread::scope(|scope| {
-        let taking = scope.spawn(move || {
+        let (taker, take) = watched(move || {
             for number in 1..30 {
                 let taken = subscriber.take(BOUND).expect("sound").expect("comes");
                 assert!(taken.to_vec() == message(number), "message {number}");
             }
         });
+        let taking = scope.spawn(take);
         for number in 1..30 {
-            // So that it sleeps.
-            std::thread::sleep(Duration::from_millis(3));
+            taker.until_asleep();
             let bytes = message(number);
             let mut lease = node.lease(bytes.len()).expect("a slot");
             lease.write(0, &bytes);
@@ -214,8 +214,8 @@ fn a_flow_that_was_refused_asks_again_by_itself() {
     let (mut pair, mut flow) = begun(&lo.path);
     let refused = pair.carriers();
     assert!(refused.iter().all(|(carrier, _)| *carrier == Carrier::Udp));
-    // It was refused more than once, and says so once.
-    std::thread::sleep(Duration::from_millis(1500));
+    let tries = Duration::from_millis(1500);
+    let_time_pass(tries, "it is refused more than once, and reports it once");
     let served = lo.serve();
     let (start, mut next) = (Instant::now(), 1);
     while pair.a.carried.is_empty() || pair.b.carried.is_empty() {
@@ -262,7 +262,7 @@ fn measured_until(one: &mut Prober, path: &Path, is_so: impl Fn(&Measured) -> bo
         }
         // In turns: until the program is off the interface again, and sooner.
         let pause = Duration::from_millis([100, 1_000][attempt % 2]);
-        std::thread::sleep(pause);
+        let_time_pass(pause, "another moment of the program on the interface");
     }
     unreachable!("without end");
 }
@@ -295,11 +295,7 @@ fn a_program_that_does_not_answer_is_waited_for_once() {
     // Another program may.
     let (number, wire) = (flow.number, Some(short_by(&path, 2)));
     pair.a.say(&FromAgent::Carry { flow: number, wire });
-    let start = Instant::now();
-    while accept_with(&listener, flags).is_err() {
-        assert!(start.elapsed() < BOUND, "it is not asked");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    eventually("it is asked", || accept_with(&listener, flags).is_ok());
     carry(&pair, &mut flow, 1..60);
 }
 

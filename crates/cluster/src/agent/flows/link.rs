@@ -240,6 +240,7 @@ pub(super) fn mtu_of(path: ConnectionPath, interface: Option<&str>) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hythe_testing::let_time_pass;
 
     #[test]
     fn another_program_at_the_same_place_is_another() {
@@ -255,8 +256,8 @@ mod tests {
             before = now;
             drop(socket);
             std::fs::remove_file(&path).expect("there");
-            // Longer than the kernel's clock of files stands still.
-            std::thread::sleep(Duration::from_millis(20));
+            let tick = Duration::from_millis(20);
+            let_time_pass(tick, "longer than a tick of the kernel's clock of files");
         }
     }
 

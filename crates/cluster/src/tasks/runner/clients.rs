@@ -267,6 +267,7 @@ mod tests {
     use rustix::net::SocketType;
 
     use super::*;
+    use hythe_testing::eventually;
 
     fn client() -> (Client, UnixStream) {
         let (stream, other) = UnixStream::pair().expect("a pair");
@@ -314,10 +315,10 @@ mod tests {
             clients.accept(&listener);
             assert!(clients.all.is_empty() && clients.accept_pause().is_some());
             setrlimit(Resource::Nofile, limit).expect("raised");
-            while clients.all.is_empty() {
+            eventually("the client is accepted", || {
                 clients.accept(&listener);
-                std::thread::sleep(Duration::from_millis(1));
-            }
+                !clients.all.is_empty()
+            });
             i32::from(clients.all.len() == 1)
         };
         assert_eq!(hythe_sys::fork::run_in_child(in_child).expect("forked"), 1);

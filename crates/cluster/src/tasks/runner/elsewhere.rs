@@ -310,6 +310,7 @@ mod tests {
     use super::super::running::Running;
     use super::*;
     use crate::tasks::message::{Reply, Request};
+    use hythe_testing::eventually;
 
     /// A job that has this task on another host, and the part's end there.
     fn with_task() -> (tempfile::TempDir, Job, SharedPart, PartLink, Role) {
@@ -351,9 +352,7 @@ mod tests {
         assert!(!job.hear_parts(&mut writer), "it takes no more");
         assert!(part.borrow().has_news(), "though nothing more comes");
         drop(open);
-        while !job.hear_parts(&mut writer) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        eventually("it takes the rest", || job.hear_parts(&mut writer));
         assert!(!part.borrow().has_news());
         let end = job.tasks[0].take_end().expect("no error").expect("its end");
         assert_eq!((end.code, end.is_lost), (Some(3), false));

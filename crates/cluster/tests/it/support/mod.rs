@@ -8,9 +8,10 @@ pub(crate) mod host;
 pub(crate) mod liar;
 pub(crate) mod local;
 
+pub(crate) use hythe_testing::eventually;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// No wait of a test is longer. It only ends tests that have failed.
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
@@ -43,14 +44,5 @@ impl Root {
 impl Drop for Root {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Waits until it holds, and fails the test if it never does.
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < BOUND, "not within {BOUND:?}: {what}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }

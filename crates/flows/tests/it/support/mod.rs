@@ -9,7 +9,7 @@ pub(crate) mod served;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hythe_flows::message::{Agreed, Carrier, FromAgent, FromProcess, Role, WireUse};
 use hythe_flows::{Connection, Flows, Listener};
@@ -19,6 +19,7 @@ use hythe_node::{
 };
 use hythe_sys::accept::Acceptor;
 use hythe_sys::namespaces::Network;
+use hythe_testing::{Polling, eventually};
 use relay::{Faults, Relay};
 use tempfile::TempDir;
 
@@ -83,7 +84,7 @@ impl Side {
 
     /// The next message of the process.
     pub(crate) fn hear(&mut self) -> FromProcess {
-        let start = Instant::now();
+        let mut polling = Polling::new("a report of the process");
         loop {
             if self.process.is_none() {
                 self.process = self
@@ -97,9 +98,8 @@ impl Side {
                 }))) => self.carried.push((carrier, reason)),
                 Some(Ok(Some(message))) => return message,
                 Some(Err(error)) => panic!("lost the process: {error}"),
-                Some(Ok(None)) | None => std::thread::sleep(Duration::from_micros(200)),
+                Some(Ok(None)) | None => polling.pause(),
             }
-            assert!(start.elapsed() < BOUND, "the process says nothing");
         }
     }
 
@@ -117,23 +117,21 @@ impl Side {
 
     /// What the process says of the carrier of its flow next.
     pub(crate) fn carrier(&mut self) -> (Carrier, String) {
-        let start = Instant::now();
-        while self.carried.is_empty() {
+        eventually("a report of the carrier", || {
             self.look();
-            assert!(start.elapsed() < BOUND, "it says nothing");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+            !self.carried.is_empty()
+        });
         self.carried.remove(0)
     }
 
     /// The process has said that last. A service that does not answer in time, on an overloaded
     /// machine, is asked again, so other words may come first.
     pub(crate) fn await_carrier(&mut self, carrier: Carrier, reason: &str) {
-        let (start, wanted) = (Instant::now(), (carrier, reason.to_owned()));
+        let wanted = (carrier, reason.to_owned());
+        let mut polling = Polling::new("a report of the carrier");
         while self.carried.last() != Some(&wanted) {
             self.look();
-            assert!(start.elapsed() < BOUND, "{:?}", self.carried);
-            std::thread::sleep(Duration::from_millis(1));
+            polling.pause_or_show(|| format!("{:?}", self.carried));
         }
         self.carried.clear();
     }
@@ -357,15 +355,14 @@ fn connect(
 impl Flow {
     /// Both ports have found the flow.
     fn until_begun(mut self, from: &Side) -> Self {
-        let start = Instant::now();
+        let mut polling = Polling::new("the flow");
         loop {
             let sources = self.subscriber.connected_publishers().expect("sound");
             self.publisher.subscribers().expect("sound");
             if sources == 1 && from.queues() == 0 {
                 return self;
             }
-            assert!(start.elapsed() < BOUND, "no flow");
-            std::thread::sleep(Duration::from_millis(1));
+            polling.pause();
         }
     }
 

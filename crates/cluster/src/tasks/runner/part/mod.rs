@@ -388,6 +388,7 @@ mod tests {
     use super::*;
     use crate::tasks::agent_message::{AGENT_SOCKET, AgentReply};
     use crate::tasks::id::TaskId;
+    use hythe_testing::{Polling, eventually, eventually_some};
 
     /// Job 1 of host 2.
     const JOB: JobId = JobId::new(2, 1).expect("in range");
@@ -452,8 +453,9 @@ mod tests {
         let script = format!("head -c {zeroes} /dev/zero; printf end; printf aside >&2; exit 4");
         part.tasks.push(task_on(terminal, &script, Stdio::null()));
         let (mut out, mut error, mut ended) = (Vec::new(), Vec::new(), None);
+        let mut polling = Polling::new("the end of the task");
         while ended.is_none() {
-            std::thread::sleep(Duration::from_millis(1));
+            polling.pause();
             part.take_ends();
             while let Some(message) = runner.next() {
                 match message {
@@ -495,9 +497,7 @@ mod tests {
         }
         assert!(!part.input.pending.is_empty());
         task.signal(Signal::KILL);
-        while task.take_end().expect("no error").is_none() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        eventually("its end", || task.take_end().expect("no error").is_some());
     }
 
     #[test]
@@ -535,15 +535,12 @@ mod tests {
 
     /// What the part says next.
     fn next(part: &mut Part, runner: &mut PartLink) -> FromPart {
-        loop {
+        eventually_some("a message of the part", || {
             part.go_on_starting();
             part.take_ends();
             part.link.flush();
-            if let Some(message) = runner.next() {
-                return message;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+            runner.next()
+        })
     }
 
     /// An agent that permits nothing before it is let. What it permits it does by connections.

@@ -103,7 +103,6 @@ impl Job {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use super::super::super::fixture::{self, Asking, look};
     use super::super::super::part_protocol::link::PartLink;
@@ -111,6 +110,7 @@ mod tests {
     use super::*;
     use crate::tasks::id::TaskId;
     use crate::tasks::message::{Place, Reply, Request, Spawn};
+    use hythe_testing::{Polling, eventually};
 
     /// A job of host a with a part on host b.
     fn with_part() -> (tempfile::TempDir, Job, SharedPart, PartLink) {
@@ -253,10 +253,10 @@ mod tests {
         look(&mut job);
         let (first, count) = (id(2), 2);
         assert_eq!(spawner.reply(), Reply::Spawned { first, count });
-        while job.tasks.iter().filter(|task| task.end.is_none()).count() > 1 {
-            std::thread::sleep(Duration::from_millis(1));
+        eventually("one of both has ended", || {
             look(&mut job);
-        }
+            job.tasks.iter().filter(|task| task.end.is_none()).count() <= 1
+        });
         assert!(file.exists());
     }
 
@@ -269,8 +269,9 @@ mod tests {
             look(&mut job);
             let there = (!goes).then_some(there);
             // Its time runs out, or its end is seen.
+            let mut polling = Polling::new("the end of the spawning");
             while !job.spawnings.is_empty() {
-                std::thread::sleep(Duration::from_millis(1));
+                polling.pause();
                 look(&mut job);
             }
             let Reply::Failed { reason } = asking.reply() else {

@@ -257,6 +257,7 @@ mod tests {
     use super::*;
     use crate::tasks::agent_message::{AGENT_SOCKET, AgentReply, AgentRequest};
     use crate::tasks::message::{Reply, Request, Spawn};
+    use hythe_testing::{Polling, eventually_some};
 
     fn spawn(job: &Job, count: u32, place: Place) -> Spawn {
         Spawn {
@@ -289,12 +290,9 @@ mod tests {
         // No agent knows a rule.
         let asked = job.begin_spawn(spawn(&job, 1, of_none()), Some(&from), 1);
         let refused = asked.unwrap_or_else(|| {
-            loop {
-                if let Some((_, refused)) = job.advance_spawnings().pop() {
-                    return refused;
-                }
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
+            eventually_some("an answer", || {
+                job.advance_spawnings().pop().map(|(_, refused)| refused)
+            })
         });
         assert!(matches!(refused, Err(TaskError::NoAgent)), "{refused:?}");
     }
@@ -347,8 +345,9 @@ mod tests {
         assert!(job.begin_spawn(spawn, Some(&from), 1).is_none());
         let_it.send(()).expect("it waits");
         let mut spawning = job.spawnings.pop().expect("begun");
+        let mut polling = Polling::new("an answer");
         while !job.is_permitted(&mut spawning)? {
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            polling.pause();
         }
         Ok((spawning.program.path, spawning.directory_here))
     }
