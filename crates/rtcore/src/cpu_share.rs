@@ -62,6 +62,7 @@ fn cpu_time() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hythe_testing::let_time_pass;
 
     const STEP: Duration = Duration::from_micros(10);
 
@@ -98,7 +99,10 @@ mod tests {
     #[test]
     fn the_clock_is_that_of_the_thread() {
         let mut share = CpuShare::begin();
-        std::thread::sleep(Duration::from_millis(2));
+        let_time_pass(
+            Duration::from_millis(2),
+            "it does not count while it sleeps",
+        );
         assert_eq!(share.rest(true), None);
     }
 }

@@ -13,6 +13,7 @@ use crate::support::segment_core::{EEXIST, EINVAL, ENOENT};
 use hythe_node::object::{
     Deadline, MessageQueue, MessageQueueOptions, Semaphore, SemaphoreOptions, SyncError,
 };
+use hythe_testing::watched;
 
 /// No wait of a test is meant to last so long.
 const LONG_MS: u32 = 120_000;
@@ -93,14 +94,16 @@ fn a_wait_on_either_side_ends_with_a_post_on_the_other() {
         for _ in 0..5 {
             std::thread::scope(|scope| {
                 let core = &mut fixture.core;
-                let there = scope.spawn(move || core.sem_wait(sem, LONG_MS));
-                std::thread::sleep(Duration::from_millis(5));
+                let (thread, wait) = watched(move || core.sem_wait(sem, LONG_MS));
+                let there = scope.spawn(wait);
+                thread.until_asleep();
                 here.post().expect("posted");
                 assert_eq!(there.join().expect("a result"), Ok(()));
             });
             std::thread::scope(|scope| {
-                let waiting = scope.spawn(|| here.wait(long()));
-                std::thread::sleep(Duration::from_millis(5));
+                let (thread, wait) = watched(|| here.wait(long()));
+                let waiting = scope.spawn(wait);
+                thread.until_asleep();
                 assert_eq!(fixture.core.sem_post(sem), Ok(()));
                 waiting.join().expect("a result").expect("posted");
             });
@@ -295,8 +298,9 @@ fn a_waiting_receiver_and_a_waiting_sender_go_on() {
             let wanted = message(100, seed);
             std::thread::scope(|scope| {
                 let core = &mut fixture.core;
-                let there = scope.spawn(move || core.mq_receive(queue, 100, LONG_MS));
-                std::thread::sleep(Duration::from_millis(5));
+                let (thread, receive) = watched(move || core.mq_receive(queue, 100, LONG_MS));
+                let there = scope.spawn(receive);
+                thread.until_asleep();
                 here.send_copy(&wanted, 1, Deadline::Now).expect("sent");
                 let received = there.join().expect("a result");
                 assert_eq!(received, Ok((100, 1, hash(&wanted))));
@@ -304,8 +308,9 @@ fn a_waiting_receiver_and_a_waiting_sender_go_on() {
             here.send_copy(&wanted, 2, long()).expect("a place");
             std::thread::scope(|scope| {
                 let core = &mut fixture.core;
-                let there = scope.spawn(move || core.mq_send(queue, (50, seed), 3, LONG_MS));
-                std::thread::sleep(Duration::from_millis(5));
+                let (thread, send) = watched(move || core.mq_send(queue, (50, seed), 3, LONG_MS));
+                let there = scope.spawn(send);
+                thread.until_asleep();
                 assert_eq!(here.receive(Deadline::Now).expect("one").priority, 2);
                 assert_eq!(there.join().expect("a result"), Ok(()));
             });
@@ -347,8 +352,9 @@ fn a_notification_is_a_callback_of_the_next_call() {
         here.receive(Deadline::Now).expect("one");
         here.receive(Deadline::Now).expect("one");
         std::thread::scope(|scope| {
-            let there = scope.spawn(|| fixture.core.mq(queue, Mq::Dispatch(LONG_MS)));
-            std::thread::sleep(Duration::from_millis(5));
+            let (thread, dispatch) = watched(|| fixture.core.mq(queue, Mq::Dispatch(LONG_MS)));
+            let there = scope.spawn(dispatch);
+            thread.until_asleep();
             here.send_copy(b"c", 0, Deadline::Now).expect("sent");
             let said = there.join().expect("a result").expect("notified");
             assert_eq!(said.notified, 2);

@@ -14,7 +14,7 @@ use hythe_node::object::{
 };
 use hythe_rtcore::Board;
 use hythe_rtcore::tasks::Tasks;
-use hythe_testing::Dice;
+use hythe_testing::{Dice, let_time_pass};
 use rustix::process::Signal;
 
 const KILLS: u32 = 60;
@@ -69,7 +69,8 @@ fn tasks_killed_at_any_moment_lose_no_count() {
             });
             let _ends = Ends(&ends);
             for round in 0..KILLS {
-                std::thread::sleep(Duration::from_micros(dice.below(8000) as u64));
+                let moment = Duration::from_micros(dice.below(8000) as u64);
+                let_time_pass(moment, "a random moment of the work");
                 let victim = victims[round as usize % 2];
                 p1.tasks.kill(&victim.to_string()).expect("killed");
                 assert_eq!(counts(&mutex), 1, "round {round}");
@@ -129,7 +130,8 @@ fn tasks_killed_at_any_moment_lose_no_message_but_what_they_had() {
             });
             let ends_guard = Ends(&ends);
             for round in 0..KILLS {
-                std::thread::sleep(Duration::from_micros(dice.below(8000) as u64));
+                let moment = Duration::from_micros(dice.below(8000) as u64);
+                let_time_pass(moment, "a random moment of the work");
                 let victim = workers[round as usize % 2];
                 p1.tasks.kill(&victim.to_string()).expect("killed");
                 start_worker(&mut p1.tasks, victim, "pump from to");
@@ -261,7 +263,10 @@ fn a_message_on_its_way_to_a_core_that_dies_is_at_its_place() {
 /// Is the only message of the queue on its way to the core? Looked for a while.
 fn is_claimed(queue: &MessageQueue) -> bool {
     (0..50).any(|_| {
-        std::thread::sleep(Duration::from_millis(2));
+        let_time_pass(
+            Duration::from_millis(2),
+            "between two polls; both answers are sound",
+        );
         let descriptor = queue.descriptor().expect("a descriptor");
         let mut asked = [rustix::event::PollFd::from_borrowed_fd(
             descriptor,
@@ -336,7 +341,8 @@ fn whoever_is_killed_in_the_middle_of_calls_loses_nothing() {
                 number += 1;
                 while take(&mut came, Deadline::Now).is_ok() {}
             }
-            std::thread::sleep(Duration::from_micros(dice.below(5000) as u64));
+            let moment = Duration::from_micros(dice.below(5000) as u64);
+            let_time_pass(moment, "a random moment of the work");
             let victim = match round % 2 {
                 0 => Victim::Core,
                 _ => Victim::Agent,

@@ -10,6 +10,7 @@ use crate::support::segment_core::{
 };
 use crate::support::{eventually, pattern};
 use hythe_sys::system_v::{self, CREATE, EXCLUSIVE, PRIVATE};
+use hythe_testing::let_time_pass;
 
 const PAGE: u32 = 4096;
 /// What one call carries.
@@ -385,8 +386,7 @@ fn two_makers_of_one_key_get_one_segment() {
             let (here, there) = std::thread::scope(|scope| {
                 let maker = scope.spawn(|| {
                     barrier.wait();
-                    // The core's way is longer.
-                    std::thread::sleep(Duration::from_micros(50 * round));
+                    let_time_pass(Duration::from_micros(50 * round), "the core takes longer");
                     segments
                         .get(key, 3000, flags)
                         .map_err(|error| -error.errno())

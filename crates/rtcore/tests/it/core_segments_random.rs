@@ -12,7 +12,7 @@ use hythe_rtcore::Board;
 use hythe_rtcore::segment::Attached;
 use hythe_sys::fork::run_in_child;
 use hythe_sys::system_v::{CREATE, PRIVATE};
-use hythe_testing::Dice;
+use hythe_testing::{Dice, let_time_pass};
 use rustix::process::{Signal, getpid, kill_process};
 
 const PAGE: usize = 4096;
@@ -106,7 +106,7 @@ fn whoever_is_killed_in_the_middle_of_calls_leaks_nothing() {
             let gone = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    std::thread::sleep(after);
+                    let_time_pass(after, "a random moment of the work");
                     support::kill(victim);
                     gone.store(true, Ordering::Relaxed);
                 });

@@ -5,7 +5,6 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use crate::support::{Echo, LONG, World, board, boards, eventually, start};
 use hythe_node::{PublisherOptions, SubscriberOptions};
@@ -38,11 +37,9 @@ fn a_ring_before_the_core_listens_is_not_the_last_that_it_hears() {
         for number in 0..4_u8 {
             assert_eq!(echo.round_trip(&[number]).to_vec(), [number]);
         }
-        let begun = Instant::now();
-        while doorbell_state(&socket) & RECEIVE_FULL != 0 {
-            assert!(begun.elapsed() < LONG, "life {life} is deaf");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        eventually(&format!("life {life} takes the rings"), || {
+            doorbell_state(&socket) & RECEIVE_FULL == 0
+        });
         drop(echo);
         core.stop().expect("stopped");
         world.assert_clean();

@@ -11,6 +11,7 @@ use crate::support::{
 use hythe_node::{Interest, NodeError, SubscriberOptions};
 use hythe_rtcore::{Board, Core, CoreError, CoreOptions, CoreState, LinkTimeouts, control};
 use hythe_sys::fork::run_in_child;
+use hythe_testing::{WatchedThread, watched};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -331,23 +332,24 @@ fn every_waiter_hears_the_core() {
         .map(|_| node.subscriber("pong", &options).expect("a port"))
         .collect();
     std::thread::scope(|scope| {
-        let threads: Vec<_> = others
+        let (watched, threads): (Vec<_>, Vec<_>) = others
             .into_iter()
             .map(|mut other| {
-                scope.spawn(move || {
+                let (thread, take) = watched(move || {
                     for number in 0..100_u32 {
                         let sample = other.take(LONG).expect("taken").expect("a message");
                         assert_eq!(sample.to_vec(), number.to_le_bytes());
                     }
                     other.sleeps()
-                })
+                });
+                (thread, scope.spawn(take))
             })
-            .collect();
+            .unzip();
         for number in 0..100_u32 {
             let back = echo.round_trip(&number.to_le_bytes());
             assert_eq!(back.to_vec(), number.to_le_bytes());
             // So that none of the others misses one.
-            std::thread::sleep(Duration::from_millis(2));
+            watched.iter().for_each(WatchedThread::until_asleep);
         }
         for thread in threads {
             let rung = thread.join().expect("done");

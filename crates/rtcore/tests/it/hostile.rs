@@ -24,6 +24,7 @@ use hythe_node::{
     SubscriberOptions,
 };
 use hythe_rtcore::{Board, Core, CoreOptions, LinkTimeouts, Violation, control};
+use hythe_testing::let_time_pass;
 
 /// Of one seed on one board; four of them come to more than 20 seconds.
 const ROUND: Duration = Duration::from_millis(5200);
@@ -58,7 +59,8 @@ impl Reach {
             }
             // Now and then there is time for both sides to come to order.
             let pause = [1000, 30_000, 30_000, 700_000][choices.below(4) as usize];
-            std::thread::sleep(Duration::from_micros(choices.below(pause).into()));
+            let pause = Duration::from_micros(choices.below(pause).into());
+            let_time_pass(pause, "random times between forged words");
         }
         scribbles
     }
@@ -284,7 +286,7 @@ fn look(pool: &Pool, board: &str, over: &AtomicBool) {
         let audit = pool.snapshot().audit;
         assert_eq!(audit.mismatches, [], "{audit:?}");
         assert_eq!(audit.free + audit.held + audit.queued, audit.slots);
-        std::thread::sleep(TIME_LIMIT);
+        let_time_pass(TIME_LIMIT, "the pace of its polls");
     }
 }
 
@@ -310,7 +312,7 @@ fn round(board: &Board, seed: u64) {
         scope.spawn(|| wait_for_any(pool, told, over));
         scope.spawn(|| look(pool, board.name(), over));
         let hostile = scope.spawn(|| reach.scribble(seed, over));
-        std::thread::sleep(ROUND);
+        let_time_pass(ROUND, "all threads work for the time of a round");
         over.store(true, Ordering::Relaxed);
         hostile.join().expect("no panic")
     });

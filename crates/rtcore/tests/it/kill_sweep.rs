@@ -9,12 +9,13 @@ use crate::support;
 
 use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::asker::{Asker, DETACHED, LOST, OK, STALE, TIMEOUT, answer_one};
 use crate::support::{DECODER_ENDPOINTS, Echo, LONG, Other, World, board, role, start};
 use hythe_node::{Pool, ServerOptions};
 use hythe_rtcore::{Board, Core, CoreOptions, control};
+use hythe_testing::Polling;
 
 /// Stores that this process still may make.
 static LEFT: AtomicU64 = AtomicU64::new(0);
@@ -109,19 +110,14 @@ fn finished(mut other: Other) -> bool {
 
 /// Waits until the agent's core is up, or the agent has ended. True: it is up.
 fn comes_up(world: &World, agent: &mut Other) -> bool {
-    let start = Instant::now();
+    let mut polling = Polling::new("the core is up, or its agent dead");
     while agent.child.try_wait().expect("asked").is_none() {
         let status = control::status(&world.pool, "hosted");
         let log = || control::log(&world.pool, "hosted");
-        assert!(
-            start.elapsed() < LONG,
-            "neither up nor dead: {status:?} {:?}",
-            log()
-        );
+        polling.pause_or_show(|| format!("{status:?} {:?}", log()));
         if status.is_ok_and(|status| status.endpoints.len() == DECODER_ENDPOINTS) {
             return true;
         }
-        std::thread::sleep(Duration::from_millis(1));
     }
     false
 }

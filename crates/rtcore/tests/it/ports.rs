@@ -8,6 +8,7 @@ use hythe_node::{
     Node, NodeError, Pool, Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions,
 };
 use hythe_rtcore::{Board, Core, CoreError, CoreOptions};
+use hythe_testing::{await_kill, let_time_pass};
 use rustix::process::Signal;
 
 fn subscriber(node: &Node) -> Result<Subscriber, NodeError> {
@@ -36,7 +37,7 @@ fn sleeper() {
     };
     let node = hythe_rtcore::join(&pool, "sleeper").expect("joins");
     let _port = subscriber(&node).expect("subscribes");
-    std::thread::sleep(LONG);
+    await_kill();
 }
 
 fn is_attached(world: &World, name: &str) -> bool {
@@ -420,7 +421,7 @@ fn share_is_waited_for_until_another_thread_releases() {
         let (to, from) = std::sync::mpsc::channel::<Sample>();
         let releasing = std::thread::spawn(move || {
             for sample in from {
-                std::thread::sleep(Duration::from_millis(50));
+                let_time_pass(Duration::from_millis(50), "it releases slowly");
                 drop(sample);
             }
         });

@@ -9,6 +9,7 @@ use crate::support::{
     DECODER_ENDPOINTS, Echo, LONG, Other, World, boards, eventually, exists, pattern, role, start,
 };
 use hythe_rtcore::{Core, CoreError, CoreOptions, control};
+use hythe_testing::let_time_pass;
 
 /// The role of a process that sends and takes without a pause, until it is killed.
 #[test]
@@ -43,6 +44,9 @@ fn agent() {
     std::io::stdout().flush().expect("flushed");
 }
 
+/// Moment at which a victim dies amid its work.
+const IN_THE_MIDDLE: Duration = Duration::from_millis(200);
+
 fn is_attached(world: &World, name: &str) -> bool {
     let snapshot = world.pool.snapshot();
     let attached = snapshot
@@ -62,7 +66,7 @@ fn a_killed_linux_side_leaves_the_endpoints_to_the_next() {
         for round in 0..3 {
             let victim = Other::start("linux_side", &world, &board);
             eventually("the victim is attached", || is_attached(&world, "victim"));
-            std::thread::sleep(Duration::from_millis(200));
+            let_time_pass(IN_THE_MIDDLE, "amid its work; each moment is sound");
             victim.kill();
             // The endpoints are free as soon as a living participant has recovered the dead one.
             let mut echo = None;
@@ -94,7 +98,7 @@ fn what_nobody_inherits_the_agent_takes_back() {
         let core = start(&world, &board);
         let victim = Other::start("linux_side", &world, &board);
         eventually("the victim is attached", || is_attached(&world, "victim"));
-        std::thread::sleep(Duration::from_millis(200));
+        let_time_pass(IN_THE_MIDDLE, "amid its work; each moment is sound");
         victim.kill();
         // Its own buffers and those it had lent to the core.
         world.assert_clean();

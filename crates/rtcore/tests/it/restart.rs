@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::support::{Echo, LONG, World, boards, eventually, exists, kill, other_boards, start};
 use hythe_node::{NodeError, PublisherOptions, SubscriberOptions};
 use hythe_rtcore::{Board, Core, CoreError, CoreOptions, CoreState};
+use hythe_testing::let_time_pass;
 
 /// Which life of the core a message was sent in, and its number.
 fn tagged(life: u32, number: u32) -> [u8; 8] {
@@ -96,7 +97,9 @@ fn send_until(world: &World, life: &AtomicU32, over: &AtomicBool) -> Vec<u32> {
         match ping.publish(lease, 8) {
             Ok(_) => sent[now as usize] += 1,
             // The core is down: it will be back.
-            Err(NodeError::CoreSilent { .. }) => std::thread::sleep(Duration::from_millis(1)),
+            Err(NodeError::CoreSilent { .. }) => {
+                let_time_pass(Duration::from_millis(1), "between two tries");
+            }
             Err(error) => panic!("{error}"),
         }
     }

@@ -22,6 +22,7 @@ use crate::support::{Echo, LONG, World, board, eventually, start};
 use hythe_memory::{Access, Mapped};
 use hythe_node::{Node, PublisherOptions, SubscriberOptions};
 use hythe_rtcore::{Board, Core, CoreOptions, control};
+use hythe_testing::let_time_pass;
 
 const VARIABLE: &str = "HYTHE_TEST_LOUD";
 /// How long each kind of turn lasts, and how many there are of each.
@@ -75,9 +76,10 @@ fn loud_core() {
                 SCRIBBLES => {
                     core.act(&mut choices);
                     let _ = bell.write(b"!");
-                    std::thread::sleep(Duration::from_micros(choices.below(500).into()));
+                    let pause = Duration::from_micros(choices.below(500).into());
+                    let_time_pass(pause, "random times between forged words");
                 }
-                SLEEPS => std::thread::sleep(Duration::from_micros(100)),
+                SLEEPS => let_time_pass(Duration::from_micros(100), "it is ordered to sleep"),
                 _ => std::hint::spin_loop(),
             }
         }
@@ -249,11 +251,10 @@ fn rates(loud: &Loud, count: &AtomicU64) -> Rates {
     let mut counted = [Vec::new(), Vec::new(), Vec::new()];
     for turn in 0..3 * TURNS {
         loud.order([SLEEPS, COMPUTES, RINGS][turn % 3]);
-        // What was on its way when it changed is of neither.
-        std::thread::sleep(TURN / 4);
+        let_time_pass(TURN / 4, "what is on its way when it changes is of neither");
         let before = count.load(Ordering::Relaxed);
         let begun = Instant::now();
-        std::thread::sleep(TURN);
+        let_time_pass(TURN, "round trips are counted in this time");
         let made = count.load(Ordering::Relaxed) - before;
         let per_second = made as f64 / begun.elapsed().as_secs_f64();
         counted[turn % 3].push(per_second as u64);

@@ -8,6 +8,7 @@ use crate::support::control::{P1, p1_boards};
 use crate::support::{Echo, LONG, eventually};
 use hythe_node::rpc::Caller;
 use hythe_node::{ClientOptions, Pool, ServerOptions, SubscriberOptions};
+use hythe_testing::let_time_pass;
 
 /// A method of `p1` that returns its argument in reverse order.
 const REVERSE: u32 = 1;
@@ -88,8 +89,8 @@ fn kill_by_turns(p1: &mut P1, load: &Load, mut give: impl FnMut()) -> (u32, u32)
         if round % 8 == 1 {
             eventually("it holds something", || p1.one("spinner").held > 0);
         }
-        // At a different place each time.
-        std::thread::sleep(Duration::from_micros(u64::from(round * 7919 % 20_000)));
+        let moment = Duration::from_micros(u64::from(round * 7919 % 20_000));
+        let_time_pass(moment, "another moment of its work each round");
         let (answered, echoed) = [&load.answered, &load.echoed]
             .map(|count| count.load(Ordering::Relaxed))
             .into();

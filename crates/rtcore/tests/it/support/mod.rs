@@ -13,6 +13,7 @@ pub mod link_memory;
 pub mod object_core;
 pub mod segment_core;
 
+pub use hythe_testing::eventually;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,6 +24,7 @@ use hythe_node::{
     SubscriberOptions,
 };
 use hythe_rtcore::{Board, Core, CoreOptions};
+use hythe_testing::Polling;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// What the program `decoder` offers: a core is up when all have their channels.
@@ -122,13 +124,13 @@ impl World {
 
     /// The audit, once all slots are free; or as it is at last.
     pub fn settled(&self) -> hythe_node::Audit {
-        let start = Instant::now();
+        let (start, mut polling) = (Instant::now(), Polling::new("all slots are free"));
         loop {
             let audit = self.pool.snapshot().audit;
             if audit.free == audit.slots || start.elapsed() > LONG {
                 return audit;
             }
-            std::thread::sleep(Duration::from_millis(20));
+            polling.pause();
         }
     }
 
@@ -205,15 +207,6 @@ pub fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
         state as u8
     };
     (0..bytes).map(|_| next()).collect()
-}
-
-/// Waits, bounded, until something holds.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < LONG, "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// A process that is not ours to wait for: ends it by its id.
