@@ -9,7 +9,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hythe_media::wire::departure::Departures;
 use hythe_media::wire::destination::Destination;
@@ -19,6 +19,7 @@ use hythe_media::wire::health::{Change, State};
 use hythe_media::wire::method::Method;
 use hythe_media::wire::scheduler::{Scheduler, Timing, Watch};
 use hythe_sys::udp_receive::Message;
+use hythe_testing::Polling;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -264,18 +265,13 @@ fn etf_drops(delta_ns: u32, late: usize, lost: usize, expected: Change) {
         let bytes = socket.recv(&mut buffer).expect("the others leave");
         assert!(buffer[..bytes] == *prebuilt.packet(index), "packet {index}");
     }
-    let begun = Instant::now();
     let missed = |destinations: &Destinations| {
         let mut all = destinations.iter();
         all.next().map_or(0, |(_, one)| one.statistics().missed)
     };
+    let mut polling = Polling::new("all that is lost is counted");
     while missed(&destinations) < lost as u64 {
-        assert!(
-            begun.elapsed() < BOUND,
-            "{} {events:?}",
-            missed(&destinations)
-        );
-        std::thread::sleep(Duration::from_millis(5));
+        polling.pause_or_show(|| format!("{} {events:?}", missed(&destinations)));
         // Asked again with each group; one without packets does as well.
         let none = prebuilt.packets().after(40);
         events.extend_from_slice(destinations.send(&none, BOUND).events);

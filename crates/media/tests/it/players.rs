@@ -10,16 +10,14 @@ use std::io::Read;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::{Packet, ffmpeg};
 use hythe_media::sdp::{self, Retransmission, StreamDescription};
 use hythe_media::source::{OpenOptions, open};
 use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_testing::{eventually, let_time_pass};
 
-/// Only to end a test that failed.
-const BOUND: Duration = Duration::from_secs(300);
 const SSRC: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
 const LIMIT: usize = 1316;
 
@@ -59,7 +57,7 @@ impl Player {
             .spawn()
             .unwrap();
         let player = Self { child, port };
-        wait_until("ffmpeg listens", || {
+        eventually("ffmpeg listens", || {
             waiting_bytes(port).is_some() && waiting_bytes(port + 1).is_some()
         });
         player
@@ -72,7 +70,7 @@ impl Player {
         let start = Instant::now();
         for (index, packet) in packets.iter().enumerate() {
             let due = Duration::from_secs_f64(packet.time as f64 / f64::from(format.clock_hz));
-            thread::sleep(due.saturating_sub(start.elapsed()));
+            let_time_pass(due.saturating_sub(start.elapsed()), "a sender's pace");
             let timestamp = (packet.time as u32).wrapping_add(u32::MAX - 1000);
             let kind = format.payload_type | u8::from(packet.marker) << 7;
             let header = [
@@ -94,14 +92,14 @@ impl Player {
                 .collect()
         };
         let mut last = (sizes(), Instant::now());
-        wait_until("ffmpeg takes everything", || {
+        eventually("ffmpeg takes everything", || {
             if sizes() != last.0 || waiting_bytes(self.port) != Some(0) {
                 last = (sizes(), Instant::now());
             }
             last.1.elapsed() > Duration::from_secs(2)
         });
         let goodbye = [&[0x80, 0xc9, 0, 1][..], &SSRC, &[0x81, 0xcb, 0, 1], &SSRC].concat();
-        wait_until("ffmpeg ends", || {
+        eventually("ffmpeg ends", || {
             let _ = socket.send_to(&goodbye, ("127.0.0.1", self.port + 1));
             self.child.try_wait().unwrap().is_some()
         });
@@ -113,14 +111,6 @@ impl Player {
             .read_to_string(&mut message)
             .unwrap();
         println!("ffmpeg: {message}");
-    }
-}
-
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < BOUND, "waited in vain until {what}");
-        thread::sleep(Duration::from_millis(20));
     }
 }
 

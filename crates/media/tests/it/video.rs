@@ -6,7 +6,6 @@ use std::io::{Cursor, Read};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use hythe_media::MediaError;
@@ -16,10 +15,8 @@ use hythe_media::source::{Source, mp4};
 use hythe_rtp::format::{Encoding, StreamFormat};
 use hythe_rtp::payload::{Depacketize, Packetize, Received, h264, h265};
 use hythe_rtp::unit::Unit;
-use hythe_testing::{Edit, with_edits};
+use hythe_testing::{Edit, eventually, let_time_pass, until_process_sleeps, with_edits};
 
-/// How long a receiver that does not end by itself is waited for.
-const END_TIMEOUT: Duration = Duration::from_secs(120);
 /// 2 s at 25 frames per second.
 const FRAMES: usize = 50;
 const FRAME_TICKS: u64 = 3600;
@@ -557,30 +554,22 @@ impl Drop for Running {
 
 fn wait_bound(port: u16) {
     let wanted = format!(":{port:04X} ");
-    let start = Instant::now();
-    while !fs::read_to_string("/proc/net/udp")
-        .unwrap()
-        .contains(&wanted)
-    {
-        assert!(start.elapsed() < END_TIMEOUT, "ffmpeg does not listen");
-        thread::sleep(Duration::from_millis(20));
-    }
+    eventually("ffmpeg listens", || {
+        fs::read_to_string("/proc/net/udp")
+            .unwrap()
+            .contains(&wanted)
+    });
 }
 
-/// Waits until the socket's queue is empty, and for a moment until ffmpeg's own is.
-fn wait_read(port: u16) {
+/// Waits until the socket's queue is empty, and all threads of ffmpeg wait for more.
+fn wait_read(port: u16, receiver: u32) {
     let wanted = format!(":{port:04X} ");
     let is_empty = |line: &str| !line.contains(&wanted) || line.contains(":00000000 00:");
-    let start = Instant::now();
-    while !fs::read_to_string("/proc/net/udp")
-        .unwrap()
-        .lines()
-        .all(is_empty)
-        && start.elapsed() < END_TIMEOUT
-    {
-        thread::sleep(Duration::from_millis(20));
-    }
-    thread::sleep(Duration::from_secs(1));
+    eventually("ffmpeg takes everything", || {
+        let sockets = fs::read_to_string("/proc/net/udp").unwrap();
+        sockets.lines().all(is_empty)
+    });
+    until_process_sleeps(receiver);
 }
 
 fn packetizer(encoding: Encoding) -> Box<dyn Packetize> {
@@ -605,7 +594,7 @@ fn session(format: &StreamFormat, port: u16) -> String {
 }
 
 /// Sends a source at the pace of its decoding times.
-fn send(source: &mut dyn Source, port: u16) {
+fn send(source: &mut dyn Source, port: u16, receiver: u32) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let ssrc = 0x4879_7468_u32.to_be_bytes();
     let format = source.format().clone();
@@ -613,7 +602,7 @@ fn send(source: &mut dyn Source, port: u16) {
     let (start, mut sequence) = (Instant::now(), 0_u16);
     while let Some(unit) = source.next().unwrap() {
         let due = Duration::from_micros(unit.due * 1_000_000 / u64::from(format.clock_hz));
-        thread::sleep(due.saturating_sub(start.elapsed()));
+        let_time_pass(due.saturating_sub(start.elapsed()), "a sender's pace");
         packetizer.packetize(&unit, 1200, &mut |payload| {
             let mut packet = vec![0x80, format.payload_type | u8::from(payload.marker) << 7];
             packet.extend(sequence.to_be_bytes());
@@ -627,7 +616,7 @@ fn send(source: &mut dyn Source, port: u16) {
     }
     // ffmpeg reads RTCP first and would overlook what still waits; and it takes no goodbye without
     // a report in front.
-    wait_read(port);
+    wait_read(port, receiver);
     let bye = [[0x80, 201, 0, 1], ssrc, [0x81, 203, 0, 1], ssrc].concat();
     socket.send_to(&bye, ("127.0.0.1", port + 1)).unwrap();
 }
@@ -644,12 +633,8 @@ fn received_hashes(folder: &Folder, source: &mut dyn Source) -> Vec<String> {
         .spawn();
     let mut receiver = Running(receiver.unwrap());
     wait_bound(port);
-    send(source, port);
-    let start = Instant::now();
-    while receiver.0.try_wait().unwrap().is_none() {
-        assert!(start.elapsed() < END_TIMEOUT, "ffmpeg does not end");
-        thread::sleep(Duration::from_millis(20));
-    }
+    send(source, port, receiver.0.id());
+    eventually("ffmpeg ends", || receiver.0.try_wait().unwrap().is_some());
     hashes(&fs::read_to_string(&listing).unwrap())
 }
 

@@ -11,6 +11,7 @@ use hythe_media::receive::stream::Settings;
 use hythe_rtp::Identity;
 use hythe_rtp::rtcp::{Counts, Reports};
 use hythe_sys::socket_option::{SocketOption, set_socket_option};
+use hythe_testing::let_time_pass;
 use rustix::net::sockopt;
 
 use crate::passing::{Kept, Passing, packet, stream};
@@ -103,7 +104,7 @@ fn every_byte_of_joined_datagrams_arrives_and_is_cut_rightly() {
             set_socket_option(&sender, SocketOption::UdpSegment, 1400).unwrap();
             for batch in &batches {
                 sender.send_to(batch, to).unwrap();
-                std::thread::sleep(Duration::from_millis(1));
+                let_time_pass(Duration::from_millis(1), "a sender's pace");
             }
             let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
             say_goodbye(&sender, &identity, to);

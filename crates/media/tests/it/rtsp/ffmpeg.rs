@@ -10,6 +10,7 @@ use hythe_media::wire::header::Headers;
 use hythe_rtp::format::Encoding;
 use hythe_rtp::rtsp::{Limits, Presentation, Started};
 use hythe_rtp::{Identity, L16};
+use hythe_testing::{Polling, let_time_pass};
 use rtp_types::RtpPacketBuilder;
 
 use super::catalogue::stream;
@@ -146,7 +147,7 @@ fn run_ffmpeg(url: &str, folder: &Folder) -> bool {
         .arg(folder.path("pcmu"))
         .stdin(Stdio::null());
     let mut child = command.spawn().unwrap();
-    let began = Instant::now();
+    let (began, mut polling) = (Instant::now(), Polling::new("the end of ffmpeg"));
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status.success();
@@ -156,7 +157,7 @@ fn run_ffmpeg(url: &str, folder: &Folder) -> bool {
             child.wait().unwrap();
             return false;
         }
-        thread::sleep(Duration::from_millis(10));
+        polling.pause();
     }
 }
 
@@ -167,7 +168,7 @@ fn send(running: &Running, rtp: &std::net::UdpSocket, ended: &AtomicBool) {
     let mut headers = Headers::new(format.payload_type(), &IDENTITY);
     let mut packet = 0;
     while !ended.load(Ordering::Relaxed) {
-        thread::sleep(Duration::from_millis(20));
+        let_time_pass(Duration::from_millis(20), "a sender's pace");
         let starts: Vec<_> = running
             .playing
             .lock()

@@ -6,12 +6,13 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hythe_media::MediaError;
 use hythe_media::rtsp::Answer;
 use hythe_media::rtsp::server::{Media, Server, Sign};
 use hythe_rtp::rtsp::{Catalogue, Counters, Limits, Presentation, SessionId, Start, Started};
+use hythe_testing::eventually;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::catalogue::TestCatalogue;
@@ -127,11 +128,9 @@ impl Running {
 
     /// Waits until it is so.
     pub(crate) fn until(&self, condition: impl Fn(&Playing) -> bool) {
-        let began = Instant::now();
-        while !condition(&self.playing.lock().unwrap()) {
-            assert!(began.elapsed() < TIME_LIMIT, "it does not come to that");
-            thread::sleep(Duration::from_millis(2));
-        }
+        eventually("what the client plays", || {
+            condition(&self.playing.lock().unwrap())
+        });
     }
 
     pub(crate) fn stop(self) -> Counters {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use hythe_media::MediaError;
 use hythe_media::rtsp::server::Server;
 use hythe_rtp::rtsp::Limits;
+use hythe_testing::{eventually, let_time_pass};
 
 use super::catalogue::SECOND_NS;
 use super::running::{Owner, Running, session, socket_pair};
@@ -123,7 +124,7 @@ fn send_numbers(running: &Running, local: &str, ended: &AtomicBool) {
                 .unwrap();
         }
         number += 1;
-        thread::sleep(Duration::from_millis(1));
+        let_time_pass(Duration::from_millis(1), "a sender's pace");
     }
 }
 
@@ -223,7 +224,7 @@ fn a_client_that_reads_nothing_is_cut_off_and_disturbs_nobody() {
         match greedy.stream.write(requests.as_bytes()) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                thread::sleep(Duration::from_millis(10));
+                let_time_pass(Duration::from_millis(10), "its buffers are full");
             }
             Err(error) => break error.kind(),
         }
@@ -250,7 +251,7 @@ fn a_slow_loris_is_closed_and_disturbs_nobody() {
     let mut rounds = 0;
     while loris.stream.write_all(b"O").is_ok() {
         other.ask("OPTIONS", "*", &[]);
-        thread::sleep(Duration::from_millis(5));
+        let_time_pass(Duration::from_millis(5), "it writes slowly");
         rounds += 1;
         assert!(rounds < 10_000);
     }
@@ -271,16 +272,13 @@ fn one_connection_too_many_is_told_so() {
     let expected = "RTSP/1.0 503 Service Unavailable: there are 2 connections already\r\n";
     assert!(running.client().rest().starts_with(expected));
     drop(clients);
-    // There is space again as soon as the server has noticed.
-    let served = (0..1000).any(|_| {
-        thread::sleep(Duration::from_millis(5));
+    eventually("there is space again", || {
         let mut client = running.client();
         client.say("OPTIONS", "*", &[]);
         let mut text = [0; 15];
         std::io::Read::read_exact(&mut client.stream, &mut text).is_ok()
             && text == *b"RTSP/1.0 200 OK"
     });
-    assert!(served);
     assert!(running.stop().refused_connections >= 1);
 }
 

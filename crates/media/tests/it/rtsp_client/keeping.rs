@@ -1,15 +1,14 @@
 //! A session that is played is kept alive whatever the server answers, found lost where it is, and
 //! ended within bounds.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hythe_media::rtsp::client::{Account, Playing};
+use hythe_testing::Polling;
 
 use super::script::{Act, SDP, Server, answer, at_once, ok, played};
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
-const BOUND: Duration = Duration::from_secs(120);
 /// Of what a busy machine may spoil.
 const TRIES: usize = 5;
 
@@ -23,14 +22,13 @@ fn play(server: &Server) -> Playing {
 
 /// The account as soon as it `is_so`.
 fn wait(playing: &Playing, is_so: impl Fn(&Account) -> bool) -> Account {
-    let began = Instant::now();
+    let mut polling = Polling::new("the account");
     loop {
         let account = playing.account();
         if is_so(&account) {
             return account;
         }
-        assert!(began.elapsed() < BOUND, "{account:?}");
-        thread::sleep(Duration::from_millis(5));
+        polling.pause_or_show(|| format!("{account:?}"));
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use hythe_media::MediaError;
 use hythe_media::rtsp::client::Client;
+use hythe_testing::let_time_pass;
 
 /// A script that is not followed for so long is at its end: a test fails instead of hanging.
 const BOUND: Duration = Duration::from_secs(120);
@@ -132,7 +133,7 @@ fn accept(listener: &TcpListener, until: &Until) -> Option<TcpStream> {
                 return Some(stream);
             }
             Err(_) if until.is_over() => return None,
-            Err(_) => thread::sleep(LOOK),
+            Err(_) => let_time_pass(LOOK, "the next poll for a client"),
         }
     }
 }
@@ -155,7 +156,7 @@ fn follow(mut stream: TcpStream, script: Vec<Act>, requests: &mut Vec<String>, u
             },
             Act::Say(bytes) => stream.write_all(&numbered(bytes, &number)).is_ok(),
             Act::Drip(bytes, apart) => numbered(bytes, &number).iter().all(|byte| {
-                thread::sleep(apart);
+                let_time_pass(apart, "bytes come slowly");
                 stream.write_all(&[*byte]).is_ok()
             }),
             Act::Repeat(bytes, times) => {

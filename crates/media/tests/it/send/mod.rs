@@ -14,6 +14,7 @@ use hythe_media::send::share::SlotShare;
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::TrustPeers;
 use hythe_rtp::Identity;
+use hythe_testing::let_time_pass;
 
 use crate::scene::{Counting, Receiver, Scene, Session};
 
@@ -272,7 +273,7 @@ fn a_pause_and_a_late_source_move_the_plan_and_are_counted() {
         while session.statistics().packets < 50 {
             session.step(&mut |_| {}).unwrap();
         }
-        std::thread::sleep(PAUSE);
+        let_time_pass(PAUSE, "the sender stops for a while");
         if is_told {
             session.resume();
         }

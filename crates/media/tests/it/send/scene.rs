@@ -13,6 +13,7 @@ use hythe_node::{Node, Pool, PoolOptions, WireOptions, monotonic_ns};
 use hythe_rtp::format::{Encoding, StreamFormat};
 use hythe_rtp::payload::{EmitPayload, Packetize, Payload};
 use hythe_rtp::unit::Unit;
+use hythe_testing::let_time_pass;
 use rtcp_types::{Compound, Packet};
 use rtp_types::RtpPacket;
 
@@ -88,7 +89,7 @@ impl Drop for Scene {
 
 pub(crate) fn wait_until(until_ns: u64) {
     let left = until_ns.saturating_sub(monotonic_ns());
-    std::thread::sleep(Duration::from_nanos(left));
+    let_time_pass(Duration::from_nanos(left), "a moment of the schedule");
 }
 
 /// A source whose units say which they are.
