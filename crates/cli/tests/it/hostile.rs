@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::choices::Choices;
 use crate::support::Root;
+use hythe_testing::let_time_pass;
 
 /// What Rust's runtime ends a panicking program with.
 const PANIC: i32 = 101;
@@ -71,7 +72,11 @@ fn round(seed: u64) {
     let control = control(&root.pools());
     // Somebody is there, so that there is something to lie about.
     let _there = root.start(&["sub", "way", "--timeout", "100"]);
-    std::thread::sleep(Duration::from_millis(50));
+    let moment = Duration::from_millis(50);
+    let_time_pass(
+        moment,
+        "mostly it takes part by then; each state may be forged",
+    );
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let mut own = Choices::Seed(seed);
@@ -80,7 +85,7 @@ fn round(seed: u64) {
             let mut choices = Choices::Seed(seed + 1_000_000);
             while !over.load(Ordering::Relaxed) {
                 scribble(control, &mut choices, 50);
-                std::thread::sleep(Duration::from_millis(5));
+                let_time_pass(Duration::from_millis(5), "the pace of forging");
             }
         });
         for command in COMMANDS {

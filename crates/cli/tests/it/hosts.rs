@@ -19,6 +19,7 @@ use hythe_cluster::{
 };
 use hythe_sys::accept::Acceptor;
 use hythe_sys::local_socket::{LocalListener, Peers};
+use hythe_testing::let_time_pass;
 use rustix::net::SocketType;
 use serde_json::{Value, json};
 
@@ -91,7 +92,7 @@ impl Host {
                 let mut acceptor = Acceptor::default();
                 while !is_over.load(Ordering::Relaxed) {
                     if !answer(&mut acceptor, &listener, &answering) {
-                        std::thread::sleep(Duration::from_millis(2));
+                        let_time_pass(Duration::from_millis(2), "the next poll for a request");
                     }
                 }
             });

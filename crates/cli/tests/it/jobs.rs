@@ -3,9 +3,9 @@
 use crate::support;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use crate::support::{Root, Running, eventually, send};
+use hythe_testing::until_process_sleeps;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -210,7 +210,8 @@ fn a_second_interrupt_kills_who_does_not_end() {
     let job = Running::new(command);
     eventually("it is ready", || root.path().join("ready").exists());
     job.interrupt();
-    std::thread::sleep(Duration::from_millis(50));
+    // The handler of the first wakes a thread; it sleeps again when it is handled.
+    until_process_sleeps(job.pid());
     job.interrupt();
     // By the second, or, where both came as one, after the grace.
     job.end().failed_naming(137, &["SIGKILL"]);

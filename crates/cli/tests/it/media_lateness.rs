@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{BOUND, Root, eventually};
 use hythe_sys::udp_receive::{Message, enable_timestamps, receive};
+use hythe_testing::let_time_pass;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -150,7 +151,7 @@ fn mean(sent: &Value) -> f64 {
 fn pass(milliseconds: u64, socket: &UdpSocket, arrivals: &mut Vec<Arrival>) {
     let end = Instant::now() + Duration::from_millis(milliseconds);
     while Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(2));
+        let_time_pass(Duration::from_millis(2), "between two polls of the socket");
         drain(socket, arrivals);
     }
 }

@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{BOUND, Root, Running};
+use hythe_testing::{eventually, let_time_pass};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 /// A third of a second at 8 kHz.
@@ -68,11 +69,9 @@ fn watch(url: &str, out: &Path, seconds: Option<&str>) -> Running {
 }
 
 fn wait_for_port(port: u16) {
-    let began = Instant::now();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(began.elapsed() < BOUND, "nobody listens on {port}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually(&format!("a listener on {port}"), || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
 }
 
 fn samples(file: &Path) -> Vec<i16> {
@@ -125,11 +124,9 @@ fn a_channel_is_watched_together_from_now_on() {
     let port = hythe_testing::reserve_ports(1);
     let listen = format!("127.0.0.1:{port}");
     let server = root.start(&["media", "serve", "channel:microphone", "--listen", &listen]);
-    let began = Instant::now();
-    while root.subscribers("microphone") == 0 {
-        assert!(began.elapsed() < BOUND, "the server does not subscribe");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually("the server subscribes", || {
+        root.subscribers("microphone") > 0
+    });
     // A WAV file without end, whose samples count up: a player that comes late hears from somewhere
     // on.
     let mut publishing = root.command(&["pub", "microphone", "--size", "1600"]);
@@ -150,7 +147,7 @@ fn a_channel_is_watched_together_from_now_on() {
                 })
                 .collect();
             said = microphone.write_all(&block);
-            std::thread::sleep(Duration::from_millis(50));
+            let_time_pass(Duration::from_millis(50), "the pace of a microphone");
         }
     });
     server.wait_until_said("channel microphone is served from now on, as L16");

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::support::streams::{self, wait_until_listening};
 use crate::support::{Root, Running, eventually};
+use hythe_testing::let_time_pass;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -66,8 +67,10 @@ fn a_command_that_does_not_end_is_ended_by_a_later_signal() {
     running.interrupt();
     eventually("it closes its port", || !streams::is_bound(port));
     eventually("it ends at another signal", || {
-        // Longer than what counts as the same wish.
-        std::thread::sleep(Duration::from_millis(250));
+        let_time_pass(
+            Duration::from_millis(250),
+            "longer than signals count as one",
+        );
         running.interrupt();
         running.said().contains(LINE)
     });

@@ -10,6 +10,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 
 use crate::demo::world::{self, World, end_of, signal};
+use hythe_testing::let_time_pass;
 
 fn says(said: &str, words: &[&str]) {
     for word in words {
@@ -195,8 +196,8 @@ fn killing(word: &str, with: Signal) -> (World, String) {
     let file = world.recording("long.mp3", &["-t", "3"]);
     let demo = world.start(&["--board", "hosted", &file]);
     let victim = world.process_with(word);
-    // In the middle: the frames flow by then.
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    let moment = std::time::Duration::from_millis(700);
+    let_time_pass(moment, "in the middle: the frames flow by then");
     signal(victim, with);
     let output = end_of(demo);
     assert_eq!(output.status.code(), Some(1), "{output:?}");

@@ -6,8 +6,9 @@
 use crate::support;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use hythe_testing::eventually_or_show;
 use serde_json::Value;
 
 /// How long anything may take before the test gives up.
@@ -127,7 +128,7 @@ impl World {
             left.extend(self.processes());
             left
         };
-        eventually(
+        eventually_or_show(
             "nothing is left behind",
             || left().is_empty(),
             || format!("{:?}", left()),
@@ -162,7 +163,7 @@ impl World {
                 .into_iter()
                 .find(|line| line.contains(word))
         };
-        eventually(
+        eventually_or_show(
             word,
             || find().is_some(),
             || format!("{:?}", self.processes()),
@@ -193,19 +194,6 @@ pub(crate) fn end_of(child: Child) -> Output {
             signal(pid, rustix::process::Signal::KILL);
             panic!("process {pid} still runs after {BOUND:?}");
         }
-    }
-}
-
-/// Looks until it is true, bounded.
-pub(crate) fn eventually(what: &str, is_true: impl Fn() -> bool, state: impl Fn() -> String) {
-    let start = Instant::now();
-    while !is_true() {
-        assert!(
-            start.elapsed() < BOUND,
-            "not within {BOUND:?}: {what}; now: {}",
-            state()
-        );
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

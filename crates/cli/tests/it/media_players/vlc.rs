@@ -16,6 +16,7 @@ use crate::support::streams::{
     self, H264, Kind, MediaFixture, PCMA, PCMU, SAMPLES, Sample, TS, content,
 };
 use crate::support::{Running, eventually};
+use hythe_testing::let_time_pass;
 
 const SCRIPT: &str = "scripts/vlc-live555.sh";
 /// How long VLC keeps what came before it plays it; not above the half of a stream that has to be
@@ -218,7 +219,7 @@ fn opens_our_description(vlc: &VlcFixture, sample: &Sample, repair: &[&str]) {
     let player = vlc.play(&sdp, &written_to(sample, &out));
     player.wait_until_said("successfully opened");
     streams::wait_until_listening(port);
-    thread::sleep(BEGINS_TO_READ);
+    let_time_pass(BEGINS_TO_READ, "VLC does not show that it reads");
     fixture.send_with(&input, port, &options);
     let ended = ended_well(sample.name, player);
     assert_played(sample, &input, &out, &ended.errors);

@@ -1,11 +1,12 @@
 //! The table: what a row is, the commands that it runs, and the lines that are printed.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
 use crate::support::{BOUND, Ended, Root, Running};
+use hythe_testing::Polling;
 
 /// A test of the paper.
 pub(crate) struct Row {
@@ -81,12 +82,12 @@ impl Stage {
         what: &str,
         mut look: impl FnMut(&mut Self) -> Result<Option<T>, String>,
     ) -> Result<T, String> {
-        let start = Instant::now();
+        let (start, mut polling) = (Instant::now(), Polling::new(what));
         while start.elapsed() < BOUND {
             if let Some(found) = look(self)? {
                 return Ok(found);
             }
-            std::thread::sleep(Duration::from_millis(20));
+            polling.pause();
         }
         Err(format!("not within {BOUND:?}: {what}"))
     }

@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::demo::world::{World, boards, eventually};
+use crate::demo::world::{World, boards};
+use hythe_testing::eventually_or_show;
 
 /// What `--method` takes.
 pub(crate) const METHODS: [&str; 3] = ["hythe", "copy", "linux"];
@@ -124,7 +125,7 @@ pub(crate) fn playing_on(world: &World, board: &str, method: &str, stall: &str) 
     let rest = ["--method", method, movie.file()];
     let child = start(world, &[&arguments[..], &rest].concat());
     let written = || fs::metadata(&video).map_or(0, |file| file.len());
-    eventually(
+    eventually_or_show(
         "pictures are written",
         || written() > 200_000,
         || format!("{} bytes", written()),

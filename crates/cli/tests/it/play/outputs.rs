@@ -12,6 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::demo::world::{World, end_of};
 use crate::play::movie::{Movie, NEVER};
+use hythe_testing::let_time_pass;
 
 /// Writes to a terminal until it takes no more.
 fn fill(terminal: &Path) {
@@ -26,7 +27,10 @@ fn fill(terminal: &Path) {
             Ok(_) => refusals = 0,
             Err(_) => refusals += 1,
         }
-        std::thread::sleep(Duration::from_millis(1));
+        let_time_pass(
+            Duration::from_millis(1),
+            "the kernel's thread may make space",
+        );
     }
 }
 

@@ -6,8 +6,9 @@ use std::process::Child;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::demo::world::{World, end_of, eventually, signal};
+use crate::demo::world::{World, end_of, signal};
 use crate::play::movie::{self, Movie, NEVER};
+use hythe_testing::{eventually_or_show, let_time_pass};
 
 /// A movie that plays for ten seconds, or as long as is said.
 struct Playing {
@@ -37,7 +38,7 @@ impl Playing {
             movie,
         };
         // The core is up, and its tasks are at work.
-        eventually(
+        eventually_or_show(
             "the core lists its tasks",
             || playing.core(&["tasks", "hosted"]),
             || "not yet".to_owned(),
@@ -149,8 +150,8 @@ fn pictures_resume_although_no_key_frame_comes() {
     for end in ["stop", "kill"] {
         let playing = Playing::start_with(10, &ONE_KEY_FRAME, &["--stall", "300"]);
         playing.task(end, "video");
-        // The units that are due meanwhile are too late.
-        std::thread::sleep(std::time::Duration::from_millis(600));
+        let time = std::time::Duration::from_millis(600);
+        let_time_pass(time, "the units that are due meanwhile are too late");
         playing.task("start", "video");
         let played = playing.end();
         assert!(played["frames_dropped"].as_u64() > Some(0), "{played}");

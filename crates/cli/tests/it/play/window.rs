@@ -7,9 +7,10 @@ use std::process::{Child, Output, Stdio};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::demo::world::{World, end_of, eventually, signal};
+use crate::demo::world::{World, end_of, signal};
 use crate::play::movie::{self, Movie, NEVER};
 use crate::play::x_server::{Client, KEY_ESCAPE, KEY_Q, KEY_SPACE, XServer};
+use hythe_testing::eventually_or_show;
 
 /// Long enough for a test to look at it on a machine that does much else.
 const LONG: u32 = 120;
@@ -103,7 +104,7 @@ fn a_window_shows_the_movie_in_its_ratio_and_a_sound_card_plays_it() {
     let client = std::cell::RefCell::new(client);
     let looks = |places: &[(u16, u16, [u8; 3])]| {
         let colour = |x, y| client.borrow_mut().colour(window, x, y);
-        eventually(
+        eventually_or_show(
             "the picture is seen",
             || places.iter().all(|(x, y, is)| is_near(colour(*x, *y), *is)),
             || {
@@ -129,11 +130,11 @@ fn a_window_shows_the_movie_in_its_ratio_and_a_sound_card_plays_it() {
     let card = watched.world.path("card.raw");
     let is_silent = || lately(&card).is_some_and(|samples| samples.is_empty());
     let is_heard = || lately(&card).is_some_and(|samples| samples.len() > 100_000);
-    eventually("there is sound", is_heard, || "none".to_owned());
+    eventually_or_show("there is sound", is_heard, || "none".to_owned());
     client.borrow_mut().press(window, KEY_SPACE);
-    eventually("it stands", is_silent, || "it goes on".to_owned());
+    eventually_or_show("it stands", is_silent, || "it goes on".to_owned());
     client.borrow_mut().press(window, KEY_SPACE);
-    eventually("it goes on", is_heard, || "it stands".to_owned());
+    eventually_or_show("it goes on", is_heard, || "it stands".to_owned());
     watched.client.close(window);
     let (world, movie, played) = watched.end();
     assert!(played["closed_at_ns"].is_u64(), "{played}");
@@ -220,7 +221,7 @@ fn a_display_that_stands_still_holds_nothing_up() {
     let card = watched.world.path("card.raw");
     let bytes = || fs::metadata(&card).map_or(0, |file| file.len());
     let before = bytes();
-    eventually(
+    eventually_or_show(
         "sound goes on",
         || bytes() > before + 400_000,
         || bytes().to_string(),
@@ -245,7 +246,7 @@ fn a_display_that_does_not_answer_can_be_given_up() {
         let mut names = tasks.flat_map(|task| fs::read_to_string(task.path().join("comm")));
         names.any(|name| name == "window\n")
     };
-    eventually("it waits", is_waiting, || "not yet".to_owned());
+    eventually_or_show("it waits", is_waiting, || "not yet".to_owned());
     signal(child.id(), Signal::INT);
     let output = end_of(child);
     assert_eq!(output.status.code(), Some(1), "{output:?}");

@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::demo::world::{eventually, signal};
+use crate::demo::world::signal;
+use hythe_testing::eventually_or_show;
 
 /// A display. It ends with this.
 pub(crate) struct XServer {
@@ -96,7 +97,7 @@ impl Client {
         let name = self.atom("WM_NAME");
         let mut found = None;
         let this = std::cell::RefCell::new((self, &mut found));
-        eventually(
+        eventually_or_show(
             "there is a window",
             || {
                 let (client, found) = &mut *this.borrow_mut();

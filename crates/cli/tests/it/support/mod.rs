@@ -13,9 +13,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hythe::{Pool, PoolOptions};
+pub(crate) use hythe_testing::eventually;
+use hythe_testing::eventually_some;
 use serde_json::Value;
 
 /// The command.
@@ -295,6 +297,10 @@ impl Running {
         eventually(what, || self.said().contains(what));
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks it to stop, as Ctrl-C does.
     pub(crate) fn interrupt(&self) {
         self.signal(rustix::process::Signal::INT);
@@ -319,14 +325,7 @@ impl Running {
     }
 
     fn wait(&mut self) -> ExitStatus {
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().expect("own child") {
-                return status;
-            }
-            assert!(start.elapsed() < BOUND, "it does not end");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        eventually_some("its end", || self.child.try_wait().expect("own child"))
     }
 }
 
@@ -375,13 +374,4 @@ fn collect(mut from: impl Read + Send + 'static, into: &Arc<Mutex<Vec<u8>>>) -> 
             all.extend_from_slice(&part[..bytes]);
         }
     })
-}
-
-/// Waits until it holds, and fails the test if it never does.
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < BOUND, "not within {BOUND:?}: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
