@@ -242,6 +242,7 @@ fn check(returned: c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hythe_testing::watched;
 
     const SOON: Duration = Duration::from_millis(20);
 
@@ -282,8 +283,9 @@ mod tests {
     fn a_sleeper_is_woken() {
         let made = Semaphores::create(1).expect("made");
         std::thread::scope(|scope| {
-            let sleeper = scope.spawn(|| made.take(0, Duration::from_secs(60)));
-            std::thread::sleep(SOON);
+            let (thread, take) = watched(|| made.take(0, Duration::from_secs(60)));
+            let sleeper = scope.spawn(take);
+            thread.until_asleep();
             made.post(0).expect("posted");
             let taken = sleeper.join().expect("joined");
             assert!(taken.expect("there"));

@@ -13,6 +13,7 @@ use crate::long_run::{LongRun, send};
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
+use hythe_testing::let_time_pass;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -527,8 +528,11 @@ fn a_core_that_is_killed_is_a_lost_peer() {
         let root = root();
         let run = long_run(root.path(), system, wait);
         let core = run.child(is_core);
-        // In the middle of it, or at its start: both must be noticed.
-        std::thread::sleep(Duration::from_millis(300));
+        let moment = Duration::from_millis(300);
+        let_time_pass(
+            moment,
+            "in the middle of it, or at its start: both are noticed",
+        );
         send(Signal::KILL, core);
         let said = run.complaint();
         // On a busy machine it is gone before it is met.
@@ -550,7 +554,11 @@ fn a_signal_ends_it_in_order() {
     let root = root();
     let run = long_run(root.path(), "copy", "bell");
     let core = run.child(is_core);
-    std::thread::sleep(Duration::from_millis(300));
+    let moment = Duration::from_millis(300);
+    let_time_pass(
+        moment,
+        "in the middle of it, or at its start: both end in order",
+    );
     send(Signal::TERM, run.id());
     let said = run.complaint();
     assert!(said.contains("stopped by a signal"), "{said}");

@@ -8,6 +8,7 @@ use crate::long_run::{LongRun, send};
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
+use hythe_testing::let_time_pass;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -382,8 +383,11 @@ fn a_killed_peer_is_a_lost_peer_for_every_system() {
     for system in ["floor", "hythe", "iceoryx2", "unix", "pipe", "sysv"] {
         let run = long_run(root.path(), system);
         let echo = run.child(is_echo);
-        // In the middle of it, or at its start: both must be noticed.
-        std::thread::sleep(Duration::from_millis(100));
+        let moment = Duration::from_millis(100);
+        let_time_pass(
+            moment,
+            "in the middle of it, or at its start: both are noticed",
+        );
         send(Signal::KILL, echo);
         let mark = format!("hythe_bench_{}_", run.id());
         let said = run.complaint();
@@ -402,7 +406,11 @@ fn a_signal_ends_it_in_order() {
     let root = root();
     let run = long_run(root.path(), "hythe");
     let echo = run.child(is_echo);
-    std::thread::sleep(Duration::from_millis(100));
+    let moment = Duration::from_millis(100);
+    let_time_pass(
+        moment,
+        "in the middle of it, or at its start: both end in order",
+    );
     send(Signal::TERM, run.id());
     // While messages come nobody looks up: the peer is ended, too, as a terminal would. Where none
     // came yet it may have ended with the run.

@@ -9,13 +9,11 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
+use hythe_testing::eventually_some;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hythe-bench");
-/// Far beyond what anything here takes; only a test that would never end is ended by it.
-const BOUND: Duration = Duration::from_secs(300);
 const NOBODY: u32 = 65_534;
 
 /// Its temporary files go into a directory of the test's own, which shall be empty afterwards.
@@ -242,29 +240,18 @@ fn whoever_is_killed_takes_processes_and_networks_along() {
             .stderr(Stdio::null())
             .spawn()
             .expect("it runs");
-        let networks = wait_for(|| networks_of(&bench));
+        let networks = eventually_some("both networks", || networks_of(&bench));
         let pid = rustix::process::Pid::from_child(&bench);
         rustix::process::kill_process(pid, signal).expect("signalled");
         let status = bench.wait().expect("waited");
         assert!(!status.success(), "{status}");
-        wait_for(|| {
+        eventually_some("what the bench does", || {
             networks
                 .iter()
                 .all(|network| !is_in_use(network))
                 .then_some(())
         });
         assert_empty(folder.path());
-    }
-}
-
-fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(began.elapsed() < BOUND, "it does not happen");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

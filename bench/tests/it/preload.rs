@@ -7,13 +7,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
+use hythe_testing::eventually_some;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hythe-bench");
-/// Far beyond what anything here takes; only a test that would never end is ended by it.
-const BOUND: Duration = Duration::from_secs(600);
 
 /// Its temporary files go into a directory of the test's own, which shall be empty afterwards.
 fn bench(folder: &Path, arguments: &[&str]) -> Command {
@@ -112,8 +110,10 @@ fn whoever_is_stopped_takes_the_board_along_and_shows_what_there_is() {
         .stderr(Stdio::null())
         .spawn()
         .expect("it runs");
-    let first = wait_for(|| emulator_of(&bench));
-    let second = wait_for(|| emulator_of(&bench).filter(|board| *board != first));
+    let first = eventually_some("the first emulator", || emulator_of(&bench));
+    let second = eventually_some("the second emulator", || {
+        emulator_of(&bench).filter(|board| *board != first)
+    });
     let pid = rustix::process::Pid::from_child(&bench);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("asked to stop");
     let output = bench.wait_with_output().expect("waited");
@@ -130,17 +130,6 @@ fn whoever_is_stopped_takes_the_board_along_and_shows_what_there_is() {
         invalid.is_some_and(|why| why.contains("stopped by a signal")),
         "{document}"
     );
-}
-
-fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(began.elapsed() < BOUND, "it does not happen");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// The child that is QEMU already, not only about to be.

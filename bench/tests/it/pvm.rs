@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
+use hythe_testing::eventually;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -16,7 +16,6 @@ const PROGRAMS: [(&str, [&str; 2]); 4] = [
 ];
 const STRICT: [&str; 6] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror"];
 const PVM: [&str; 3] = ["-lgpvm3", "-lpvm3", "-lm"];
-const BOUND: Duration = Duration::from_secs(60);
 
 fn sources(of: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(of)
@@ -91,11 +90,9 @@ impl Daemon {
             process: process.expect("a daemon"),
             folder,
         };
-        let start = Instant::now();
-        while !daemon.names().iter().any(|name| name.starts_with("pvmd.")) {
-            assert!(start.elapsed() < BOUND, "pvmd did not start");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        eventually("pvmd has started", || {
+            daemon.names().iter().any(|name| name.starts_with("pvmd."))
+        });
         daemon
     }
 
@@ -125,11 +122,8 @@ impl Daemon {
             let _ = input.write_all(b"halt\n");
         }
         let _ = console.wait();
-        let start = Instant::now();
-        while self.process.try_wait().expect("its end").is_none() {
-            assert!(start.elapsed() < BOUND, "pvmd did not halt");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let mut has_ended = || self.process.try_wait().expect("its end").is_some();
+        eventually("pvmd has halted", &mut has_ended);
     }
 }
 

@@ -17,6 +17,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hythe::{Pool, PoolOptions};
+use hythe_testing::Polling;
 use stage::{Stage, repository};
 
 const EXPECTED: &str = include_str!("posix_expected.txt");
@@ -117,7 +118,7 @@ fn run_bounded(command: &mut Command) -> String {
     let errors = output.try_clone().expect("the file");
     let command = command.stdin(Stdio::null()).stdout(output).stderr(errors);
     let mut child = command.spawn().expect("started");
-    let begun = Instant::now();
+    let (begun, mut polling) = (Instant::now(), Polling::new("the end of a test"));
     loop {
         if let Some(status) = child.try_wait().expect("asked") {
             if status.code() == Some(0) {
@@ -131,7 +132,7 @@ fn run_bounded(command: &mut Command) -> String {
             let _ = child.wait();
             return "does not end".to_owned();
         }
-        std::thread::sleep(Duration::from_millis(20));
+        polling.pause();
     }
 }
 

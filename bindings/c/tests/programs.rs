@@ -7,7 +7,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use stage::{COMPILERS, Linking, Stage, hythe_command, is_installed, repository, run, text, until};
+use hythe_testing::eventually;
+use stage::{COMPILERS, Linking, Stage, hythe_command, is_installed, repository, run, text};
 
 const EVENTS: &str = "1 told\ndoor\nwindow\nnothing\n";
 const REPLIES: &str = "\"hello\": HELLO\n\"\": no answer\n\"good bye\": GOOD BYE\n";
@@ -89,7 +90,7 @@ fn a_c_program_takes_what_the_command_publishes() {
         .args(["pool", "create", "mixed", "--size", "16M"]));
     let mut subscribe = stage.command(&program);
     let subscriber = started(subscribe.args(["subscribe", "mixed", "greetings", "3"]));
-    until("the subscriber is there", || {
+    eventually("the subscriber is there", || {
         let list = run(stage
             .command(&hythe)
             .args(["--pool", "mixed", "list", "--json"]));

@@ -6,9 +6,9 @@ mod support;
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use support::{BOUND, Fixture, finish, has_pvm, text};
+use hythe_testing::{eventually, eventually_some, until_process_sleeps};
+use support::{Fixture, finish, has_pvm, text};
 
 /// A program of a package; false: it is not there, which is said.
 fn has(program: &str, package: &str) -> bool {
@@ -27,11 +27,7 @@ fn netpipe_measures_between_two_jobs() {
     }
     let first = fixture.command(&["NPpvm", "-u", "64"]);
     let first = std::thread::spawn(move || finish(first, b""));
-    let start = Instant::now();
-    while !fixture.is_served() {
-        assert!(start.elapsed() < BOUND, "nobody serves the machine");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    eventually("the machine is served", || fixture.is_served());
     let host = text(
         &Command::new("uname")
             .arg("-n")
@@ -40,14 +36,25 @@ fn netpipe_measures_between_two_jobs() {
             .stdout,
     );
     let words = ["NPpvm", "-h", host.trim(), "-u", "64"];
-    // The first has to be there: it is looked for among the tasks. Who asks for them is one itself,
-    // and a third is too many.
-    std::thread::sleep(Duration::from_secs(3));
+    // The first has to be there: it is looked for among the tasks. To ask for them needs a third,
+    // which is too many; but once it has enrolled it waits for a message.
+    until_process_sleeps(eventually_some("the first runs", || {
+        process_called("NPpvm")
+    }));
     let second = fixture.run(&words, b"");
     let first = first.join().expect("it ends");
     let said = text(&second.stdout) + &text(&second.stderr);
     assert!(said.contains("64 bytes"), "{said}");
     assert!(second.status.success() && first.status.success(), "{said}");
+}
+
+/// A process that executes a program of this name.
+fn process_called(name: &str) -> Option<u32> {
+    let processes = std::fs::read_dir("/proc").expect("procfs").flatten();
+    let mut pids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
+    pids.find(|pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name)
+    })
 }
 
 /// Two teachers with three lessons each, and two rooms.

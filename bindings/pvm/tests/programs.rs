@@ -5,8 +5,8 @@ mod support;
 
 use std::path::Path;
 use std::process::{Command, ExitStatus, Output};
-use std::time::{Duration, Instant};
 
+use hythe_testing::eventually;
 use support::console::{Console, PROMPT};
 use support::printed::{Compare, assert_same, line, printed, sorted};
 use support::{BOUND, Fixture, Pvm, finish, has_pvm, text};
@@ -230,17 +230,15 @@ fn meet(
 ) -> (Vec<String>, Vec<Option<i32>>) {
     let serving = command(server);
     let serving = std::thread::spawn(move || finish(serving, b""));
-    let start = Instant::now();
     // Of several jobs the first serves the machine, until it ends.
-    while !is_served() {
-        assert!(start.elapsed() < BOUND, "nobody serves {name}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    // Its mailbox shows that it is ready.
-    while !text(&finish(command(&["gmbi", name]), b"").stdout).contains("1 mbox entries") {
-        assert!(start.elapsed() < BOUND, "{name} is not there");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    eventually(&format!("{name} is served"), is_served);
+    eventually(
+        &format!("the mailbox of {name} shows that it is ready"),
+        || {
+            let listed = finish(command(&["gmbi", name]), b"");
+            text(&listed.stdout).contains("1 mbox entries")
+        },
+    );
     let clients = clients
         .iter()
         .map(|client| finish(command(client.words), client.input.as_bytes()));

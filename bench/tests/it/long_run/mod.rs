@@ -2,12 +2,9 @@
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
+use hythe_testing::{Polling, eventually_some};
 use rustix::process::{Pid, Signal, kill_process};
-
-/// For what must happen soon; far more than it takes.
-const BOUND: Duration = Duration::from_secs(300);
 
 /// Killed when dropped.
 pub(crate) struct LongRun(Child);
@@ -25,7 +22,7 @@ impl LongRun {
     /// The process of this kind that one of its threads has started, once it is there.
     pub(crate) fn child(&self, is_it: fn(u32) -> bool) -> u32 {
         let tasks = format!("/proc/{}/task", self.id());
-        let start = Instant::now();
+        let mut polling = Polling::new("a second process");
         loop {
             let tasks = std::fs::read_dir(&tasks).expect("threads").flatten();
             let children = tasks
@@ -38,21 +35,13 @@ impl LongRun {
             if let Some(found) = pids.find(|pid| is_it(*pid)) {
                 return found;
             }
-            assert!(start.elapsed() < BOUND, "no second process");
-            std::thread::sleep(Duration::from_millis(5));
+            polling.pause();
         }
     }
 
     /// What it said on standard error, after it has ended by itself with exit code 1.
     pub(crate) fn complaint(mut self) -> String {
-        let start = Instant::now();
-        let status = loop {
-            if let Some(status) = self.0.try_wait().expect("waited") {
-                break status;
-            }
-            assert!(start.elapsed() < BOUND, "it does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let status = eventually_some("its end", || self.0.try_wait().expect("waited"));
         assert_eq!(status.code(), Some(1));
         let mut said = String::new();
         let mut stderr = self.0.stderr.take().expect("its standard error");

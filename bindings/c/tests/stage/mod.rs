@@ -3,7 +3,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
 
 /// An installed library in a folder that goes with the value, and a place for pools.
 pub(crate) struct Stage {
@@ -144,15 +143,4 @@ pub(crate) fn hythe_command() -> Option<PathBuf> {
         eprintln!("SKIPPED: the command is not built; cargo build --workspace builds it");
     }
     command
-}
-
-/// Looks until something is so, for two minutes: only a test that has failed waits so long.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..12_000 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("not within two minutes: {what}");
 }

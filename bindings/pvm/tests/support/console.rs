@@ -4,9 +4,9 @@ use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use super::{BOUND, text};
+use super::text;
+use hythe_testing::{Polling, eventually_some};
 
 /// What the console prints whenever it begins to read a line.
 pub(crate) const PROMPT: &str = "pvm> ";
@@ -67,14 +67,13 @@ impl Console {
 
     /// Until something has come of what it prints: that.
     fn wait_for<T>(&self, what: &str, found: impl Fn(&str) -> Option<T>) -> T {
-        let start = Instant::now();
+        let mut polling = Polling::new(what);
         loop {
             let printed = self.printed.lock().expect("sound").clone();
             if let Some(found) = found(&printed) {
                 return found;
             }
-            assert!(start.elapsed() < BOUND, "no {what:?} in:\n{printed}");
-            std::thread::sleep(Duration::from_millis(20));
+            polling.pause_or_show(|| printed);
         }
     }
 
@@ -96,14 +95,7 @@ impl Console {
 
     /// Waits until it has ended: all that it printed, and its exit code.
     pub(crate) fn end(mut self) -> (String, Option<i32>) {
-        let start = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("a child") {
-                break status;
-            }
-            assert!(start.elapsed() < BOUND, "it does not end");
-            std::thread::sleep(Duration::from_millis(20));
-        };
+        let status = eventually_some("its end", || self.child.try_wait().expect("a child"));
         let reader = self.reader.take().expect("it reads still");
         reader.join().expect("read");
         let printed = self.printed.lock().expect("sound").clone();

@@ -3,6 +3,7 @@
 pub(crate) mod console;
 pub(crate) mod printed;
 
+use hythe_testing::{Polling, eventually_or_show};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -127,11 +128,8 @@ impl Pvm {
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let daemon = command.stderr(Stdio::null()).spawn().expect("PVM's daemon");
         let started = Self { folder, daemon };
-        let start = Instant::now();
-        while !started.log().contains("ready") {
-            assert!(start.elapsed() < BOUND, "{}", started.log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let is_ready = || started.log().contains("ready");
+        eventually_or_show("PVM's daemon is ready", is_ready, || started.log());
         started
     }
 
@@ -193,7 +191,7 @@ pub(crate) fn finish(mut command: Command, input: &[u8]) -> Output {
         error.as_mut().map(|from| from.read_to_end(&mut bytes));
         bytes
     });
-    let start = Instant::now();
+    let (start, mut polling) = (Instant::now(), Polling::new("the end of a program"));
     let status = loop {
         if let Some(status) = child.try_wait().expect("a child") {
             break status;
@@ -202,7 +200,7 @@ pub(crate) fn finish(mut command: Command, input: &[u8]) -> Output {
             let _ = child.kill();
             panic!("{command:?} does not end");
         }
-        std::thread::sleep(Duration::from_millis(5));
+        polling.pause();
     };
     Output {
         status,

@@ -1,6 +1,7 @@
 //! What is left of output before that of PVM and that of Hythe are compared: nothing that is
 //! another in every run, as numbers of tasks and the order of lines are.
 
+use hythe_testing::Polling;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
@@ -146,7 +147,7 @@ pub(crate) fn assert_same(
         "{words:?}: {ours:#?}"
     );
     // The daemons write what they get when they get it.
-    let start = Instant::now();
+    let (start, mut polling) = (Instant::now(), Polling::new("the same lines"));
     loop {
         let found = printed_on_pvm(theirs, &log(), compare);
         if found == wanted {
@@ -160,7 +161,7 @@ pub(crate) fn assert_same(
             wanted.len(),
             found.len()
         );
-        std::thread::sleep(Duration::from_millis(50));
+        polling.pause();
     }
 }
 
