@@ -9,6 +9,7 @@ use crate::network::machine::Machine;
 use crate::network::served::Served;
 use crate::network::{Lan, is_skipped};
 use hythe_cluster::{CarriersStatus, MeasuredStatus};
+use hythe_testing::let_time_pass;
 use hythe_wire::Attachment;
 
 /// Longer than the machine is busy, shorter than a test.
@@ -82,7 +83,10 @@ fn when_whole(
             eprintln!("SKIPPED: this machine is too busy to measure a link ({took:?}): {seen:?}");
             return None;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        let_time_pass(
+            Duration::from_millis(20),
+            "between two polls of the machine's clock",
+        );
     }
 }
 

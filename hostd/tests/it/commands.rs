@@ -2,12 +2,13 @@
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::network::agent::{Host, LONG, eventually, patient_pair};
 use crate::network::{Lan, is_skipped};
 use hythe_cluster::command::{Reply, Request};
 use hythe_node::{ClientOptions, PublisherOptions, ServerOptions, SubscriberOptions};
+use hythe_testing::Polling;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -43,13 +44,13 @@ impl Running {
             printed.read_to_end(&mut output).expect("read");
             output
         });
-        let since = Instant::now();
+        let (since, mut polling) = (Instant::now(), Polling::new("its end"));
         let ended = loop {
             let ended = self.0.try_wait().expect("its end");
             if ended.is_some() || since.elapsed() > LONG {
                 break ended;
             }
-            std::thread::sleep(Duration::from_millis(20));
+            polling.pause();
         };
         // Dropped, it is killed: then all it said is read.
         drop(self);

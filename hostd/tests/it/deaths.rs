@@ -7,6 +7,7 @@ use std::process::Stdio;
 use crate::network::agent::{LONG, assert_b_lost, eventually, pair};
 use crate::network::{Lan, is_skipped};
 use hythe_node::{ClientOptions, Node, Pool, PoolOptions, ServerOptions};
+use hythe_testing::await_kill;
 
 const ROOT: &str = "HYTHE_TEST_ROOT";
 
@@ -23,7 +24,7 @@ fn plays_its_role() {
         .expect("opened");
     let request = server.take(LONG).expect("sound").expect("asked");
     println!("role: {}", request.sample().to_vec()[0]);
-    std::thread::sleep(LONG);
+    await_kill();
 }
 
 #[test]

@@ -6,10 +6,14 @@ use std::time::Duration;
 use crate::flow_tasks::{Task, assert_all, start, trusting, until_connected, until_it_flows};
 use crate::network::agent::{Host, eventually};
 use crate::network::{Lan, is_skipped};
+use hythe_testing::let_time_pass;
 use rustix::process::Signal;
 
 /// What a publisher that was killed had sent would come to the next subscriber, too, between what
 /// another sends.
+/// Of 300 messages, one each millisecond, a part has come by then.
+const AMID_MESSAGES: Duration = Duration::from_millis(100);
+
 fn until_nothing_is_held(hosts: &[Host; 2]) {
     for host in hosts {
         let node = host.join("audit");
@@ -34,13 +38,13 @@ fn flows_begin_anew_whoever_is_killed() {
     until_it_flows(&hosts, &mut publisher, &subscriber);
     // The subscriber, in the middle of messages.
     publisher.ask_for(300, 1);
-    std::thread::sleep(Duration::from_millis(100));
+    let_time_pass(AMID_MESSAGES, "each moment is sound");
     subscriber.kill();
     let subscriber = Task::subscriber(b);
     until_it_flows(&hosts, &mut publisher, &subscriber);
     // The publisher, in the middle of messages. Another has other numbers.
     publisher.ask_for(300, 1);
-    std::thread::sleep(Duration::from_millis(100));
+    let_time_pass(AMID_MESSAGES, "each moment is sound");
     publisher.kill();
     drop(subscriber);
     until_nothing_is_held(&hosts);
@@ -112,7 +116,10 @@ fn a_flow_of_which_an_end_is_killed_at_any_moment_leaves_nothing_behind() {
         let subscriber = Task::subscriber(b);
         let mut publisher = Task::publisher(a);
         publisher.ask_for(1_000, 1);
-        std::thread::sleep(Duration::from_millis(moment_ms));
+        let_time_pass(
+            Duration::from_millis(moment_ms),
+            "another moment each round",
+        );
         match round % 2 {
             0 => subscriber.kill(),
             _ => publisher.kill(),

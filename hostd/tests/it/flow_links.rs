@@ -6,6 +6,10 @@ use std::time::Duration;
 use crate::flow_tasks::{Task, assert_all, flows, trusting, until_connected, until_it_flows};
 use crate::network::agent::eventually;
 use crate::network::{Lan, is_skipped};
+use hythe_testing::let_time_pass;
+
+/// Long enough for messages to be lost, shorter than a link may be silent.
+const CUT: Duration = Duration::from_millis(500);
 
 #[test]
 fn a_cut_that_is_shorter_than_the_lease_loses_nothing_and_a_longer_one_heals() {
@@ -19,9 +23,9 @@ fn a_cut_that_is_shorter_than_the_lease_loses_nothing_and_a_longer_one_heals() {
     let mut publisher = Task::publisher(a);
     until_it_flows(&hosts, &mut publisher, &subscriber);
     publisher.ask_for(500, 2);
-    std::thread::sleep(Duration::from_millis(100));
+    let_time_pass(Duration::from_millis(100), "amid messages");
     lan.set_passing(b.plug, false);
-    std::thread::sleep(Duration::from_millis(500));
+    let_time_pass(CUT, "the length of the cut");
     lan.set_passing(b.plug, true);
     eventually("all are sent", || {
         subscriber.numbers().last() == Some(&(publisher.sent - 1))
@@ -54,9 +58,9 @@ fn an_interface_that_goes_down_and_up_again_loses_nothing() {
     for host in &hosts {
         let interface = host.plug.interface();
         publisher.ask_for(300, 2);
-        std::thread::sleep(Duration::from_millis(50));
+        let_time_pass(Duration::from_millis(50), "amid messages");
         host.space.run(&format!("ip link set {interface} down"));
-        std::thread::sleep(Duration::from_millis(500));
+        let_time_pass(CUT, "the length of the cut");
         host.space.run(&format!("ip link set {interface} up"));
         eventually("all have come", || {
             subscriber.numbers().last() == Some(&(publisher.sent - 1))

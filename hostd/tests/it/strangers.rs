@@ -9,6 +9,7 @@ use crate::network::agent::eventually;
 use crate::network::peer::{PORT, Peer};
 use crate::network::realm::Realm;
 use crate::network::{Lan, Namespace, enter, is_skipped};
+use hythe_testing::let_time_pass;
 use tls_listener::HANDSHAKES_MAX;
 
 /// Addresses that strangers have, and connections that each of them keeps.
@@ -51,7 +52,7 @@ fn a_flood_of_strangers_costs_few_files_and_keeps_no_friend_out() {
             let mut most = 0;
             while !is_over.load(Ordering::Relaxed) {
                 most = most.max(files(pid));
-                std::thread::sleep(PAUSE);
+                let_time_pass(PAUSE, "between two counts");
             }
             most
         });
@@ -100,7 +101,7 @@ fn flood(space: &Namespace, port: SocketAddr, made: &AtomicUsize, is_over: &Atom
             kept.pop_front();
         }
         kept.push_back(stream);
-        std::thread::sleep(PAUSE);
+        let_time_pass(PAUSE, "the pace of a stranger");
     }
 }
 

@@ -8,12 +8,13 @@
 //! is tried again, and what was measured is said.
 
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::network::agent::{FAILURES, Host, LONG, are_together, assert_b_lost, three};
 use crate::network::machine::{Machine, Moment, Took};
 use crate::network::{Lan, is_skipped};
 use hythe_node::{ClientOptions, Node, Request, Server, ServerOptions};
+use hythe_testing::eventually;
 use rustix::process::Signal;
 
 /// What was promised.
@@ -55,11 +56,7 @@ impl Three {
 
     /// Waits until it is so; says when it is.
     fn until(&self, what: &str, is_so: impl Fn() -> bool) -> Moment {
-        let since = Instant::now();
-        while !is_so() {
-            assert!(since.elapsed() < LONG, "not within {LONG:?}: {what}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        eventually(what, is_so);
         self.machine.now()
     }
 

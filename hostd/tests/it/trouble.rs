@@ -11,6 +11,7 @@ use hythe_node::{
     Client, ClientOptions, Node, PendingReply, Publisher, PublisherOptions, Server, ServerOptions,
     Subscriber, SubscriberOptions,
 };
+use hythe_testing::let_time_pass;
 use rustix::process::Signal;
 
 /// A channel from a to b and c, and requests of a that b has.
@@ -62,7 +63,7 @@ impl Three {
         lease.write(0, &self.next.to_le_bytes());
         self.publisher.publish(lease, 4).expect("published");
         self.next += 1;
-        std::thread::sleep(Duration::from_millis(10));
+        let_time_pass(Duration::from_millis(10), "the pace of a publisher");
         for (subscriber, last) in [&mut self.at_b, &mut self.at_c]
             .into_iter()
             .zip(&mut self.last)

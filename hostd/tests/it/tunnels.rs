@@ -15,6 +15,7 @@ use hythe_cluster::tasks::watch_host;
 use hythe_node::{
     Node, Pool, PoolOptions, Published, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
 };
+use hythe_testing::{let_time_pass, stays};
 
 /// What the payload is made of; nothing else has it.
 const MARKER: &[u8] = b"~hythe-marker-of-the-payload-7c1d~";
@@ -149,11 +150,11 @@ fn check_watch(site: &Site) {
     );
     eventually("the watch finds a plain packet", || {
         let wire = Wire::watch(&site.r.space, MARKER);
-        // It may not watch yet: then once more.
-        std::thread::sleep(Duration::from_millis(100));
+        let moment = Duration::from_millis(100);
+        let_time_pass(moment, "it may not watch yet: then once more");
         let sent = site.r.space.command("bash").args(["-c", &plain]).status();
         assert!(sent.expect("run").success());
-        std::thread::sleep(Duration::from_millis(100));
+        let_time_pass(moment, "the packet passes; else once more");
         wire.end().markers > 0
     });
 }
@@ -289,7 +290,7 @@ fn send_numbers(publisher: &mut Publisher, is_over: &AtomicBool) {
         let mut lease = publisher.lease(8).expect("a slot");
         lease.write(0, &number.to_le_bytes());
         publisher.publish(lease, 8).expect("published");
-        std::thread::sleep(Duration::from_millis(2));
+        let_time_pass(Duration::from_millis(2), "the pace of a publisher");
     }
 }
 
@@ -359,12 +360,11 @@ fn tunnels_stay_while_tasks_use_them() {
     // As a machine of PVM does as long as it has tasks there.
     let watch = watch_host(&pool, &host).expect("connected");
     site.set_direct(true);
-    // Several looks.
-    std::thread::sleep(Duration::from_secs(12));
-    assert_eq!(
-        site.carriers(),
-        [Some("zenoh".to_owned()), Some("zenoh".to_owned())]
-    );
+    let looks = Duration::from_secs(12);
+    stays("both go by the tunnel", looks, || {
+        let by = site.carriers();
+        by.iter().all(|carrier| carrier.as_deref() == Some("zenoh"))
+    });
     drop(watch);
     site.wait_for_carrier("tls");
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hythe_cluster::{ChannelStatus, Direction};
+use hythe_testing::Polling;
 
 use crate::network::Lan;
 use crate::network::agent::{Host, eventually, pair, programs};
@@ -206,9 +207,9 @@ pub(crate) fn until_it_flows(hosts: &[Host; 2], publisher: &mut Task, subscriber
             let numbers = subscriber.numbers();
             numbers.last().is_some_and(|last| *last > first)
         };
-        let since = Instant::now();
+        let (since, mut polling) = (Instant::now(), Polling::new("a message"));
         while !has_come() && since.elapsed() < LOST {
-            std::thread::sleep(Duration::from_millis(10));
+            polling.pause();
         }
         has_come() && flows(hosts) == [1, 1] && before.is_some() && by_agent() == before
     });

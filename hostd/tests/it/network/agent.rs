@@ -10,6 +10,8 @@ use super::{Lan, Namespace, Plug, set_speaking};
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, ask};
 use hythe_cluster::{HostState, HostStatus, Status};
 use hythe_node::{Node, NodeError, Pool, PoolOptions};
+use hythe_testing::Polling;
+pub(crate) use hythe_testing::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -166,9 +168,9 @@ impl Host {
     pub(crate) fn stop(&self) {
         if self.ask(&Request::Stop).is_some() {
             let socket = self.path("hosts").join(SOCKET_NAME);
-            let since = Instant::now();
+            let (since, mut polling) = (Instant::now(), Polling::new("the agent's end"));
             while socket.exists() && since.elapsed() < LONG {
-                std::thread::sleep(Duration::from_millis(20));
+                polling.pause();
             }
         }
     }
@@ -198,14 +200,6 @@ impl Drop for Host {
 pub(crate) fn send(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     kill_process(pid.expect("a process"), signal).expect("it runs");
-}
-
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let since = Instant::now();
-    while !is_so() {
-        assert!(since.elapsed() < LONG, "not within {LONG:?}: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 pub(crate) fn programs() -> PathBuf {

@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 use std::os::fd::AsFd as _;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
+use hythe_testing::Polling;
 use hythe_wire::{Attachment, Options, Service};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -36,13 +36,12 @@ impl Served {
                 path: None,
                 attachments: vec![attachment],
             };
-            let since = Instant::now();
+            let mut polling = Polling::new("a free queue");
             loop {
                 match Service::open(options.clone()) {
                     // The kernel lets go of a queue some time after its last socket.
                     Err(error) if error.kind() == ErrorKind::ResourceBusy => {
-                        assert!(since.elapsed() < LONG, "{error}");
-                        std::thread::sleep(Duration::from_millis(20));
+                        polling.pause_or_show(|| error.to_string());
                     }
                     opened => return opened?.run(stopped),
                 }
