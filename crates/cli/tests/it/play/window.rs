@@ -132,9 +132,9 @@ fn a_window_shows_the_movie_in_its_ratio_and_a_sound_card_plays_it() {
     let is_heard = || lately(&card).is_some_and(|samples| samples.len() > 100_000);
     eventually_or_show("there is sound", is_heard, || "none".to_owned());
     client.borrow_mut().press(window, KEY_SPACE);
-    eventually_or_show("it stands", is_silent, || "it goes on".to_owned());
+    eventually_or_show("it stands", is_silent, || "it continues".to_owned());
     client.borrow_mut().press(window, KEY_SPACE);
-    eventually_or_show("it goes on", is_heard, || "it stands".to_owned());
+    eventually_or_show("it continues", is_heard, || "it stands".to_owned());
     watched.client.close(window);
     let (world, movie, played) = watched.end();
     assert!(played["closed_at_ns"].is_u64(), "{played}");
