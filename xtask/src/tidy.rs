@@ -16,6 +16,7 @@ mod leftovers;
 mod lengths;
 mod links;
 mod mask;
+mod sleeps;
 mod tables;
 mod tree;
 mod words;
@@ -41,6 +42,7 @@ pub(crate) fn run() -> Result<(), String> {
     let tree = Tree::read(&metadata.workspace_root)?;
     let mut findings = layers::check(&metadata);
     findings.extend(circles::check(&tree));
+    findings.extend(sleeps::check(&tree));
     findings.extend(tables::check(&tree));
     for source in tree.sources() {
         findings.extend(FILE_RULES.iter().flat_map(|check| check(source)));
