@@ -125,7 +125,7 @@ c_library() {
 
 # From here on the tests of 64 bits find the 32-bit program.
 offer_other_width() {
-    local target=${targets[0]} program
+    local target=${targets[0]} packages=(hythe-node) program
     program=$(cross test --no-run --target "$target" 2>&1 | sed -n 's/^ *Executable tests\/it\/main.rs (\(.*\))$/\1/p')
     [[ -x $program ]] || {
         echo "arm: there are no 32-bit tests: '$program'" >&2

@@ -87,7 +87,7 @@ share)
     run "" --lib -p hythe-abi -p hythe-memory -p hythe-queue
     # Tables of the usual size take longer than all other tests together.
     run "" --lib -p hythe-pool -- --skip core_rows
-    run "" -p hythe-memory --test edges
+    run "" -p hythe-memory --test it edges::
     run "" -p hythe-queue --test threads
     run "" -p hythe-pool --test threads
     ;;

@@ -1,6 +1,6 @@
 //! The tests of this package from outside, in one program: a module for each matter.
 
-#[path = "../../../memory/tests/again/mod.rs"]
+#[path = "../../../memory/tests/it/again/mod.rs"]
 mod again;
 mod blocking;
 mod deaths;

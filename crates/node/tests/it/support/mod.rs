@@ -4,7 +4,7 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-#[path = "../../../../memory/tests/again/mod.rs"]
+#[path = "../../../../memory/tests/it/again/mod.rs"]
 pub(crate) mod again;
 pub(crate) mod player;
 #[cfg(target_pointer_width = "64")]

@@ -8,7 +8,7 @@ use hythe_abi::objects::{
 
 /// The value of a key in a group.
 fn vector(group: &str, key: &str) -> u64 {
-    let text = include_str!("../../../spec/vectors/objects.txt");
+    let text = include_str!("../../../../spec/vectors/objects.txt");
     let start = format!("[{group}]");
     let mut lines = text.lines().skip_while(|line| *line != start).skip(1);
     let found = lines

@@ -174,7 +174,7 @@ fn descriptor(bytes: &[u8]) -> Descriptor {
 
 #[test]
 fn descriptors() {
-    let vectors = Vectors::parse(include_str!("../../../spec/vectors/descriptor.txt"));
+    let vectors = Vectors::parse(include_str!("../../../../spec/vectors/descriptor.txt"));
     assert!(vectors.0.len() >= 6, "all kinds are there");
     for group in &vectors.0 {
         let region = u8::try_from(group.number("region")).expect("a region");
@@ -206,7 +206,7 @@ fn descriptors() {
 
 #[test]
 fn layouts() {
-    let vectors = Vectors::parse(include_str!("../../../spec/vectors/link_layout.txt"));
+    let vectors = Vectors::parse(include_str!("../../../../spec/vectors/link_layout.txt"));
     // Linux has lines of 64 bytes; a core may need longer ones, which only the C library lays out.
     let ours = vectors
         .0
@@ -247,7 +247,7 @@ fn layouts() {
 
 #[test]
 fn linux_section() {
-    let vectors = Vectors::parse(include_str!("../../../spec/vectors/link_linux.txt"));
+    let vectors = Vectors::parse(include_str!("../../../../spec/vectors/link_linux.txt"));
     let header = vectors.group("header");
     assert_eq!(header.number("magic"), LINUX_MAGIC);
     assert_eq!(header.number("version"), VERSION);
@@ -308,7 +308,7 @@ fn linux_section() {
 
 #[test]
 fn core_section() {
-    let vectors = Vectors::parse(include_str!("../../../spec/vectors/link_core.txt"));
+    let vectors = Vectors::parse(include_str!("../../../../spec/vectors/link_core.txt"));
     let geometry = vectors.group("geometry");
     let section = geometry.at("section_bytes");
     let layout = layout_of(geometry, section);

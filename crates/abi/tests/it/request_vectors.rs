@@ -8,7 +8,7 @@ use hythe_abi::request::{BYTES, Header, MessageKind};
 /// Name and contents of each group.
 fn groups() -> Vec<(&'static str, HashMap<&'static str, &'static str>)> {
     let mut found: Vec<(&str, HashMap<&str, &str>)> = Vec::new();
-    for line in include_str!("../../../spec/vectors/request.txt").lines() {
+    for line in include_str!("../../../../spec/vectors/request.txt").lines() {
         if let Some(name) = line.strip_prefix('[') {
             found.push((name.trim_end_matches(']'), HashMap::new()));
         } else if let Some((key, value)) = line.split_once(" = ") {

@@ -10,7 +10,7 @@ type Group = HashMap<&'static str, &'static str>;
 /// Name and contents of each group.
 fn groups(kind: &str) -> Vec<(&'static str, Group)> {
     let mut found: Vec<(&str, Group)> = Vec::new();
-    for line in include_str!("../../../spec/vectors/control.txt").lines() {
+    for line in include_str!("../../../../spec/vectors/control.txt").lines() {
         if let Some(name) = line.strip_prefix('[') {
             found.push((name.trim_end_matches(']'), HashMap::new()));
         } else if let Some((key, value)) = line.split_once(" = ") {

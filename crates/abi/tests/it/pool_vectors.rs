@@ -37,7 +37,7 @@ fn groups(text: &str, prefix: &str) -> Vec<Group> {
 
 #[test]
 fn tables_stand_where_the_page_says() {
-    let layouts = groups(include_str!("../../../spec/vectors/pool.txt"), "layout.");
+    let layouts = groups(include_str!("../../../../spec/vectors/pool.txt"), "layout.");
     assert_eq!(layouts.len(), 3);
     for group in layouts {
         let number = |key: &str| group[key].parse::<usize>().expect("a number");
@@ -85,7 +85,7 @@ fn tables_stand_where_the_page_says() {
 
 #[test]
 fn marks_stand_where_the_page_says() {
-    let noted = &groups(include_str!("../../../spec/vectors/pool.txt"), "marks")[0];
+    let noted = &groups(include_str!("../../../../spec/vectors/pool.txt"), "marks")[0];
     let class = |region: usize, class: usize| {
         header::HIGH_WATER + high_water::REGIONS + region * high_water::REGION_BYTES + class * 8
     };
@@ -102,7 +102,7 @@ fn marks_stand_where_the_page_says() {
 
 #[test]
 fn words_of_a_region_stand_where_the_page_says() {
-    let noted = &groups(include_str!("../../../spec/vectors/pool.txt"), "region")[0];
+    let noted = &groups(include_str!("../../../../spec/vectors/pool.txt"), "region")[0];
     let words = [
         ("link_bytes", region::LINK_BYTES),
         ("link_offset", region::LINK_OFFSET),
@@ -119,7 +119,10 @@ fn words_of_a_region_stand_where_the_page_says() {
 
 #[test]
 fn words_of_a_connection_stand_where_the_page_says() {
-    let noted = &groups(include_str!("../../../spec/vectors/pool.txt"), "connection")[0];
+    let noted = &groups(
+        include_str!("../../../../spec/vectors/pool.txt"),
+        "connection",
+    )[0];
     let words = [
         ("missed", connection::MISSED),
         ("tail", connection::TAIL),

@@ -11,8 +11,7 @@
     reason = "a mapping that is not ours, and handlers that were there before"
 )]
 
-mod again;
-
+use crate::again;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -125,7 +124,7 @@ fn places_are_given_back_and_counted() {
 /// Runs this program again in a role; how it ended.
 fn play(role: &str) -> ExitStatus {
     let mut command = again::command();
-    command.args(["--exact", "plays_its_role", "--nocapture"]);
+    command.args(["--exact", "faults::plays_its_role", "--nocapture"]);
     command.env(ROLE, role).status().expect("started")
 }
 
