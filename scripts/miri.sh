@@ -71,9 +71,9 @@ run() {
 # several run side by side.
 with_seeds() {
     local many="-Zmiri-many-seeds=0..$1"
-    run "$many" --quiet -p hythe-queue --test threads
-    run "$many" --quiet -p hythe-pool --test threads
-    run "$many" --quiet -p hythe-pool --test oldest two_threads
+    run "$many" --quiet -p hythe-queue --test it threads::
+    run "$many" --quiet -p hythe-pool --test it threads::
+    run "$many" --quiet -p hythe-pool --test it two_threads
 }
 
 case ${1-} in
@@ -88,8 +88,8 @@ share)
     # Tables of the usual size take longer than all other tests together.
     run "" --lib -p hythe-pool -- --skip core_rows
     run "" -p hythe-memory --test it edges::
-    run "" -p hythe-queue --test threads
-    run "" -p hythe-pool --test threads
+    run "" -p hythe-queue --test it threads::
+    run "" -p hythe-pool --test it threads::
     ;;
 *)
     echo "usage: $0 all|share" >&2

@@ -63,7 +63,7 @@ copy() {
 # The models that can see a change of this file: only queue, bell and the lock are used without the pool.
 models() {
     case $1 in
-    crates/queue/*) cargo_models -p hythe-queue --test 'loom_*' ;;
+    crates/queue/*) cargo_models -p hythe-queue --test it ;;
     crates/sys/*) cargo_models -p hythe-sys --lib ;;
     *) cargo_models -p hythe-pool --lib ;;
     esac

@@ -1,12 +1,12 @@
 //! A hostile peer scribbles over the control file between any two accesses of honest members; the
 //! fuzzer chooses where, when and what. The members and the peer are those of
-//! `crates/pool/tests/hostile.rs`.
+//! `crates/pool/tests/it/hostile.rs`.
 //!
 //! `cargo +nightly fuzz run control_words`
 
 #![no_main]
 
-#[path = "../../crates/pool/tests/hostile_peer/mod.rs"]
+#[path = "../../crates/pool/tests/it/hostile_peer/mod.rs"]
 mod hostile_peer;
 
 use hostile_peer::PeerFault;

@@ -2,7 +2,7 @@
 
 mod channels;
 #[allow(dead_code, reason = "bytes are the fuzzer's")]
-#[path = "../../../pool/tests/hostile_peer/choices.rs"]
+#[path = "../../../pool/tests/it/hostile_peer/choices.rs"]
 mod choices;
 mod core_shell;
 mod core_shell_calls;

@@ -6,7 +6,7 @@
 //! watches its own calls: one that lasts [`KEPT`] longer than its time-out ends the process, with
 //! the name of the call. Seeded; a certain seed, or more rounds: `HYTHE_FUZZ_SEED=17
 //! HYTHE_FUZZ_ROUNDS=100 cargo test -p hythe-node --test it hostile::`. How the processes
-//! interleave is the scheduler's choice: `crates/pool/tests/hostile.rs` has runs that can be had
+//! interleave is the scheduler's choice: `crates/pool/tests/it/hostile.rs` has runs that can be had
 //! again.
 
 use crate::support;

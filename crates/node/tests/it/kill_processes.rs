@@ -1,7 +1,7 @@
 //! Real processes, killed by SIGKILL in front of stores of real operations, and recovered by the
 //! watcher of another.
 //!
-//! `crates/pool/tests/kill_sweep.rs` visits every store of every step in one process. Here whole
+//! `crates/pool/tests/it/kill_sweep.rs` visits every store of every step in one process. Here whole
 //! operations of [`Node`] are killed, as a kernel does it, at stores drawn by a printed seed
 //! (`HYTHE_KILL_SEED`, `HYTHE_KILL_SAMPLES`; 0 samples visits all). After each death: the ledger
 //! sums up, the other goes on, a restarted participant works. How long the others were held up is

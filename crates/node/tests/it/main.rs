@@ -2,7 +2,7 @@
 
 mod card;
 #[allow(dead_code, reason = "bytes are the fuzzer's")]
-#[path = "../../../pool/tests/hostile_peer/choices.rs"]
+#[path = "../../../pool/tests/it/hostile_peer/choices.rs"]
 mod choices;
 mod closing;
 mod containers;
@@ -51,6 +51,6 @@ mod wait_set;
 mod wait_set_patterns;
 mod waiting_refused;
 mod wire;
-#[path = "../../../pool/tests/hostile_peer/words.rs"]
+#[path = "../../../pool/tests/it/hostile_peer/words.rs"]
 mod words;
 mod zero_copy;

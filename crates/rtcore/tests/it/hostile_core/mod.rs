@@ -4,10 +4,10 @@
 //! The core acts behind each word that Linux stores into the link, in the middle of its steps, and
 //! between its calls. Used by the tests `words` and by the fuzz target `link_words`.
 
-#[path = "../../../../pool/tests/hostile_peer/choices.rs"]
+#[path = "../../../../pool/tests/it/hostile_peer/choices.rs"]
 pub mod choices;
 pub mod core;
-#[path = "../../../../pool/tests/hostile_peer/words.rs"]
+#[path = "../../../../pool/tests/it/hostile_peer/words.rs"]
 pub mod words;
 
 use std::cell::RefCell;

@@ -111,27 +111,3 @@ fn connects(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
         .connect(control, from, near, to, queue)
         .expect("connection");
 }
-
-/// `near` moves the head on, so that the mark of the dead is not in the cell any more, and keeps
-/// nothing.
-pub(crate) fn near_takes_part(stage: &mut Stage) {
-    let Stage {
-        world, actor, near, ..
-    } = stage;
-    let Some((way, actor_pushes)) = &mut actor.contested else {
-        return;
-    };
-    let (control, regions) = (&world.control, &world.regions);
-    // What the end knows is older than what the dead did.
-    let taken = if *actor_pushes {
-        let mut end = control.tables().consumer_end(way.consumer.info);
-        near.take(control, regions, &mut end).expect("sound")
-    } else {
-        let mut end = control.tables().producer_end(way.producer.info);
-        near.evict_oldest(control, regions, &mut end)
-            .expect("sound")
-    };
-    if let Some(taken) = taken {
-        world.release(near, taken.slot, 1);
-    }
-}

@@ -1,15 +1,11 @@
 //! What a participant may write that no honest one writes: refused or wasted, never a panic, never
 //! somebody else's loss.
 
-#![cfg(not(loom))]
-
-mod world;
-
+use crate::world::{LARGE_SLOTS, SMALL_SLOTS, World};
 use hythe_abi::pool::{REFERENCES_MAX, connection, intent, participant, port, region};
 use hythe_abi::{Descriptor, Place, RegionIndex};
 use hythe_memory::{Memory, Ordering};
 use hythe_pool::{PoolError, PortInfo, PortKind, PortPolicy, Regions, Side, audit};
-use world::{LARGE_SLOTS, SMALL_SLOTS, World};
 
 /// A participant number that the tables of [`World`] do not have.
 const NO_MEMBER: u64 = 200;

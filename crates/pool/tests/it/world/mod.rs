@@ -5,8 +5,6 @@
 //! caught by [`until_death`]: what `kill -9` between two instructions leaves behind, since nothing
 //! in the crate has a destructor.
 
-#![allow(dead_code, reason = "each test uses its part of the harness")]
-
 pub(crate) mod cases;
 pub(crate) mod oldest;
 pub(crate) mod patterns;

@@ -1,13 +1,9 @@
 //! Deaths that have names: in a diamond, and between a hold and the push that should follow it.
 //! (`kill_twice.rs` has the death of the recoverer; `kill_sweep.rs` every single step.)
 
-#![cfg(not(loom))]
-
-mod world;
-
+use crate::world::{self, Dying, Message, Way, World, until_death};
 use hythe_memory::Memory;
 use hythe_pool::{Control, Member, MemberKind};
-use world::{Dying, Message, Way, World, until_death};
 
 /// One slot over two ways to one receiver: from `a` to `c`, and from `a` over `b` to `c`.
 struct Diamond {

@@ -5,9 +5,7 @@
 //! goes. (`last_port.rs` has what the living do meanwhile.)
 
 // One thread, no unsafe code, and half an hour under Miri.
-#![cfg(not(any(loom, miri)))]
-
-mod world;
+#![cfg(not(miri))]
 
 use hythe_abi::pool::port;
 use hythe_memory::{Memory, Ordering};
@@ -16,8 +14,8 @@ use hythe_pool::{
     PortKind, PortPolicy, Recoverer,
 };
 
-use world::stage::binding;
-use world::{Dying, World, until_death};
+use crate::world::stage::binding;
+use crate::world::{self, Dying, World, until_death};
 
 /// A channel whose maker has left.
 struct Scene {

@@ -2,19 +2,17 @@
 //! of them panics, leaves the control file, or goes on for ever, and what was destroyed is told.
 //!
 //! Seeded and bounded here; `fuzz/` runs the same members on the bytes of a fuzzer. More, or a
-//! certain seed: `HYTHE_FUZZ_SEED=17 HYTHE_FUZZ_RUNS=100000 cargo test -p hythe-pool --test
-//! hostile`.
+//! certain seed: `HYTHE_FUZZ_SEED=17 HYTHE_FUZZ_RUNS=100000 cargo test -p hythe-pool --test it
+//! hostile::`.
 
 // One thread, no unsafe code, and hours under Miri.
-#![cfg(not(any(loom, miri)))]
-
-mod hostile_peer;
+#![cfg(not(miri))]
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use hostile_peer::PeerFault;
-use hostile_peer::choices::Choices;
-use hostile_peer::member::{Outcomes, Scene};
+use crate::hostile_peer::PeerFault;
+use crate::hostile_peer::choices::Choices;
+use crate::hostile_peer::member::{Outcomes, Scene};
 
 /// Seeds that once failed, with the fault of the peer.
 const KEPT: [(u64, PeerFault); 2] = [

@@ -1,16 +1,12 @@
 //! Queues that evict the oldest: what is taken, by whom, in which order; and what a liar can do to
 //! one.
 
-#![cfg(not(loom))]
-
-mod world;
-
 use std::sync::atomic::{AtomicBool, Ordering as Atomic};
 
+use crate::world::{Message, Way, World};
 use hythe_abi::{Descriptor, HEADROOM_BYTES};
 use hythe_memory::{Memory, Ordering};
 use hythe_pool::{Member, PoolError, PortPolicy, Regions, SendError, Side};
-use world::{Message, Way, World};
 
 const CAPACITY: u32 = 4;
 /// Messages sent at full speed.

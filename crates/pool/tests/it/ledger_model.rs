@@ -1,20 +1,16 @@
 //! Random lives of four members and a core's row, against a model of plain maps: after every step
 //! the counts agree.
 
-#![cfg(not(loom))]
-
-mod world;
-
 use std::collections::{BTreeMap, VecDeque};
 use std::time::SystemTime;
 
+use crate::world::turns::{MEMBERS, Step, Turn, turns};
+use crate::world::{self, Dying, Message, Way, World, until_death};
 use hythe_pool::{
     Cursors, LedgerSlot, Member, MemberKind, PoolError, PortPolicy, SendError, Side, audit,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
-use world::turns::{MEMBERS, Step, Turn, turns};
-use world::{Dying, Message, Way, World, until_death};
 
 const CAPACITY: usize = 2;
 const CASES: u32 = if cfg!(miri) { 2 } else { 500 };

@@ -1,16 +1,12 @@
 //! The channel that loses its last port goes, whoever made it, and wherever the owner of the port
 //! dies.
 
-#![cfg(not(loom))]
-
-mod world;
-
 use std::cell::{Cell, RefCell};
 
 use hythe_memory::{Mapped, Memory, Ordering};
 use hythe_pool::{ChannelIndex, ChannelType, Control, Member, PortIndex, PortKind, PortPolicy};
 
-use world::{World, until_death};
+use crate::world::{self, World, until_death};
 
 fn open<M: Memory>(control: &Control<M>, member: &mut Member, channel: ChannelIndex) -> PortIndex {
     let (kind, policy) = (PortKind::Subscriber, PortPolicy::DropNewest);

@@ -8,7 +8,7 @@ use hythe_pool::{
     MemberIndex, MemberInfo, MemberKind, PortIndex, Regions, SlotClass,
 };
 
-use super::{Dying, Message, Way, World, oldest};
+use super::{Dying, Message, Way, World};
 
 /// The member that dies, and what it works with.
 #[derive(Debug)]
@@ -162,7 +162,7 @@ impl Stage {
                 .reclaim(&world.control, core, held.slot, 1)
                 .expect("reclaim")
         );
-        oldest::near_takes_part(self);
+        near_takes_part(self);
         let world = &self.world;
         // Whatever is free by now, the slot of an unfinished lease or release included.
         let mut leased = Vec::new();
@@ -284,3 +284,27 @@ pub(crate) struct Case {
 }
 
 pub(crate) fn nothing(_: &mut Stage) {}
+
+/// In a queue that evicts the oldest, `near` moves the head on, so that the mark of the dead is not
+/// in the cell any more, and keeps nothing.
+fn near_takes_part(stage: &mut Stage) {
+    let Stage {
+        world, actor, near, ..
+    } = stage;
+    let Some((way, actor_pushes)) = &mut actor.contested else {
+        return;
+    };
+    let (control, regions) = (&world.control, &world.regions);
+    // What the end knows is older than what the dead did.
+    let taken = if *actor_pushes {
+        let mut end = control.tables().consumer_end(way.consumer.info);
+        near.take(control, regions, &mut end).expect("sound")
+    } else {
+        let mut end = control.tables().producer_end(way.producer.info);
+        near.evict_oldest(control, regions, &mut end)
+            .expect("sound")
+    };
+    if let Some(taken) = taken {
+        world.release(near, taken.slot, 1);
+    }
+}

@@ -1,14 +1,12 @@
 //! Deaths upon deaths: of the recoverer while it recovers, and of both sides of a connection.
 
 // One thread, no unsafe code, and hours under Miri.
-#![cfg(not(any(loom, miri)))]
+#![cfg(not(miri))]
 
-mod world;
-
+use crate::world::cases;
+use crate::world::stage::{Case, Stage};
+use crate::world::{Dying, Way, World, until_death};
 use hythe_pool::{Control, Member, MemberInfo, Recoverer, Side};
-use world::cases;
-use world::stage::{Case, Stage};
-use world::{Dying, Way, World, until_death};
 
 /// One death in front of store `first` of `case`, one of its recoverer in front of store `second`.
 /// False: the recoverer came through.

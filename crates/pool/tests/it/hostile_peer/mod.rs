@@ -1,7 +1,7 @@
 //! A peer that writes anything anywhere at any moment, as memory that changes between two accesses
 //! of an honest member.
 //!
-//! Used by `tests/hostile.rs` with seeded choices, and by `fuzz/` with the fuzzer's bytes. One
+//! Used by `hostile.rs` with seeded choices, and by `fuzz/` with the fuzzer's bytes. One
 //! thread: a seed is a run that can be had again. What no honest member may do, whatever it reads:
 //! panic, access anything outside the control file (the memory panics then), or go on for ever (the
 //! budget of accesses panics then).

@@ -1,13 +1,9 @@
 //! One slot on several ways at once: over a diamond, in parts, and back to where it came from.
 
-#![cfg(not(loom))]
-
-mod world;
-
+use crate::world::{Message, SMALL_BYTES, World};
 use hythe_abi::HEADROOM_BYTES;
 use hythe_memory::{Memory, Ordering};
 use hythe_pool::{MemberInfo, PoolError, Recoverer};
-use world::{Message, SMALL_BYTES, World};
 
 #[test]
 fn a_slot_may_reach_a_receiver_over_two_ways() {

@@ -1,15 +1,11 @@
 //! Every operation, killed in front of every store, and recovered: nothing is lost, nothing is
 //! stuck.
 
-#![cfg(not(loom))]
-
-mod world;
-
 use hythe_pool::Side;
 
-use world::cases;
-use world::stage::{Case, Stage};
-use world::{World, until_death};
+use crate::world::cases;
+use crate::world::stage::{Case, Stage};
+use crate::world::{World, until_death};
 
 /// What the living do between the death and the recovery.
 #[derive(Clone, Copy, Debug)]

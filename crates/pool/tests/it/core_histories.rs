@@ -3,20 +3,13 @@
 //! After each step references are what was counted: a step that was not finished has happened, or
 //! has not, and no reference was made or lost.
 //!
-//! Seeded: `HYTHE_FUZZ_SEED=17 cargo test -p hythe-pool --test core_histories`.
-
-#![cfg(not(loom))]
-
-#[path = "hostile_peer/choices.rs"]
-#[allow(dead_code, reason = "bytes are the fuzzer's")]
-mod choices;
-mod world;
+//! Seeded: `HYTHE_FUZZ_SEED=17 cargo test -p hythe-pool --test it core_histories`.
 
 use std::collections::BTreeMap;
 
-use choices::Choices;
+use crate::hostile_peer::choices::Choices;
+use crate::world::{self, Dying, World, lease, until_death};
 use hythe_pool::{Control, LedgerSlot, Member, MemberIndex, MemberKind};
-use world::{Dying, World, lease, until_death};
 
 const MEMBERS: usize = 3;
 const ROWS: usize = 3;

@@ -1,18 +1,14 @@
 //! Four members on threads of their own lease, send, take, forward and release at full speed; then
 //! the sums are checked.
 
-#![cfg(not(loom))]
-
-mod world;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::world::{self, SMALL_BYTES, World};
 use hythe_abi::{Descriptor, RegionIndex};
 use hythe_memory::Mapped;
 use hythe_pool::{ConnectionEnd, Control, Cursors, Member, PoolError, Regions, SendError, Taken};
 use hythe_queue::{Consumer, Producer};
-use world::{SMALL_BYTES, World};
 
 const MEMBERS: usize = 4;
 /// Messages taken by all together until they stop.
