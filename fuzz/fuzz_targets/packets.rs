@@ -5,7 +5,7 @@
 
 #![no_main]
 
-#[path = "../../crates/packets/tests/hostile_input/mod.rs"]
+#[path = "../../crates/packets/tests/it/hostile_input/mod.rs"]
 mod hostile_input;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile_input::read_all(bytes));

@@ -1,16 +1,14 @@
 //! Packets against `spec/vectors/packets.txt`, which was computed from the page and not by this
 //! crate.
 
-mod network;
-
+use crate::network::{MS, settings};
 use hythe_packets::{
     ACKNOWLEDGEMENT_BYTES_MAX, Acknowledged, Arrival, Checksum, Content, Receiver, Sender,
 };
 use hythe_testing::vectors::{self, Group, bytes};
-use network::{MS, settings};
 
 fn group(name: &str) -> Group {
-    let text = include_str!("../../../spec/vectors/packets.txt");
+    let text = include_str!("../../../../spec/vectors/packets.txt");
     let mut found = vectors::groups(text, name).into_iter();
     found.next().expect("in the file").1
 }

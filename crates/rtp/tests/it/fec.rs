@@ -2,18 +2,14 @@
 //! through the decoder. What it repairs is compared, byte by byte, with what was lost; what it
 //! leaves, with a model that knows nothing of packets.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod streams;
-
 use std::collections::BTreeMap;
 
+use crate::streams::{BODY_BYTES_MAX, packets};
 use hythe_rtp::loss::Repaired;
 use hythe_rtp::loss::fec::decoder::{DecoderLimits, FecCounts};
 use hythe_rtp::loss::fec::encoder::{Direction, FecPacket, Format};
 use hythe_rtp::loss::fec::predict::{Chance, Losses, residual};
 use hythe_rtp::loss::fec::{Decoder, Encoder, Protection, Shape, smpte2022, ulpfec};
-use streams::{BODY_BYTES_MAX, packets};
 
 const ULPFEC: Format = Format::Ulpfec {
     payload_type: 100,

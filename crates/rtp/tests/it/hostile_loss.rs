@@ -1,6 +1,5 @@
 //! Seeded runs of the hostile peer that `fuzz/fuzz_targets/media_loss.rs` plays without end.
 
-#[path = "hostile_loss/mod.rs"]
 mod peer;
 
 use hythe_rtp::loss::fec::predict::Chance;

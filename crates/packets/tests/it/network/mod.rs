@@ -1,7 +1,5 @@
 //! Two hosts and the links between them in virtual time, by a seed: what the tests share.
 
-#![allow(dead_code, reason = "each test uses a part")]
-
 use hythe_packets::{
     ACKNOWLEDGEMENT_BYTES_MAX, Acknowledged, Arrival, Checksum, Content, Fault, HEADER_BYTES,
     Receiver, Sender, Settings, Window,

@@ -1,8 +1,6 @@
 //! Peers that lie, strangers, and what they are refused with.
 
-mod hostile_input;
-
-use hostile_input::{SETTINGS, sign};
+use crate::hostile_input::{self, SETTINGS, sign};
 use hythe_packets::{
     ACKNOWLEDGEMENT_BYTES_MAX, Acknowledged, Arrival, Checksum, DropReason, Fault, HEADER_BYTES,
     Receiver, SPANS_MAX, Sender, Settings, Window,
@@ -379,7 +377,7 @@ fn gaps_are_bounded_and_the_oldest_message_is_finished_still() {
 /// As the fuzz target `packets`, bounded.
 #[test]
 fn hostile_datagrams_are_read_without_a_panic() {
-    let text = include_str!("../../../spec/vectors/packets.txt");
+    let text = include_str!("../../../../spec/vectors/packets.txt");
     let mut originals = Vec::new();
     let (mut flow, mut dice) = (Vec::new(), Dice::new(1));
     for (name, group) in vectors::groups(text, "") {

@@ -1,14 +1,12 @@
 //! Flows over links that lose, reorder, double, damage and cut, in virtual time: everything arrives
 //! once, in order and equal; windows are those of `NewReno`.
 
-mod network;
-
+use crate::network::{Flow, Link, MS, Network, settings};
 use hythe_packets::{
     ACKNOWLEDGEMENT_BYTES_MAX, Arrival, Checksum, DropReason, Fault, Receiver, Sender, Settings,
     Window,
 };
 use hythe_testing::Dice;
-use network::{Flow, Link, MS, Network, settings};
 
 /// Mostly short, some of many packets, some empty.
 fn lengths(dice: &mut Dice, count: usize) -> Vec<u32> {
