@@ -4,7 +4,7 @@
 
 #![no_main]
 
-#[path = "../../crates/latency/tests/hostile_input/mod.rs"]
+#[path = "../../crates/latency/tests/it/hostile_input/mod.rs"]
 mod hostile_input;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile_input::console(bytes));

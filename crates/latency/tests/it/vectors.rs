@@ -7,7 +7,10 @@ use proptest::prelude::{any, prop, proptest};
 
 /// The groups of the file whose names begin with `prefix`, with those names.
 fn groups(prefix: &str) -> Vec<(String, Group)> {
-    vectors::groups(include_str!("../../../spec/vectors/histogram.txt"), prefix)
+    vectors::groups(
+        include_str!("../../../../spec/vectors/histogram.txt"),
+        prefix,
+    )
 }
 
 fn number(group: &Group, key: &str) -> u32 {

@@ -8,7 +8,7 @@ use hythe_testing::vectors::{self, Group, bytes};
 
 /// The groups of the file whose names begin with `prefix`.
 fn groups(prefix: &str) -> Vec<Group> {
-    let text = include_str!("../../../spec/vectors/recording.txt");
+    let text = include_str!("../../../../spec/vectors/recording.txt");
     let found = vectors::groups(text, prefix).into_iter();
     found.map(|(_, group)| group).collect()
 }

@@ -1,5 +1,5 @@
 //! What holds for every reader of what a core or an emulator says, whatever it is given: no panic,
-//! no more out than in, and what is taken agrees with itself. Used by `tests/hostile.rs` with
+//! no more out than in, and what is taken agrees with itself. Used by `hostile.rs` with
 //! seeds, and by the fuzz targets.
 #![allow(dead_code, reason = "each fuzz target uses a part of it")]
 

@@ -2,9 +2,7 @@
 //! `HYTHE_TEST_SEED` repeats a run. The fuzz targets `latency_…` check the same with inputs that
 //! libFuzzer finds.
 
-mod hostile_input;
-
-use hostile_input::lines;
+use crate::hostile_input::{self, lines};
 use hythe_testing::vectors;
 
 /// Inputs for each reader.
@@ -16,7 +14,7 @@ fn play(originals: &[Vec<u8>], check: fn(&[u8])) {
 
 /// Of the page's vectors: what is good, and what is refused.
 fn records() -> Vec<Vec<u8>> {
-    let text = include_str!("../../../spec/vectors/histogram.txt");
+    let text = include_str!("../../../../spec/vectors/histogram.txt");
     let groups = vectors::groups(text, "").into_iter();
     let hex = groups.filter_map(|(_, group)| group.get("hex").map(|hex| vectors::bytes(hex)));
     let mut records: Vec<Vec<u8>> = hex.collect();

@@ -1,0 +1,4 @@
+//! The tests of this package from outside, in one program: a module for each matter.
+
+mod damage;
+mod vectors;
