@@ -1,8 +1,9 @@
 //! What a service has open is no more than it was, whatever its processes pass; and it serves again
 //! after a time in which it could open nothing. Alone in its program: the limit is the process's.
 
-#[path = "../../xdp/tests/links/mod.rs"]
+#[path = "../../xdp/tests/it/links/mod.rs"]
 mod links;
+#[path = "it/served/mod.rs"]
 mod served;
 
 use std::io::IoSlice;

@@ -1,18 +1,16 @@
 //! A frame leaves from where its pieces lie: headers in a chunk, payload in another file.
 
-mod links;
-
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Instant;
 
+use crate::links::{BOUND, FAR, NEAR, Network, udp};
 use hythe_memory::{Access, Mapped};
 use hythe_xdp::frame::{self, Ends, HEADERS_BYTES, Stations};
 use hythe_xdp::{
     Address, CHUNK_BYTES, Frame, OtherFile, Queue, QueueSocket, Region, RingSizes, TaskSocket,
     interface_index, sealed,
 };
-use links::{BOUND, FAR, NEAR, Network, udp};
 
 const CHUNKS: u32 = 8;
 const OTHER_BYTES: usize = 4 * CHUNK_BYTES;

@@ -1,16 +1,12 @@
 //! What a killed process had received and not read is filled again, for others.
 
-#[path = "../../xdp/tests/links/mod.rs"]
-mod links;
-mod served;
-
 use std::time::Instant;
 
-use hythe_testing::{await_kill, eventually};
+use crate::links::{BOUND, FAR, NEAR, Network, udp};
+use crate::served::child::{Child, role, say_where};
+use crate::served::{Served, connected, wire};
 use hythe_wire::Wire;
-use links::{BOUND, FAR, NEAR, Network, udp};
-use served::child::{Child, role, say_where};
-use served::{Served, connected, wire};
+use hythe_testing::{await_kill, eventually, in_module};
 use tempfile::TempDir;
 
 /// Of the child process of a test: where the service is, and whom it hears.
@@ -40,7 +36,8 @@ fn what_a_killed_process_has_left_unread_is_received_into_again() {
     // Here: the process ends with the thread that has started it.
     let served = Served::start(folder.path(), "near");
     let far = network.at_far(|| udp(FAR));
-    let (child, near) = Child::start(("reads_nothing_and_stays", ROLE), &served, &far);
+    let test = in_module("reads_nothing_and_stays");
+    let (child, near) = Child::start((&test, ROLE), &served, &far);
     far.connect((NEAR, near)).expect("set");
     // It has all chunks, and more is lost.
     let start = Instant::now();

@@ -1,18 +1,16 @@
 //! Frames of a real interface reach the sockets that they are for, and leave from them.
 
-mod links;
-
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
+use crate::links::{BOUND, FAR, NEAR, Network, udp};
 use hythe_memory::Mapped;
 use hythe_xdp::frame::{self, Datagram, Ends, HEADERS_BYTES};
 use hythe_xdp::{
     Address, Attachment, CHUNK_BYTES, FlowIndex, Frame, Program, Queue, QueueSocket, Region,
     RingSizes, TaskSocket, interface_index, observe,
 };
-use links::{BOUND, FAR, NEAR, Network, udp};
 
 const CHUNKS: u32 = 64;
 const RINGS: RingSizes = RingSizes {

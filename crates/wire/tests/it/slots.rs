@@ -1,21 +1,17 @@
 //! Payload leaves from the slots where it lies, and they are known to be free again.
 
-#[path = "../../xdp/tests/links/mod.rs"]
-mod links;
-mod served;
-
 use std::io::IoSlice;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
 
+use crate::links::{self, BOUND, FAR, NEAR, Network, udp};
+use crate::served::{self, Served, connected, take, wire};
 use hythe_memory::{Access, Mapped};
-use hythe_testing::{Turn, await_kill, eventually};
+use hythe_testing::{Turn, await_kill, eventually, in_module};
 use hythe_wire::{Sent, Wire};
 use hythe_xdp::sealed;
-use links::{BOUND, FAR, NEAR, Network, udp};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
-use served::{Served, connected, take, wire};
 use tempfile::TempDir;
 
 const SLOTS_BYTES: usize = 64 << 10;
@@ -371,7 +367,8 @@ fn chunks_of_a_killed_process_are_anothers() {
     // Here: the process ends with the thread that has started it.
     let served = Served::start(folder.path(), "near");
     let far = network.at_far(|| udp(FAR));
-    let (child, near) = served::child::Child::start(("sends_and_stays", ROLE), &served, &far);
+    let test = in_module("sends_and_stays");
+    let (child, near) = served::child::Child::start((&test, ROLE), &served, &far);
     far.connect((NEAR, near)).expect("set");
     far.send(b"known").expect("sent");
     assert_eq!(child.word("sent "), FRAMES.to_string());

@@ -1,24 +1,20 @@
 //! Processes receive and send past the kernel's protocols, by sockets that the service gave them.
 
-#[path = "../../xdp/tests/links/mod.rs"]
-mod links;
-mod served;
-
 use std::io::IoSlice;
 use std::net::UdpSocket;
 use std::os::fd::AsFd as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::links::{self, BOUND, FAR, NEAR, Network, udp};
+use crate::served::{Served, connected, send, take, wire};
 use hythe_memory::{Access, Mapped, Memory as _, Ordering};
 use hythe_sys::interface::set_queue_count;
 use hythe_testing::{eventually, stays};
 use hythe_wire::{Sent, Wire};
 use hythe_xdp::{Attachment, Program, interface_index, sealed};
-use links::{BOUND, FAR, NEAR, Network, udp};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{sockopt, xdp::XDP_PGOFF_RX_RING};
-use served::{Served, connected, send, take, wire};
 use tempfile::TempDir;
 
 /// As many as an interface has.

@@ -1,0 +1,5 @@
+//! The tests of this package from outside, in one program: a module for each matter.
+
+mod link;
+mod links;
+mod pieces;
