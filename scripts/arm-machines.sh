@@ -72,11 +72,12 @@ add() {
         ;;
     # Of the system calls those that recording and reading ahead are made of.
     hythe_sys-*) arguments="residency file_pages fanotify read_ahead" ;;
-    hythe_preload-* | vectors-*) arguments= ;;
-    # They count pages of 4 KiB, and say that they are left out elsewhere. One runs a copy of ls, and there is none that can be copied.
-    replay-* | runs-*)
-        [[ $name == armhf ]] || return 0
+    hythe_preload-*) arguments= ;;
+    # Of the recorder. But for the vectors they count pages of 4 KiB, and say that they are left out elsewhere. One runs a copy of ls, and there
+    # is none that can be copied.
+    it-*)
         arguments="--skip a_program_that_ran_and_ended"
+        [[ $name == armhf ]] || arguments="vectors::"
         ;;
     *) return ;;
     esac

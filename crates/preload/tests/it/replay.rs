@@ -3,17 +3,15 @@
 //!
 //! Never asks how long it took.
 
-mod support;
-
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use crate::support::{Disk, Fake, drop_pages, pack, resident, run, sums_up};
 use hythe_preload::pack::PAGE_BYTES;
 use hythe_preload::replay::{Budget, Method, Options, Outcome, Priority, Stopped, replay};
 use hythe_testing::count_pages;
-use support::{Disk, Fake, drop_pages, pack, resident, run, sums_up};
 
 const METHODS: [Option<Method>; 4] = [
     None,

@@ -3,8 +3,6 @@
 //! Never on a file system in memory: there is nothing to read ahead. Tests are skipped loudly where
 //! there is no disk.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

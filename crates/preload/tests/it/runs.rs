@@ -2,12 +2,11 @@
 //!
 //! Never asks how long anything took, only that a later clock shows more.
 
-mod support;
-
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::support::{Disk, drop_pages, pack, resident, run};
 use hythe_preload::PreloadError;
 use hythe_preload::pack::{PAGE_BYTES, Pack};
 use hythe_preload::replay::{Method, Options};
@@ -18,7 +17,6 @@ use hythe_preload::runs::{
 use hythe_sys::file_pages::{FilePages, Sink};
 use hythe_testing::count_pages;
 use rustix::fs::{Advice as Fadvice, fadvise};
-use support::{Disk, drop_pages, pack, resident, run};
 
 /// A pack in a file, and places of its own for marks and log.
 struct Place {

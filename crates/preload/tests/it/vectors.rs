@@ -7,7 +7,7 @@ use proptest::prelude::{any, prop, proptest};
 
 /// The groups of the file whose names begin with `prefix`, with those names.
 fn groups(prefix: &str) -> Vec<(String, Group)> {
-    vectors::groups(include_str!("../../../spec/vectors/pack.txt"), prefix)
+    vectors::groups(include_str!("../../../../spec/vectors/pack.txt"), prefix)
 }
 
 fn file(group: &Group, index: usize) -> PackFile {
