@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches the conformance programs of Debian's source package posixtestsuite into a directory (the first argument), as `source` in it: those of
-# sem_* and mq_* are built against hythe_sem_* and hythe_mq_* by `bindings/c/tests/posix_suite.rs`.
+# sem_* and mq_* are built against hythe_sem_* and hythe_mq_* by `bindings/c/tests/it/posix_suite.rs`.
 #
 # They are under the GPL: fetched, built and run, and nothing of them is linked with what is given out, or committed. Once they are there, a second
 # run does nothing.

@@ -1,8 +1,8 @@
 //! The C API for Linux applications: what `hythe.h` declares.
 //!
 //! Called by C and C++ programs, through `libhythe.so` or `libhythe.a`; cbindgen
-//! (`tests/header.rs`) makes the header from the documentation here. Each module is one noun of the
-//! header: the functions `hythe_noun_verb` around one opaque handle. What they share: every
+//! (`tests/it/header.rs`) makes the header from the documentation here. Each module is one noun of
+//! the header: the functions `hythe_noun_verb` around one opaque handle. What they share: every
 //! function returns 0, a count, or a negative code ([`code`]), with a message for the thread
 //! (`message`); none lets a panic through, and none acts on a handle that a forked child has a copy
 //! of (`ffi_guard`). Options and results are structs that begin with their size, so that both sides

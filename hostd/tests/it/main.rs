@@ -20,7 +20,7 @@ mod listed;
 mod logs;
 mod network;
 mod open;
-#[path = "../../../bindings/pvm/tests/support/printed.rs"]
+#[path = "../../../bindings/pvm/tests/it/support/printed.rs"]
 mod printed;
 mod pvm;
 mod realm;

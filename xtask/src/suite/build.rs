@@ -46,12 +46,10 @@ pub(super) fn hosts_programs(root: &Path, target: &Path) -> Result<Vec<Program>,
 
 /// Commands that need the agent. Builds what they need of the workspace, and nothing anew that
 /// [`programs`] has built: with all packages chosen, features are the same. The agent's tests load
-/// PVM's libraries, which cargo builds beside the one for this test of theirs.
+/// PVM's libraries, which cargo builds beside the tests of theirs.
 pub(super) fn across(root: &Path, target: &Path) -> Result<Job, String> {
     let mut build = cargo(root);
-    build
-        .args(["build", "--workspace", "--quiet", "--bins"])
-        .args(["--test", "it", "--test", "packages"]);
+    build.args(["build", "--workspace", "--quiet", "--bins", "--test", "it"]);
     run(build)?;
     let mut command = cargo(root);
     command.args(["test", "--workspace", "--quiet", "--test", "it"]);

@@ -5,8 +5,8 @@ use std::time::Instant;
 use crate::links::{BOUND, FAR, NEAR, Network, udp};
 use crate::served::child::{Child, role, say_where};
 use crate::served::{Served, connected, wire};
-use hythe_wire::Wire;
 use hythe_testing::{await_kill, eventually, in_module};
+use hythe_wire::Wire;
 use tempfile::TempDir;
 
 /// Of the child process of a test: where the service is, and whom it hears.

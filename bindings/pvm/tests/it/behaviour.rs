@@ -1,23 +1,20 @@
 //! What holds whatever tasks do: sending never waits, what is kept has a limit, ends are noticed,
 //! and nobody waits for one that is gone.
 
-#[allow(dead_code, reason = "the other tests use the rest")]
-mod support;
-
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
+use crate::support::{BOUND, Fixture, Pvm, finish, has_pvm, text};
 use hythe_testing::{eventually, until_process_sleeps};
-use support::{BOUND, Fixture, Pvm, finish, has_pvm, text};
 
 /// How often the server is found asleep.
 const SLEEPS: usize = 20;
 
 /// One program for all cases, which its first argument names; it spawns itself.
-const SOURCE: &str = include_str!("behaviour.c");
+const SOURCE: &str = include_str!("../behaviour.c");
 
 fn program() -> Option<(Fixture, PathBuf)> {
     let fixture = Fixture::new();
@@ -270,7 +267,7 @@ fn what_calls_return_is_what_they_return_on_pvm() {
     if !has_pvm() {
         return;
     }
-    let program = fixture.compile(include_str!("calls.c"), "calls");
+    let program = fixture.compile(include_str!("../calls.c"), "calls");
     let program = program.to_str().expect("a plain path");
     let place = tempfile::tempdir().expect("a folder");
     let theirs = Pvm::start(place.path()).run(&[program], b"");
@@ -291,7 +288,7 @@ fn all_kinds_of_data_come_as_they_were_sent() {
         return;
     }
     // `make arm` runs it with one of the tasks emulated.
-    let program = fixture.compile(include_str!("formats.c"), "formats");
+    let program = fixture.compile(include_str!("../formats.c"), "formats");
     let program = program.to_str().expect("a plain path");
     let output = fixture.run(&[program, program], b"");
     let said = text(&output.stdout);

@@ -7,20 +7,17 @@
 //! The programs are fetched, never committed (`scripts/posixtestsuite.sh`).
 //! `HYTHE_POSIX=write` prints the list as it is found.
 
-#[allow(dead_code, reason = "a part of it is for other tests")]
-mod stage;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::stage::{Stage, repository};
 use hythe::{Pool, PoolOptions};
 use hythe_testing::Polling;
-use stage::{Stage, repository};
 
-const EXPECTED: &str = include_str!("posix_expected.txt");
+const EXPECTED: &str = include_str!("../posix_expected.txt");
 /// No program takes a tenth of it.
 const BOUND: Duration = Duration::from_secs(60);
 /// Of a program that fails where its processes are not scheduled as it expects, whoever has written

@@ -1,15 +1,13 @@
 //! Programs of Debian's package `pvm-examples`, as they are, on PVM 3.4.6 and on Hythe: what they
 //! print, but for the numbers of tasks and the order of lines, and their exit codes.
 
-mod support;
-
 use std::path::Path;
 use std::process::{Command, ExitStatus, Output};
 
+use crate::support::console::{Console, PROMPT};
+use crate::support::printed::{Compare, assert_same, line, printed, sorted};
+use crate::support::{BOUND, Fixture, Pvm, finish, has_pvm, text};
 use hythe_testing::eventually;
-use support::console::{Console, PROMPT};
-use support::printed::{Compare, assert_same, line, printed, sorted};
-use support::{BOUND, Fixture, Pvm, finish, has_pvm, text};
 
 /// A program with its arguments, and what it reads.
 struct Case {

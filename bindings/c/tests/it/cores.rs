@@ -1,12 +1,9 @@
 //! C programs that talk to RTOS cores, of the board `hosted`, which the command starts.
 
-#[allow(dead_code, reason = "each test program uses a part of it")]
-mod stage;
-
 use std::path::PathBuf;
 use std::process::Command;
 
-use stage::{Linking, Stage, hythe_command, repository, run, text};
+use crate::stage::{Linking, Stage, hythe_command, repository, run, text};
 
 /// An installation, and cores of its pool, which are stopped when the test ends, however it does.
 struct Cores {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-const START: &str = include_str!("../header.start");
+const START: &str = include_str!("../../header.start");
 
 const MAX_COLUMNS: usize = 100;
 
@@ -114,6 +114,6 @@ fn the_header_is_what_the_source_says() {
     let found = std::fs::read_to_string(&path).expect("a header");
     assert!(
         found == wanted,
-        "include/hythe.h is out of date; run: HYTHE_HEADER=write cargo test -p hythe-c --test header"
+        "include/hythe.h is out of date; run: HYTHE_HEADER=write cargo test -p hythe-c --test it header::"
     );
 }

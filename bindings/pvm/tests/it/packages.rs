@@ -1,14 +1,11 @@
 //! Other programs of Debian's packages for PVM, as they are: NetPIPE, and a solver of timetables
 //! that spreads over tasks.
 
-#[allow(dead_code, reason = "the other tests use the rest")]
-mod support;
-
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{Fixture, finish, has_pvm, text};
 use hythe_testing::{eventually, eventually_some, until_process_sleeps};
-use support::{Fixture, finish, has_pvm, text};
 
 /// A program of a package; false: it is not there, which is said.
 fn has(program: &str, package: &str) -> bool {

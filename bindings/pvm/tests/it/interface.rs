@@ -1,14 +1,11 @@
 //! Our header and symbols beside Debian's: the same values, sizes and offsets, and all that
 //! Debian's programs ask for.
 
-#[allow(dead_code, reason = "the other tests use the rest")]
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Fixture, built, has_pvm, text};
+use crate::support::{Fixture, built, has_pvm, text};
 
 fn run(command: &mut Command) -> String {
     let output = command.output().expect("it starts");

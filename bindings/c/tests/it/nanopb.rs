@@ -1,13 +1,10 @@
 //! The example of `examples/rpc`: messages of one `.proto` file between a C program and a core of
 //! the board `hosted`, encoded and decoded by nanopb with the same C on both sides.
 
-#[allow(dead_code, reason = "each test program uses a part of it")]
-mod stage;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use stage::{Linking, Stage, hythe_command, repository, run, text};
+use crate::stage::{Linking, Stage, hythe_command, repository, run, text};
 
 const SUMMARIES: &str = "\
 core: window 32: 32 samples, -210 to 100, sum -1760

@@ -1,14 +1,12 @@
 //! C programs against the installed library: compiled strictly by two compilers, linked both ways,
 //! run, and their output read.
 
-mod stage;
-
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use crate::stage::{COMPILERS, Linking, Stage, hythe_command, is_installed, repository, run, text};
 use hythe_testing::eventually;
-use stage::{COMPILERS, Linking, Stage, hythe_command, is_installed, repository, run, text};
 
 const EVENTS: &str = "1 told\ndoor\nwindow\nnothing\n";
 const REPLIES: &str = "\"hello\": HELLO\n\"\": no answer\n\"good bye\": GOOD BYE\n";

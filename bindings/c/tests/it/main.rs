@@ -1,0 +1,8 @@
+//! The tests of this package from outside, in one program: a module for each matter.
+
+mod cores;
+mod header;
+mod nanopb;
+mod posix_suite;
+mod programs;
+mod stage;
