@@ -83,8 +83,8 @@ static void leave_files_alone(struct hythe_node *node, struct hythe_wait_set **s
     struct stat found;
     struct hythe_ready ready;
     for (index = 0; index < OWN_FILES; index++) {
-        files[index] = index % 2 ? eventfd(7, 0)
-                                 : open(getenv("HYTHE_ROOT"), O_TMPFILE | O_RDWR, 0600);
+        files[index] =
+            index % 2 ? eventfd(7, 0) : open(getenv("HYTHE_ROOT"), O_TMPFILE | O_RDWR, 0600);
         EXPECT(files[index] >= 0);
     }
     EXPECT(hythe_wait_set_wait(sets[0], 0, &ready, 1) < 0);

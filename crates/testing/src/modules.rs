@@ -29,7 +29,7 @@ mod tests {
             ("crates/node/tests/it/wire.rs", "wire::sends"),
             ("tests/it/wire/far.rs", "wire::far::sends"),
             ("tests/it/wire/mod.rs", "wire::sends"),
-            ("crates/memory/tests/faults.rs", "sends"),
+            ("crates/wire/tests/descriptors.rs", "sends"),
         ] {
             assert_eq!(full_name(file, "sends"), expected);
         }

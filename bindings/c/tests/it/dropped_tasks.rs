@@ -6,10 +6,8 @@
     reason = "what programs do: they close what they find open, and fork"
 )]
 
-#[allow(dead_code, reason = "the other tests use the rest")]
-mod stage;
-
-use stage::{Stage, hythe_command, run, text, until};
+use crate::stage::{Stage, hythe_command, run, text};
+use hythe_testing::{eventually, in_module};
 
 const CASE: &str = "HYTHE_TEST_CASE";
 
@@ -22,7 +20,7 @@ fn task() {
     let task = hythe::tasks::Task::join().expect("a task");
     match case.as_str() {
         "closed" => {
-            until("the library's threads sleep", are_threads_asleep);
+            eventually("the library's threads sleep", are_threads_asleep);
             // SAFETY: what programs do; the library finds out.
             assert_eq!(unsafe { libc::close_range(3, 1023, 0) }, 0);
             let open = |_| std::fs::File::open("/dev/null").expect("there");
@@ -71,7 +69,7 @@ fn dropping_a_task_leaves_files_and_parents_alone() {
     for case in ["closed", "forked"] {
         let mut job = stage.command(&hythe);
         job.args(["run", "-n", "1", "--"]).arg(&own).env(CASE, case);
-        let said = run(job.args(["--exact", "task", "--nocapture"]));
+        let said = run(job.args(["--exact", &in_module("task"), "--nocapture"]));
         assert!(
             text(&said).contains("left alone"),
             "{case}: {}",
