@@ -8,7 +8,7 @@ use hythe_testing::Polling;
 use hythe_wire::{Attachment, Options, Service};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::agent::{Host, LONG};
+use super::agent::Host;
 
 /// What `hythe host wire` does, on a host, in a thread.
 pub(crate) struct Served {
