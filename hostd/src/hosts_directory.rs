@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leftover_of_a_killed_process_stops_nobody() {
+    fn leftover_of_a_killed_process_stops_nobody() {
         let (_root, directory) = open_new();
         let leftover = format!(".a.{}", std::process::id());
         std::fs::write(directory.path_of(&leftover), "half").expect("written");
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_reach_is_refused() {
+    fn directory_that_others_reach_is_refused() {
         let (_root, directory) = open_new();
         let mode = std::fs::Permissions::from_mode(0o750);
         std::fs::set_permissions(directory.path(), mode).expect("set");
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_of_one() {
+    fn lock_is_of_one() {
         let (_root, directory) = open_new();
         let held = directory.try_lock("lock").expect("tried");
         assert!(held.is_some());

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_answered_and_nonsense_is_told_so() {
+    fn request_is_answered_and_nonsense_is_told_so() {
         let place = std::env::temp_dir().join(format!("hythe-command-{}", std::process::id()));
         std::fs::create_dir(&place).expect("own");
         let socket = place.join(SOCKET_NAME);
@@ -247,7 +247,7 @@ mod tests {
 
     /// Nobody takes calls, and so many wait that there is no place for another.
     #[test]
-    fn an_agent_that_stands_still_is_waited_for_for_a_bounded_time() {
+    fn agent_that_stands_still_is_waited_for_for_a_bounded_time() {
         let place = tempfile::tempdir().expect("a directory");
         let socket = place.path().join(SOCKET_NAME);
         let listener = listener(&socket);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_never_ends_keeps_the_agent_for_a_bounded_time() {
+    fn request_that_never_ends_keeps_the_agent_for_a_bounded_time() {
         let place = tempfile::tempdir().expect("a directory");
         let socket = place.path().join(SOCKET_NAME);
         let listener = listener(&socket);

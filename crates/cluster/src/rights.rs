@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_rule_that_decides_wins_and_is_named() {
+    fn last_rule_that_decides_wins_and_is_named() {
         let text =
             "# rules\ncam-* video/* read\ncam-2 * none\n\ncam-2 video/low read\n* in write\n";
         let rights = Rights::parse(text).expect("rules");
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_for_programs_of_a_folder_leads_to_no_other() {
+    fn pattern_for_programs_of_a_folder_leads_to_no_other() {
         let text = "* /opt/* spawn\n* ./* spawn\n* /opt/secret/* none\n* /opt/../bin/ls spawn\n\
                     * * read\n";
         let rights = Rights::parse(text).expect("rules");

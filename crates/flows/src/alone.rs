@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_is_alone_ends_after_a_bounded_time_and_a_new_one_at_once() {
+    fn flow_without_agents_ends_boundedly() {
         let fixture = Fixture::new();
         let (_port, host) = host_port(&fixture, "b");
         let participant = fixture.participant();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_is_alone_finishes_when_its_own_host_has_another_port() {
+    fn flow_without_agents_ends_when_host_has_new_port() {
         let fixture = Fixture::new();
         let (port, host) = host_port(&fixture, "b");
         let participant = fixture.participant();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_keeps_a_flow_longer_than_its_publisher_and_not_for_ever() {
+    fn subscriber_outlives_publisher_of_flow_boundedly() {
         let fixture = Fixture::new();
         let options = PublisherOptions::default();
         let _publisher = fixture.node.publisher("channel", &options).expect("opens");

@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_takes_slowly_what_it_has_leaves_nothing_unanswered_for_long() {
+    fn slow_port_acknowledges_in_bounded_time() {
         let fixture = Fixture::new();
         let (flow, _port, mut peer) = receiving(&fixture);
         let mut now_ns = 10 * NEGLECT_NS;
@@ -645,7 +645,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_is_over_is_let_go_of_though_more_may_have_come() {
+    fn flow_that_is_over_is_let_go_of_though_more_may_have_come() {
         let fixture = Fixture::new();
         let (flow, _port, mut peer) = receiving(&fixture);
         let now_ns = 10 * NEGLECT_NS;

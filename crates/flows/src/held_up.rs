@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_is_held_up_is_turned_once_for_what_comes_back_and_never_waits_for_a_timer() {
+    fn blocked_flow_runs_once_per_reply_without_timer() {
         let fixture = Fixture::new();
         let (flow, mut peer) = pair(&fixture, settings(8));
         let bytes = 64 << 10;
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_of_its_port_takes_what_has_come_back_at_any_time() {
+    fn call_of_its_port_takes_what_has_come_back_at_any_time() {
         let fixture = Fixture::new();
         let (flow, mut peer) = pair(&fixture, settings(8));
         let bytes = 64 << 10;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_goes_back_when_it_may_or_after_a_bounded_time() {
+    fn port_goes_back_when_it_may_or_after_a_bounded_time() {
         let fixture = Fixture::new();
         for says_so in [true, false] {
             let (flow, _peer) = pair(&fixture, settings(8));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_sleeps_on_flows_at_once_when_the_last_call_that_turned_them_sleeps() {
+    fn thread_takes_over_flows_when_last_caller_sleeps() {
         let fixture = Fixture::new();
         let (flow, _peer) = pair(&fixture, settings(8));
         let held_up = HeldUp::default();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_sleeps_until_the_first_timer_and_never_spins() {
+    fn thread_sleeps_until_the_first_timer_and_never_spins() {
         let (late, soon, past) = (Some(50_000_000), Some(90_000), Some(0));
         let sleeps = [late, soon, past, None].map(until_turn);
         let [timer, near] = [50_000, 90].map(Duration::from_micros);

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn one_turn_takes_a_message_of_all_the_datagrams_that_lie_in_the_socket() {
+    fn one_turn_takes_all_datagrams_of_message() {
         let fixture = Fixture::new();
         let (mut half, mut peer) = pair(&fixture, settings(64));
         let message: Vec<u8> = (0..12_000_u32).map(|at| ((at * 7) >> 3) as u8).collect();
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_bounded_and_says_that_it_has_left_something() {
+    fn turn_is_bounded_and_says_that_it_has_left_something() {
         let fixture = Fixture::new();
         let (mut half, mut peer) = pair(&fixture, settings(64));
         let count = 2 * BATCHES_MAX as u64;
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_waits_for_the_next_look_and_for_no_more_than_two_batches() {
+    fn acknowledgement_waits_at_most_two_batches() {
         let fixture = Fixture::new();
         let (mut half, mut peer) = pair(&fixture, settings(64));
         let (mut buffer, message) = (Buffer::for_batches(), [7; 1_404]);
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_keeps_the_first_or_the_last_and_counts_the_others_in_their_place() {
+    fn policy_keeps_first_or_last_and_counts_others() {
         let (newest, oldest) = (PortPolicy::DropNewest, PortPolicy::EvictOldest);
         for policy in [newest, oldest] {
             assert_eq!(left(policy, 0), (None, vec![]));
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_takes_again_what_it_has_space_for() {
+    fn queue_takes_again_what_it_has_space_for() {
         let mut queue = Queue::new(2, PortPolicy::DropNewest);
         (0..4).for_each(|number| queue.push(number, ()));
         assert!(matches!(queue.pop(), Some(Entry::Sample(0, ()))));

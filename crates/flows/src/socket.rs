@@ -445,7 +445,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_is_bound_to_an_interface_that_is_there_or_not_made() {
+    fn socket_is_bound_to_an_interface_that_is_there_or_not_made() {
         let here: IpAddr = [127, 0, 0, 1].into();
         FlowSocket::open(here, Some("lo")).expect("the loopback interface");
         for none in ["hythe-none", "a-name-that-is-longer-than-any"] {

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_watched_as_long_as_its_owner_has_it_and_not_kept() {
+    fn file_is_watched_as_long_as_its_owner_has_it_and_not_kept() {
         let watch = Watch::new().expect("made");
         let is_ready = || {
             let mut files = [PollFd::new(&watch, PollFlags::IN)];

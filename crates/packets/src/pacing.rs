@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_leaves_at_once_and_then_five_quarters_of_a_window_in_a_round_trip() {
+    fn pacing_allows_burst_then_five_quarters_of_window() {
         let mut pacing = Pacing::new(0, 1_200);
         let mut now_ns = 1_000_000_000;
         let allow = |pacing: &mut Pacing, now_ns| {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_takes_more_is_given_more() {
+    fn path_that_takes_more_is_given_more() {
         let mut pacing = Pacing::new(65_536, 1_200);
         assert_eq!(pacing.allow(1, 65_536, 12_000, 1_000_000), Ok(()));
     }

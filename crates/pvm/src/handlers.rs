@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_handler_is_called() {
+    fn closest_handler_is_called() {
         let mut handlers = Handlers::default();
         handlers.add(ANY, 'a').expect("new");
         handlers.add(Pattern { tag: 5, ..ANY }, 'b').expect("new");

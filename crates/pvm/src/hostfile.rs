@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_the_manual_is_read() {
+    fn example_of_the_manual_is_read() {
         let text = "\
 # host file for testing on various platforms
 fonebone
@@ -216,7 +216,7 @@ cubie.misc.edu
     }
 
     #[test]
-    fn a_line_with_a_star_holds_until_the_next() {
+    fn line_with_a_star_holds_until_the_next() {
         let text = "a\n* ep=/x::~/y wd=/w sp=7\nb\n& c sp=9 ep=/z\n* sp=5\nd wd=$HOME/d\n";
         let file = parse(text).expect("sound");
         let settings = |speed, folders: &[&str], directory: Option<&str>| Settings {

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_matches_is_found() {
+    fn first_that_matches_is_found() {
         let mut inbox = Inbox::default();
         for (source, tag, context) in [(1, 10, 0), (2, 20, 0), (1, 20, 0), (1, 20, 5)] {
             inbox.push(message(source, tag, context));

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_has_the_host_of_its_job_there_and_its_own_here() {
+    fn task_has_the_host_of_its_job_there_and_its_own_here() {
         let second = Tid::numbered_host(2).expect("in range");
         for (text, realm_number) in [("1.3", 0), ("7.1.3", 7)] {
             let task: TaskId = text.parse().expect("a task");

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_whose_file_system_says_nothing_is_not_waited_for() {
+    fn file_whose_file_system_says_nothing_is_not_waited_for() {
         let (file, server) = match silent_file() {
             Ok(both) => both,
             Err(error) => return eprintln!("SKIPPED: no file system of a process: {error}"),

@@ -95,7 +95,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_closed_now_keeps_nobody() {
+    fn closer_blocks_no_caller() {
         let closer = Closer::start().expect("a thread");
         let (socket, peer) = lingering();
         let (to, from) = std::sync::mpsc::channel();

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_says_whose_it_is_and_no_other_address_does() {
+    fn frame_says_whose_it_is_and_no_other_address_does() {
         let mut all = std::collections::BTreeSet::new();
         for number in 0..FLOWS_MAX {
             for generation in 0..GENERATIONS {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_comes_again_behind_all_others_only() {
+    fn place_comes_again_behind_all_others_only() {
         let mut places = FlowPlaces::default();
         let all = FLOWS_MAX * GENERATIONS;
         let mut taken = std::collections::BTreeSet::new();

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_which_files_are_lacking_is_refused() {
+    fn message_of_which_files_are_lacking_is_refused() {
         let (service, process) = pair();
         // More than the other side takes, as if it could open no more.
         let files: Vec<OwnedFd> = (0..FILES_MAX + 8).map(|_| file()).collect();

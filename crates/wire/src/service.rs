@@ -727,7 +727,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bell_that_a_process_has_set_to_wait_keeps_nobody() {
+    fn bell_that_a_process_has_set_to_wait_keeps_nobody() {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("made");
         let rings = || {
             let mut files = [PollFd::new(&bell, PollFlags::IN)];

@@ -45,7 +45,7 @@ fn pass(connection: &OwnedFd, pipe: BorrowedFd<'_>) -> usize {
 }
 
 #[test]
-fn a_service_outlives_floods_and_lacks_of_descriptors() {
+fn service_outlives_floods_and_lacks_of_descriptors() {
     let Some(network) = Network::new(1) else {
         return;
     };

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_of_a_header_with_it_is_zero() {
+    fn checksum_of_a_header_with_it_is_zero() {
         // The example of RFC 1071, section 3.
         assert_eq!(checksum(&[0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
         assert_eq!(checksum(&frame(&[1, 2, 3])[14..34]), 0);

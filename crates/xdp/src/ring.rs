@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_is_seen_once_and_impossible_words_are_refused() {
+    fn ring_returns_each_chunk_once_and_refuses_bad_words() {
         let file = file();
         let mut producer = Producer::<Frame>::map(&file, 0, PLACES, 4).expect("mapped");
         let mut consumer = Consumer::<Frame>::map(&file, 0, PLACES, 4).expect("mapped");
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_in_pieces_is_pushed_whole_or_not_at_all() {
+    fn frame_in_pieces_is_pushed_whole_or_not_at_all() {
         let file = file();
         let mut producer = Producer::<Frame>::map(&file, 0, PLACES, 4).expect("mapped");
         let mut consumer = Consumer::<Frame>::map(&file, 0, PLACES, 4).expect("mapped");
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_says_whether_the_kernel_is_to_be_called() {
+    fn flag_says_whether_the_kernel_is_to_be_called() {
         let file = file();
         let producer = Producer::<Frame>::map(&file, 0, PLACES, 4).expect("mapped");
         assert!(!producer.needs_wakeup());

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_not_known_is_said_and_others_count() {
+    fn name_that_is_not_known_is_said_and_others_count() {
         let name = "camera".parse().expect("a name");
         let known = "192.0.2.7:7450".to_owned();
         // RFC 2606: there is no such name; without a resolver there is none either.

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_there_while_one_of_its_tokens_is() {
+    fn host_is_there_while_one_of_its_tokens_is() {
         let mut known = Known::default();
         add(&mut known, "a", 1);
         assert_eq!(events(&mut known), ["a [10.0.0.1:1]"]);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_was_not_seen_again_after_reopening_is_gone() {
+    fn host_that_was_not_seen_again_after_reopening_is_gone() {
         let mut known = Known::default();
         add(&mut known, "a", 1);
         add(&mut known, "b", 1);
@@ -363,7 +363,7 @@ mod tests {
     /// A hundred false ones, whether they come before the real one or after it, and as many more
     /// that come and go.
     #[test]
-    fn a_token_among_many_false_ones_of_its_host_is_kept_in_time() {
+    fn token_among_many_false_ones_of_its_host_is_kept_in_time() {
         let real = token("a", 1);
         let tokens: Vec<Token> = (1..=101).map(|session| token("a", session)).collect();
         for is_first in [true, false] {
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_the_list_is_kept_whatever_names_are_declared() {
+    fn host_of_the_list_is_kept_whatever_names_are_declared() {
         let mut known = Known::default();
         let flood: Vec<Token> = (0..1000)
             .map(|number| token(&format!("a{number}"), 1))
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_that_was_cut_short_keeps_what_there_was_and_is_repeated() {
+    fn interrupted_sweep_keeps_entries_and_is_repeated() {
         let mut known = Known::default();
         (1..=5).for_each(|session| add(&mut known, "a", session));
         let number = known.begin_sweep();

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_read_as_it_was_written() {
+    fn token_is_read_as_it_was_written() {
         let host: HostName = "cam-1.lan".parse().expect("a name");
         let addresses = ["10.0.0.1:7410", "[fd77::1]:7410"].map(|text| text.parse().expect("one"));
         for addresses in [&addresses[..], &[]] {

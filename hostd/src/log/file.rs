@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_log_is_kept_once_beside_the_new_one() {
+    fn full_log_is_kept_once_beside_the_new_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("agent.log");
         for round in 0..3_u8 {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_not_written_through_a_link() {
+    fn log_is_not_written_through_a_link() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("agent.log");
         std::os::unix::fs::symlink("/etc/passwd", &path).expect("linked");

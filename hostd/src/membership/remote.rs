@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_found_between_greetings() {
+    fn answer_is_found_between_greetings() {
         let printed = b"Welcome to b!\n{not this}\n\"ready\"\nBye.\n";
         assert_eq!(answer::<String>(printed), Ok("ready".to_owned()));
         let greeting = answer::<String>(b"Welcome to b!\n").expect_err("no answer");

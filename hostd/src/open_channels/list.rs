@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_no_key_is_refused() {
+    fn name_that_is_no_key_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("hosts");
         let directory = HostsDirectory::open_or_create(&path).expect("own");

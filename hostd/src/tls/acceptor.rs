@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_call_of_the_busiest_address_makes_way() {
+    fn oldest_call_of_the_busiest_address_makes_way() {
         let addresses = [[10, 0, 0, 1], [10, 0, 0, 2], [10, 0, 0, 2], [10, 0, 0, 3]];
         let numbered = (0..).zip(addresses);
         let (calls, _streams): (Vec<Call>, Vec<TcpStream>) =

@@ -154,7 +154,7 @@ fn records_that_were_changed_on_the_way_are_refused() {
 }
 
 #[test]
-fn a_change_of_keys_that_is_asked_for_is_made_before_the_next_record() {
+fn requested_key_update_precedes_next_record() {
     let (mut sender, mut receiver, mut tls, mut theirs) = called();
     tls.refresh_traffic_keys().expect("asked");
     tls.writer().write_all(b"x").expect("taken");
@@ -170,7 +170,7 @@ fn a_change_of_keys_that_is_asked_for_is_made_before_the_next_record() {
 }
 
 #[test]
-fn a_stream_that_was_cut_is_not_one_that_ended() {
+fn stream_that_was_cut_is_not_one_that_ended() {
     let whole = receive_changed(|sealed| sealed.clear());
     assert_eq!(whole.kind(), ErrorKind::UnexpectedEof);
     let half = receive_changed(|sealed| sealed.truncate(10));
@@ -178,7 +178,7 @@ fn a_stream_that_was_cut_is_not_one_that_ended() {
 }
 
 #[test]
-fn a_record_comes_once() {
+fn record_comes_once() {
     let (_sender, mut receiver, mut tls, mut theirs) = called();
     tls.writer().write_all(b"once").expect("taken");
     let mut sealed = Vec::new();

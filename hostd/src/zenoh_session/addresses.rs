@@ -39,13 +39,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_with_an_address_is_reached_there() {
+    fn listener_with_an_address_is_reached_there() {
         let listener = SocketAddr::from(([10, 1, 2, 3], 7410));
         assert_eq!(reachable(listener), [listener]);
     }
 
     #[test]
-    fn a_listener_on_all_addresses_is_reached_at_those_of_the_interfaces() {
+    fn wildcard_listener_is_reached_at_interface_addresses() {
         let found = reachable(SocketAddr::from(([0, 0, 0, 0], 7410)));
         assert!(found.iter().all(|address| address.is_ipv4()));
         assert!(found.iter().all(|address| !address.ip().is_loopback()));

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_grant_is_said_again() {
+    fn lost_grant_is_said_again() {
         let (mut here, mut there) = (Flow::default(), Flow::default());
         let data = bytes(CHUNK_BYTES);
         while let Some((position, chunk)) = here.send(&data) {

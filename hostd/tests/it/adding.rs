@@ -58,7 +58,7 @@ impl Realm {
 }
 
 #[test]
-fn a_remote_shell_that_does_not_end_is_waited_for_as_long_as_was_said() {
+fn add_waits_for_remote_shell_as_long_as_asked() {
     let realm = Realm::new();
     let silent = [
         "host b is not in the realm",
@@ -76,14 +76,14 @@ fn a_remote_shell_that_does_not_end_is_waited_for_as_long_as_was_said() {
 
 /// As ssh does, for the connections to come.
 #[test]
-fn a_remote_shell_that_leaves_its_output_open_to_others_has_ended() {
+fn remote_shell_that_leaves_its_output_open_to_others_has_ended() {
     let realm = Realm::new();
     let lingers = "sleep 20 & echo no such host >&2; exit 255";
     realm.assert_refused(lingers, "10", &["failed: no such host"]);
 }
 
 #[test]
-fn a_lock_that_somebody_keeps_is_not_waited_for_without_end() {
+fn lock_that_somebody_keeps_is_not_waited_for_without_end() {
     let realm = Realm::new();
     let directory = HostsDirectory::open(&realm.directory()).expect("opened");
     let lock = directory.lock(file::CHANGE_LOCK).expect("free");

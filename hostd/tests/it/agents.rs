@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 #[test]
-fn a_host_is_taken_in_and_a_message_reaches_it() {
+fn host_is_taken_in_and_a_message_reaches_it() {
     if is_skipped() {
         return;
     }
@@ -81,7 +81,7 @@ fn what_is_wrong_with_a_host_is_named() {
 /// As the reason in `hythe host list` says, whose agent runs still; and one whose directory was
 /// removed under its agent, which nobody can reach any more.
 #[test]
-fn a_host_that_was_removed_is_taken_in_again() {
+fn host_that_was_removed_is_taken_in_again() {
     if is_skipped() {
         return;
     }
@@ -112,7 +112,7 @@ fn a_host_that_was_removed_is_taken_in_again() {
 }
 
 #[test]
-fn a_host_that_is_asked_at_once_is_waited_for() {
+fn host_that_is_asked_at_once_is_waited_for() {
     if is_skipped() {
         return;
     }
@@ -160,7 +160,7 @@ fn what_is_typed_is_checked() {
 }
 
 #[test]
-fn a_status_says_where_the_host_is_found_and_what_became_of_calls() {
+fn status_says_where_the_host_is_found_and_what_became_of_calls() {
     if is_skipped() {
         return;
     }
@@ -191,7 +191,7 @@ fn a_status_says_where_the_host_is_found_and_what_became_of_calls() {
 
 /// Its key is signed, and what goes on behind that is said.
 #[test]
-fn a_host_whose_agent_does_not_start_is_in_the_realm_and_that_is_said() {
+fn added_host_without_agent_is_reported() {
     if is_skipped() {
         return;
     }
@@ -252,7 +252,7 @@ fn who_started_it_is_told_when_it_can_be_reached() {
 
 /// Where there is no socket, there is no agent any more.
 #[test]
-fn an_agent_starts_as_soon_as_the_one_before_has_stopped() {
+fn agent_starts_as_soon_as_the_one_before_has_stopped() {
     if is_skipped() {
         return;
     }
@@ -269,7 +269,7 @@ fn an_agent_starts_as_soon_as_the_one_before_has_stopped() {
 
 /// Whom it cannot reach any more, it cannot say farewell to.
 #[test]
-fn an_agent_that_stops_does_not_wait_for_a_host_that_is_cut_off() {
+fn agent_that_stops_does_not_wait_for_a_host_that_is_cut_off() {
     if is_skipped() {
         return;
     }
@@ -296,7 +296,7 @@ fn an_agent_that_stops_does_not_wait_for_a_host_that_is_cut_off() {
 
 /// It has connections for each channel with each host.
 #[test]
-fn an_agent_may_open_as_many_files_as_the_system_permits() {
+fn agent_may_open_as_many_files_as_the_system_permits() {
     if is_skipped() {
         return;
     }

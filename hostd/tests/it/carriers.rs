@@ -144,7 +144,7 @@ fn assert_follows(it: &CarriersStatus, found: &MeasuredStatus) {
 }
 
 #[test]
-fn a_choice_is_made_from_figures_and_made_again_when_the_link_changes() {
+fn agents_choose_carrier_anew_when_link_changes() {
     if is_skipped() {
         return;
     }
@@ -191,7 +191,7 @@ fn a_choice_is_made_from_figures_and_made_again_when_the_link_changes() {
 }
 
 #[test]
-fn what_a_program_in_the_driver_costs_others_is_weighed() {
+fn choice_weighs_cost_of_driver_program() {
     if is_skipped() {
         return;
     }
@@ -209,7 +209,7 @@ fn what_a_program_in_the_driver_costs_others_is_weighed() {
 }
 
 #[test]
-fn a_carrier_that_is_forced_is_used_whatever_could_be_measured() {
+fn carrier_that_is_forced_is_used_whatever_could_be_measured() {
     if is_skipped() {
         return;
     }

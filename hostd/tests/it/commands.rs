@@ -157,7 +157,7 @@ fn send_and_list(host: &Host, hythe: &str, agent: u32) {
 }
 
 #[test]
-fn what_is_published_arrives_is_recorded_and_has_a_rate() {
+fn published_messages_are_recorded_and_have_rate() {
     let Some(hythe) = hythe() else { return };
     let lan = Lan::new(1);
     let [a, b] = patient_pair(&lan);
@@ -208,7 +208,7 @@ fn what_is_published_arrives_is_recorded_and_has_a_rate() {
 
 /// One message, of a command that waits for nobody.
 #[test]
-fn what_is_published_at_once_reaches_a_subscriber_that_waits() {
+fn early_message_reaches_waiting_subscriber() {
     let Some(hythe) = hythe() else { return };
     let lan = Lan::new(1);
     let [a, b] = patient_pair(&lan);
@@ -256,7 +256,7 @@ fn rates(a: &Host, b: &Host, hythe: &str, lines: &str) {
 }
 
 #[test]
-fn who_shows_what_a_host_holds_and_for_how_long() {
+fn who_command_shows_holds_of_host_with_ages() {
     let Some(hythe) = hythe() else { return };
     let lan = Lan::new(1);
     let [a, b] = patient_pair(&lan);

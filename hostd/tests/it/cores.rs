@@ -66,7 +66,7 @@ fn command(host: &Host, hythe: &str, words: &[&str]) -> Command {
 }
 
 #[test]
-fn a_client_calls_the_methods_of_a_core_on_another_host() {
+fn client_calls_the_methods_of_a_core_on_another_host() {
     let Some(hythe) = hythe() else { return };
     let lan = Lan::new(1);
     let [a, b] = pair(&lan);

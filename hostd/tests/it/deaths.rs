@@ -28,7 +28,7 @@ fn plays_its_role() {
 }
 
 #[test]
-fn a_server_that_is_killed_on_another_host_ends_the_wait_for_its_reply() {
+fn killed_remote_server_ends_wait_for_reply() {
     if is_skipped() {
         return;
     }

@@ -26,7 +26,7 @@ fn subscriber(node: &Node, channel: &str) -> Subscriber {
 }
 
 #[test]
-fn an_agent_without_descriptors_goes_on() {
+fn agent_without_descriptors_goes_on() {
     if is_skipped() {
         return;
     }

@@ -93,7 +93,7 @@ fn hosts_are_found_by_a_given_address_and_through_each_other() {
 }
 
 #[test]
-fn a_host_is_gone_when_it_dies_and_there_again_when_it_is_back() {
+fn host_is_gone_when_it_dies_and_there_again_when_it_is_back() {
     let Some(hosts) = Hosts::new(&["a", "b"]) else {
         return;
     };
@@ -107,12 +107,12 @@ fn a_host_is_gone_when_it_dies_and_there_again_when_it_is_back() {
 }
 
 #[test]
-fn a_host_is_gone_when_its_link_is_down_and_there_again_when_it_is_up() {
+fn host_leaves_with_its_link_and_returns_with_it() {
     cut_off(Lan::set_link);
 }
 
 #[test]
-fn a_host_is_gone_when_nothing_passes_and_there_again_when_it_does() {
+fn host_leaves_silent_link_and_returns() {
     cut_off(Lan::set_passing);
 }
 
@@ -129,7 +129,7 @@ fn cut_off(set: impl Fn(&Lan, Plug, bool)) {
 }
 
 #[test]
-fn a_host_is_seen_at_its_new_address() {
+fn host_is_seen_at_its_new_address() {
     let Some(hosts) = Hosts::new(&["a", "b"]) else {
         return;
     };
@@ -143,7 +143,7 @@ fn a_host_is_seen_at_its_new_address() {
 }
 
 #[test]
-fn a_host_without_a_network_starts_and_is_found_when_it_has_one() {
+fn host_without_a_network_starts_and_is_found_when_it_has_one() {
     let Some(hosts) = Hosts::new(&["a"]) else {
         return;
     };
@@ -205,7 +205,7 @@ fn false_tokens_of_a_host_keep_it_out_for_a_while_only() {
 }
 
 #[test]
-fn a_host_of_another_realm_is_not_seen() {
+fn host_of_another_realm_is_not_seen() {
     let Some(hosts) = Hosts::new(&["a", "b"]) else {
         return;
     };

@@ -60,7 +60,7 @@ fn flows_begin_anew_whoever_is_killed() {
 
 /// Neither agent is in the way of a flow, nor does it need one to go on.
 #[test]
-fn flows_go_on_without_an_agent_that_is_killed_and_another_takes_over() {
+fn flows_survive_killed_agent_until_next_takes_over() {
     if is_skipped() {
         return;
     }
@@ -101,7 +101,7 @@ fn flows_go_on_without_an_agent_that_is_killed_and_another_takes_over() {
 }
 
 #[test]
-fn a_flow_of_which_an_end_is_killed_at_any_moment_leaves_nothing_behind() {
+fn flow_with_killed_end_leaves_nothing_behind() {
     if is_skipped() {
         return;
     }

@@ -12,7 +12,7 @@ use hythe_testing::let_time_pass;
 const CUT: Duration = Duration::from_millis(500);
 
 #[test]
-fn a_cut_that_is_shorter_than_the_lease_loses_nothing_and_a_longer_one_heals() {
+fn short_cut_loses_nothing_and_long_one_heals() {
     if is_skipped() {
         return;
     }
@@ -45,7 +45,7 @@ fn a_cut_that_is_shorter_than_the_lease_loses_nothing_and_a_longer_one_heals() {
 }
 
 #[test]
-fn an_interface_that_goes_down_and_up_again_loses_nothing() {
+fn interface_that_goes_down_and_up_again_loses_nothing() {
     if is_skipped() {
         return;
     }
@@ -74,7 +74,7 @@ fn an_interface_that_goes_down_and_up_again_loses_nothing() {
 }
 
 #[test]
-fn an_interface_that_is_renamed_is_trusted_no_more_until_it_has_its_name_again() {
+fn renamed_interface_is_untrusted_until_renamed_back() {
     if is_skipped() {
         return;
     }

@@ -49,7 +49,7 @@ fn messages_of_all_sizes_come_once_and_in_order() {
 }
 
 #[test]
-fn a_second_subscriber_has_the_messages_go_by_the_agent() {
+fn second_subscriber_has_the_messages_go_by_the_agent() {
     if is_skipped() {
         return;
     }
@@ -78,7 +78,7 @@ fn a_second_subscriber_has_the_messages_go_by_the_agent() {
 }
 
 #[test]
-fn a_flow_goes_by_xdp_where_its_interface_is_served_and_else_by_udp() {
+fn flow_uses_xdp_on_served_interface_else_udp() {
     if is_skipped() {
         return;
     }

@@ -12,7 +12,7 @@ fn text(directory: &HostsDirectory, name: &str) -> String {
 }
 
 #[test]
-fn a_list_that_the_authority_did_not_sign_is_refused() {
+fn list_that_the_authority_did_not_sign_is_refused() {
     let first = Host::first("a");
     let _ = first.add("b");
     first.remove("b");
@@ -40,7 +40,7 @@ fn a_list_that_the_authority_did_not_sign_is_refused() {
 }
 
 #[test]
-fn a_host_that_is_sent_a_damaged_identity_belongs_to_no_realm() {
+fn host_that_is_sent_a_damaged_identity_belongs_to_no_realm() {
     let first = Host::first("a");
     let folder = tempfile::tempdir().expect("a directory");
     let joining = HostsDirectory::open_or_create(&folder.path().join("hosts"));

@@ -36,7 +36,7 @@ fn says(host: &Host, of: &str, parts: &[&str]) {
 }
 
 #[test]
-fn hosts_that_no_discovery_shows_connect_at_their_listed_addresses() {
+fn undiscovered_hosts_connect_at_listed_addresses() {
     if is_skipped() {
         return;
     }
@@ -54,7 +54,7 @@ fn hosts_that_no_discovery_shows_connect_at_their_listed_addresses() {
 }
 
 #[test]
-fn a_host_that_cannot_be_reached_says_why() {
+fn host_that_cannot_be_reached_says_why() {
     if is_skipped() {
         return;
     }
@@ -98,7 +98,7 @@ fn a_host_that_cannot_be_reached_says_why() {
 
 /// Its address is that of another host of the realm.
 #[test]
-fn a_host_at_whose_address_another_answers_says_so() {
+fn host_at_whose_address_another_answers_says_so() {
     if is_skipped() {
         return;
     }

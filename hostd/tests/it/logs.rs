@@ -27,7 +27,7 @@ fn fill(host: &Host, free: u64) {
 }
 
 #[test]
-fn the_log_of_an_agent_is_bounded_and_the_one_before_is_kept() {
+fn log_of_an_agent_is_bounded_and_the_one_before_is_kept() {
     if is_skipped() {
         return;
     }
@@ -61,7 +61,7 @@ fn the_log_of_an_agent_is_bounded_and_the_one_before_is_kept() {
 }
 
 #[test]
-fn the_journal_is_told_levels_and_no_time() {
+fn journal_is_told_levels_and_no_time() {
     if is_skipped() {
         return;
     }

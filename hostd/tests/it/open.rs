@@ -113,7 +113,7 @@ fn open_status(host: &Host) -> Option<OpenStatus> {
 }
 
 #[test]
-fn a_program_outside_reads_and_writes_an_open_channel_and_no_other() {
+fn outside_program_uses_open_channel_only() {
     if is_skipped() {
         return;
     }
@@ -180,7 +180,7 @@ fn a_program_outside_reads_and_writes_an_open_channel_and_no_other() {
 }
 
 #[test]
-fn a_message_between_hosts_comes_once_also_where_both_have_its_channel_open() {
+fn message_arrives_once_where_both_hosts_open_channel() {
     if is_skipped() {
         return;
     }

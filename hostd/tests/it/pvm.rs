@@ -48,7 +48,7 @@ fn output_of_another_host_is_caught() {
 }
 
 #[test]
-fn a_host_that_is_lost_is_told_and_the_machine_goes_on() {
+fn host_that_is_lost_is_told_and_the_machine_goes_on() {
     let Some(hosts) = Hosts::new() else { return };
     let program = hosts.compile();
     let words = ["--hosts", "a,b", "--keep-going", "--", &program, "lose"];
@@ -60,7 +60,7 @@ fn a_host_that_is_lost_is_told_and_the_machine_goes_on() {
 }
 
 #[test]
-fn tasks_on_three_hosts_reach_each_other_also_on_one_that_came_later() {
+fn tasks_on_three_hosts_reach_late_host_too() {
     let Some(hosts) = Hosts::new() else { return };
     let program = hosts.compile();
     let _c = hosts.third();
@@ -73,7 +73,7 @@ fn tasks_on_three_hosts_reach_each_other_also_on_one_that_came_later() {
 }
 
 #[test]
-fn a_message_to_a_task_that_another_job_has_on_a_host_is_received_or_refused() {
+fn message_to_task_of_other_job_arrives_or_is_refused() {
     let Some(hosts) = Hosts::new() else { return };
     let program = hosts.compile();
     let (job, mut said, lines) = hosts.waiting(&["--hosts", "a,b", "--", &program, "serve"]);
@@ -87,7 +87,7 @@ fn a_message_to_a_task_that_another_job_has_on_a_host_is_received_or_refused() {
 }
 
 #[test]
-fn a_hostfile_says_where_a_host_has_programs_and_where_they_begin() {
+fn hostfile_says_where_a_host_has_programs_and_where_they_begin() {
     // The folder of a variable that only the agent of b has.
     let root = |folder: &Path| vec![("PVM_ROOT", folder.join("of-b"))];
     let Some(hosts) = Hosts::with(root) else {
@@ -139,7 +139,7 @@ fn runs(what: impl Fn(&str, &str) -> bool) -> bool {
 }
 
 #[test]
-fn a_first_host_without_its_agent_is_alone_and_nothing_is_left() {
+fn first_host_without_its_agent_is_alone_and_nothing_is_left() {
     let Some(hosts) = Hosts::new() else { return };
     let program = hosts.compile();
     let c = hosts.third();
@@ -174,7 +174,7 @@ fn a_first_host_without_its_agent_is_alone_and_nothing_is_left() {
 }
 
 #[test]
-fn a_host_that_goes_while_tasks_are_spawned_there_keeps_none() {
+fn host_that_goes_while_tasks_are_spawned_there_keeps_none() {
     let Some(hosts) = Hosts::new() else { return };
     let program = hosts.compile();
     let number = std::process::id().to_string();

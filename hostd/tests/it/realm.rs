@@ -52,7 +52,7 @@ fn certificates_hold_when_the_clock_says_1970_and_in_9999() {
 }
 
 #[test]
-fn a_certificate_names_its_host_and_realm() {
+fn certificate_names_its_host_and_realm() {
     let begun = begin("alpha");
     let leaf = add(&begun.directory, "beta.lan");
     let identity = Identity::load(&begun.directory).expect("loaded");
@@ -62,7 +62,7 @@ fn a_certificate_names_its_host_and_realm() {
 }
 
 #[test]
-fn the_authority_signs_the_key_and_not_what_a_request_asks_for() {
+fn authority_signs_the_key_and_not_what_a_request_asks_for() {
     let begun = begin("alpha");
     let key = HostKey::generate().expect("a key");
     // It asks for the name of another host.
@@ -86,7 +86,7 @@ fn the_authority_signs_the_key_and_not_what_a_request_asks_for() {
 }
 
 #[test]
-fn a_name_is_of_one_host_until_it_is_removed() {
+fn name_is_of_one_host_until_it_is_removed() {
     let begun = begin("alpha");
     let first = add(&begun.directory, "beta");
     let mut authority = Authority::open(&begun.directory).expect("opened");
@@ -108,7 +108,7 @@ fn a_name_is_of_one_host_until_it_is_removed() {
 }
 
 #[test]
-fn a_realm_begins_once_and_its_key_stays() {
+fn realm_begins_once_and_its_key_stays() {
     let begun = begin("alpha");
     let error = Authority::begin(&begun.directory, new_host("beta")).expect_err("refused");
     assert!(matches!(error, HostdError::HasRealm { .. }), "{error}");
@@ -221,7 +221,7 @@ fn add_long(directory: &HostsDirectory, host: &str, bytes: usize) -> Result<Stri
 
 /// What the authority signs, every host takes; what would be longer is not signed.
 #[test]
-fn the_longest_list_of_hosts_is_exchanged_and_a_longer_one_refused() {
+fn longest_list_of_hosts_is_exchanged_and_a_longer_one_refused() {
     let alpha = begin("alpha");
     let beta = alpha.add("beta");
     let (to, there) = beta.carrier();

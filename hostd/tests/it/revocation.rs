@@ -18,7 +18,7 @@ use rustls::{SignatureScheme, StreamOwned};
 /// The third hears of it from the host where the realm was begun, with which it is connected all
 /// the time: nobody connects anew.
 #[test]
-fn a_host_that_is_put_out_loses_its_sessions_with_all_others() {
+fn host_that_is_put_out_loses_its_sessions_with_all_others() {
     if is_skipped() {
         return;
     }
@@ -73,7 +73,7 @@ fn what_is_allowed_counts_for_channels_that_are_open() {
 
 /// Also where it calls Zenoh itself, which reads no list of revoked certificates.
 #[test]
-fn a_host_that_is_put_out_gets_an_alert_from_the_discovery() {
+fn host_that_is_put_out_gets_an_alert_from_the_discovery() {
     if is_skipped() {
         return;
     }

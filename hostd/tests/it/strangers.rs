@@ -28,7 +28,7 @@ const WORDS: [&[u8]; 3] = [b"", b"GET / HTTP/1.0\r\n\r\n", &[0x16, 3, 1, 2, 0, 1
 
 /// Without a bound it keeps every one of them, and those who failed for a tenth of a second each.
 #[test]
-fn a_flood_of_strangers_costs_few_files_and_keeps_no_friend_out() {
+fn flood_of_strangers_costs_few_files_and_keeps_no_friend_out() {
     if is_skipped() {
         return;
     }

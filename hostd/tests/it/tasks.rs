@@ -174,7 +174,7 @@ fn example(name: &str) -> String {
 }
 
 #[test]
-fn a_rule_permits_a_program_and_nothing_else_does() {
+fn rule_permits_a_program_and_nothing_else_does() {
     let Some(hosts) = Hosts::new() else { return };
     let words = ["run", "--hosts", "b", "--", "echo", "hello"];
     let refused = hosts.refusal(&words);
@@ -270,7 +270,7 @@ fn tasks_of_two_hosts_compute_together() {
 }
 
 #[test]
-fn a_task_spawns_on_a_host_as_far_as_rules_permit_it() {
+fn task_spawns_on_a_host_as_far_as_rules_permit_it() {
     let Some(hosts) = Hosts::new() else { return };
     hosts.allow("*");
     let spawner = example("spawner");
@@ -324,7 +324,7 @@ fn all_that_a_spawned_task_prints_on_another_host_comes_out() {
 }
 
 #[test]
-fn what_a_spawned_task_left_running_prints_on_another_host_comes_out() {
+fn output_of_remote_orphan_is_printed() {
     let Some(hosts) = Hosts::new() else { return };
     hosts.allow("*");
     let [go, done] = ["go", "done"].map(|name| hosts.a.path(name).display().to_string());
@@ -357,7 +357,7 @@ fn what_a_spawned_task_left_running_prints_on_another_host_comes_out() {
 }
 
 #[test]
-fn a_member_that_has_ended_is_named_on_all_hosts() {
+fn member_that_has_ended_is_named_on_all_hosts() {
     let Some(hosts) = Hosts::new() else { return };
     hosts.allow("*");
     let meeting = example("meeting");
@@ -402,7 +402,7 @@ fn signals_reach_tasks_of_all_hosts() {
 }
 
 #[test]
-fn messages_of_tasks_go_past_the_agents_where_the_link_is_trusted() {
+fn task_messages_bypass_agents_on_trusted_link() {
     let Some(hosts) = Hosts::trusting() else {
         return;
     };
@@ -515,7 +515,7 @@ fn nothing_is_left_whatever_is_killed() {
 }
 
 #[test]
-fn a_link_that_is_cut_ends_the_tasks_behind_it() {
+fn link_that_is_cut_ends_the_tasks_behind_it() {
     let Some(hosts) = Hosts::new() else { return };
     hosts.allow("*");
     let (job, pids) = hosts.holding(&[]);

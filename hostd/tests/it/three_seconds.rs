@@ -115,7 +115,7 @@ impl Three {
 }
 
 #[test]
-fn a_host_that_goes_is_known_in_three_seconds_and_back_in_three() {
+fn host_that_goes_is_known_in_three_seconds_and_back_in_three() {
     if is_skipped() {
         return;
     }

@@ -65,7 +65,7 @@ fn refused(result: Result<Connection, CarrierError>) -> (AuthenticationFailure, 
 }
 
 #[test]
-fn both_names_are_proven_and_all_sizes_arrive_in_both_directions() {
+fn tls_proves_both_names_and_carries_all_sizes() {
     let alpha = Host::first("alpha");
     let beta = alpha.add("beta");
     let (at_alpha, _) = alpha.carrier();
@@ -124,7 +124,7 @@ fn closing_is_seen_as_closing_and_nothing_follows() {
 }
 
 #[test]
-fn a_receiver_that_waits_wakes_when_the_sending_half_closes() {
+fn receiver_that_waits_wakes_when_the_sending_half_closes() {
     let alpha = Host::first("alpha");
     let (at_alpha, _) = alpha.carrier();
     let (at_beta, _) = alpha.add("beta").carrier();
@@ -185,7 +185,7 @@ fn another_realm_is_named_beside_ours() {
 }
 
 #[test]
-fn a_revoked_host_is_refused_by_either_side_and_told_why() {
+fn revoked_host_is_refused_by_either_side_and_told_why() {
     let alpha = Host::first("alpha");
     let beta = alpha.add("beta");
     let (at_beta, _) = beta.carrier();
@@ -213,7 +213,7 @@ fn a_revoked_host_is_refused_by_either_side_and_told_why() {
 }
 
 #[test]
-fn a_connection_ends_when_its_host_is_revoked() {
+fn connection_ends_when_its_host_is_revoked() {
     let alpha = Host::first("alpha");
     let beta = alpha.add("beta");
     let gamma = alpha.add("gamma");
@@ -236,7 +236,7 @@ fn a_connection_ends_when_its_host_is_revoked() {
 }
 
 #[test]
-fn the_newer_list_of_hosts_goes_to_whoever_has_the_older_one() {
+fn newer_list_of_hosts_goes_to_whoever_has_the_older_one() {
     let alpha = Host::first("alpha");
     let beta = alpha.add("beta");
     let gamma = alpha.add("gamma");
@@ -261,7 +261,7 @@ fn the_newer_list_of_hosts_goes_to_whoever_has_the_older_one() {
 }
 
 #[test]
-fn the_host_that_answers_is_named_if_it_is_another() {
+fn host_that_answers_is_named_if_it_is_another() {
     let alpha = Host::first("alpha");
     let beta = alpha.add("beta");
     let _gamma = alpha.add("gamma");
@@ -399,7 +399,7 @@ fn nobody_there_is_unreachable_with_the_address() {
 }
 
 #[test]
-fn a_second_address_is_tried() {
+fn second_address_is_tried() {
     let alpha = Host::first("alpha");
     let (at_alpha, _) = alpha.carrier();
     let (at_beta, _) = alpha.add("beta").carrier();
@@ -413,7 +413,7 @@ fn a_second_address_is_tried() {
 }
 
 #[test]
-fn a_taken_port_is_named_with_the_remedy() {
+fn taken_port_is_named_with_the_remedy() {
     let alpha = Host::first("alpha");
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("bound");
@@ -485,7 +485,7 @@ fn hello(host: &Host, padding: usize) -> (rustls::ClientConnection, Vec<u8>) {
 }
 
 #[test]
-fn a_stranger_who_speaks_tls_gets_no_more_than_it_sent() {
+fn stranger_who_speaks_tls_gets_no_more_than_it_sent() {
     let alpha = Host::first("alpha");
     let (at_alpha, _) = alpha.carrier();
     let (_, short) = hello(&alpha, 0);
@@ -536,7 +536,7 @@ fn strangers_who_say_nothing_keep_no_host_out() {
 }
 
 #[test]
-fn a_carrier_that_ends_leaves_nobody_waiting() {
+fn carrier_that_ends_leaves_nobody_waiting() {
     let alpha = Host::first("alpha");
     let (at_alpha, _) = alpha.carrier();
     let mut stream = TcpStream::connect(at_alpha.address()).expect("connected");

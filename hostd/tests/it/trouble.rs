@@ -144,7 +144,7 @@ impl Three {
 }
 
 #[test]
-fn an_agent_that_is_killed_is_gone_at_once() {
+fn agent_that_is_killed_is_gone_at_once() {
     if is_skipped() {
         return;
     }
@@ -173,7 +173,7 @@ fn an_agent_that_is_killed_is_gone_at_once() {
 }
 
 #[test]
-fn a_network_that_fails_in_any_way_is_known_and_so_is_its_return() {
+fn network_that_fails_in_any_way_is_known_and_so_is_its_return() {
     if is_skipped() {
         return;
     }
@@ -194,7 +194,7 @@ fn a_network_that_fails_in_any_way_is_known_and_so_is_its_return() {
 }
 
 #[test]
-fn an_agent_that_stood_still_for_longer_than_its_lease_rejoins() {
+fn agent_that_stood_still_for_longer_than_its_lease_rejoins() {
     if is_skipped() {
         return;
     }
@@ -208,7 +208,7 @@ fn an_agent_that_stood_still_for_longer_than_its_lease_rejoins() {
 }
 
 #[test]
-fn a_host_that_is_switched_off_and_on_again_comes_back() {
+fn host_that_is_switched_off_and_on_again_comes_back() {
     if is_skipped() {
         return;
     }
@@ -231,7 +231,7 @@ fn a_host_that_is_switched_off_and_on_again_comes_back() {
 }
 
 #[test]
-fn a_host_whose_address_changes_is_found_at_the_new_one() {
+fn host_whose_address_changes_is_found_at_the_new_one() {
     if is_skipped() {
         return;
     }

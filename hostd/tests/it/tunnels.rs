@@ -234,7 +234,7 @@ impl<'a> Crossing<'a> {
 }
 
 #[test]
-fn a_channel_crosses_two_routers_sealed_and_outlives_one() {
+fn channel_crosses_two_routers_sealed_and_outlives_one() {
     if is_skipped() {
         return;
     }
@@ -313,7 +313,7 @@ fn take_numbers(frames: &mut Subscriber, is_over: &AtomicBool) -> u64 {
 }
 
 #[test]
-fn a_session_moves_to_tcp_when_there_is_a_way_and_back() {
+fn session_moves_to_tcp_when_there_is_a_way_and_back() {
     if is_skipped() {
         return;
     }

@@ -54,45 +54,45 @@ fn two_tasks_send_100_mb_to_each_other_before_either_receives() {
 }
 
 #[test]
-fn what_is_kept_for_one_that_does_not_receive_has_a_limit() {
+fn messages_kept_for_silent_receiver_are_bounded() {
     let limit = [("HYTHE_PVM_KEPT_BYTES", "4000000")];
     check("limit", &limit, "some sent, then -27\n");
 }
 
 #[test]
-fn a_full_inbox_refuses_what_is_behind_it_and_loses_nothing() {
+fn full_inbox_refuses_what_is_behind_it_and_loses_nothing() {
     let limit = [("HYTHE_PVM_PASSED_BY_BYTES", "100000")];
     let wanted = "behind a full inbox: -27\nunwanted 2000, wanted 5\n";
     check("unwanted", &limit, wanted);
 }
 
 #[test]
-fn the_end_of_a_killed_task_is_noticed_once() {
+fn end_of_a_killed_task_is_noticed_once() {
     check("notice", &[], "notice of the child: 1\nno more: 0\n");
 }
 
 #[test]
-fn nobody_waits_at_a_barrier_for_one_that_was_killed() {
+fn barrier_ends_without_killed_member() {
     check("barrier", &[], "barrier -19\n");
 }
 
 #[test]
-fn nobody_waits_in_a_frozen_group_for_one_that_was_killed() {
+fn frozen_group_ends_wait_for_killed_member() {
     check("frozen", &[], "barrier 0 then -19\n");
 }
 
 #[test]
-fn a_reduction_with_a_killed_member_ends() {
+fn reduction_with_a_killed_member_ends() {
     check("reduce", &[], "reduce -31\n");
 }
 
 #[test]
-fn a_mailbox_is_waited_for_and_its_entries_go_with_their_owner() {
+fn mailbox_is_waited_for_and_its_entries_go_with_their_owner() {
     check("mailbox", &[], "waited for 5\ngone -32\nstays 6 owner 0\n");
 }
 
 #[test]
-fn a_program_chooses_by_a_matching_function() {
+fn program_chooses_by_a_matching_function() {
     check("match", &[], "greatest tag 953\nnext tag 951\n");
 }
 
@@ -106,7 +106,7 @@ fn output_of_a_killed_task_is_caught_to_its_end() {
 }
 
 #[test]
-fn a_signal_handler_sends_while_its_program_waits() {
+fn signal_handler_sends_while_its_program_waits() {
     check(
         "signal",
         &[],
@@ -120,7 +120,7 @@ fn signals_at_any_step_of_a_call_make_no_thread_wait_for_itself() {
 }
 
 #[test]
-fn a_signal_handler_uses_the_session_whatever_its_program_waits_for() {
+fn signal_handler_uses_session_during_any_wait() {
     // Only what asks the machine itself is refused while a reply of that is waited for.
     check(
         "visited",
@@ -136,14 +136,14 @@ fn a_signal_handler_uses_the_session_whatever_its_program_waits_for() {
 }
 
 #[test]
-fn an_event_loop_sleeps_until_messages_of_tasks_come() {
+fn event_loop_sleeps_until_messages_of_tasks_come() {
     let round = |number: u32| format!("round {number}: came 1\nthen quiet 1\n");
     let wanted: String = (0..3).map(round).collect();
     check("events", &[], &(wanted + "its end: came 1\n"));
 }
 
 #[test]
-fn a_process_that_a_task_forked_does_not_hide_its_end() {
+fn process_that_a_task_forked_does_not_hide_its_end() {
     check("forked", &[], "barrier -19\nthe other runs: 1\n");
 }
 
@@ -161,7 +161,7 @@ fn task_without_descriptors_leaves_files_alone() {
 }
 
 #[test]
-fn a_server_without_descriptors_refuses_and_goes_on() {
+fn server_without_descriptors_refuses_and_goes_on() {
     let fixture = Fixture::new();
     let script = "touch started; exec sleep 1000";
     let serving = fixture.command(&["sh", "-c", script]).spawn();
@@ -262,7 +262,7 @@ fn without_a_machine_the_first_call_says_so() {
 }
 
 #[test]
-fn what_calls_return_is_what_they_return_on_pvm() {
+fn calls_return_the_same_as_on_pvm() {
     let fixture = Fixture::new();
     if !has_pvm() {
         return;

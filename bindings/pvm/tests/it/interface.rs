@@ -239,7 +239,7 @@ fn data_symbols_are_as_large_as_debians() {
 }
 
 #[test]
-fn a_program_is_compiled_against_our_header_and_linked_to_our_libraries() {
+fn program_compiles_with_our_header_and_libraries() {
     let fixture = Fixture::new();
     let source = "#include <stdio.h>\n#include <pvm3.h>\n\
         int main(void) { int tid = pvm_mytid(); pvm_joingroup(\"g\"); \

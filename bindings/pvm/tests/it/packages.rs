@@ -81,7 +81,7 @@ const LESSONS: &str = r#"<?xml version="1.0" encoding="iso-8859-1"?>
 "#;
 
 #[test]
-fn a_timetable_is_solved_by_three_tasks() {
+fn timetable_is_solved_by_three_tasks() {
     let fixture = Fixture::new();
     if !has_pvm() || !has("tablix2", "tablix2") {
         return;

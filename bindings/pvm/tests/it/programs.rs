@@ -138,7 +138,7 @@ fn contexts_and_mailboxes_print_the_same() {
 }
 
 #[test]
-fn what_is_spawned_from_a_program_that_catches_output_prints_the_same() {
+fn tasks_of_output_catcher_print_the_same() {
     compare(&[
         case(&["SPAWN", "4", "spmd"], ""),
         case(&["SPAWN", "4", "fspmd"], ""),
@@ -368,7 +368,7 @@ fn talk(command: Command, waiter: &str, host: &str) -> (Vec<String>, Option<i32>
 }
 
 #[test]
-fn the_console_says_the_same() {
+fn console_says_the_same() {
     if !has_pvm() {
         return;
     }

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_that_led_to_the_host_is_in_every_attempt() {
+    fn address_that_led_to_the_host_is_in_every_attempt() {
         let mut addresses = Addresses::default();
         addresses.show(vec![address(1), address(2)]);
         assert_eq!(addresses.next_attempt(), [address(1), address(2)]);

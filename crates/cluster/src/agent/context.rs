@@ -343,7 +343,7 @@ mod tests {
     use hythe_testing::watched;
 
     #[test]
-    fn nobody_enters_while_something_is_done_that_is_for_empty_groups() {
+    fn group_admits_no_member_during_empty_section() {
         let groups: [Arc<Group>; 2] = Default::default();
         let act = |act: &dyn Fn()| groups[0].while_both_empty(&groups[1], act).is_some();
         for group in &groups {
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_of_channels_that_went_is_bounded() {
+    fn agent_remembers_bounded_number_of_closed_channels() {
         let record = HostRecord::new("b".parse().expect("a name"));
         for number in 0..UNTOLD_MAX as u32 + 10 {
             record.note_untold(&number.to_string(), 1);

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_has_the_channels_of_its_jobs_and_no_others() {
+    fn host_has_the_channels_of_its_jobs_and_no_others() {
         let (b, c): (HostName, HostName) = ("b".parse().expect("a"), "c".parse().expect("a"));
         let mut grants = Grants::default();
         let job = "2.1.0".parse::<TaskId>().expect("a task").job_id();

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_core_asks_the_agent_of_its_own_host() {
+    fn core_asks_the_agent_of_its_own_host() {
         for own in ["core/services", "left/core/messages", "core/control"] {
             assert!(is_of_one_core(own), "{own}");
         }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_believed_only_up_to_the_longest() {
+    fn length_is_believed_only_up_to_the_longest() {
         let mut bytes = (MESSAGE_BYTES_MAX as u32 + 1).to_le_bytes().to_vec();
         assert_eq!(
             take_all(&bytes, 1),

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_late_is_not_that_to_the_next_request() {
+    fn answer_that_comes_late_is_not_that_to_the_next_request() {
         let (stream, runner) = UnixStream::pair().expect("a pair");
         let mut link = link(stream);
         let soon = Duration::from_millis(1);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_runner_gets_longer_than_a_stopped_one() {
+    fn busy_runner_gets_longer_than_a_stopped_one() {
         let (stream, runner) = UnixStream::pair().expect("a pair");
         let mut link = link(stream);
         let (soon, late) = (Duration::from_millis(1), Duration::from_secs(120));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_comes_with_the_answer_before_it_is_seen() {
+    fn end_that_comes_with_the_answer_before_it_is_seen() {
         let (stream, runner) = UnixStream::pair().expect("a pair");
         let task: TaskId = "1.2".parse().expect("in range");
         let mut link = link(stream);

@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_counts_as_a_shell_does_whatever_its_number() {
+    fn signal_counts_as_a_shell_does_whatever_its_number() {
         let end = |code, signal| TaskEnd {
             task: "1.0".parse().expect("a task"),
             rank: 0,

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_runner_holds_nobody_up() {
+    fn stopped_runner_holds_nobody_up() {
         let directory = tempfile::tempdir().expect("a directory");
         let job = JobId::new(2, 1).expect("in range");
         let (_listener, _waiting) = stopped(directory.path(), job);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_end_is_not_read_for_ever() {
+    fn answer_without_end_is_not_read_for_ever() {
         let directory = tempfile::tempdir().expect("a directory");
         let job = JobId::new(2, 1).expect("in range");
         let listener = UnixListener::bind(socket_path(directory.path(), job)).expect("bound");

@@ -120,19 +120,19 @@ fn a_publisher_is_held_up(in_one: u32) {
 }
 
 #[test]
-fn a_publisher_of_single_messages_is_held_up() {
+fn publisher_of_single_messages_is_held_up() {
     a_publisher_is_held_up(1);
 }
 
 #[test]
-fn a_publisher_of_batches_is_held_up() {
+fn publisher_of_batches_is_held_up() {
     a_publisher_is_held_up(20);
 }
 
 /// It stands still for longer than it asked for: what comes then is lost, by its publisher or in
 /// front of its queue, and each message is counted once.
 #[test]
-fn what_a_subscriber_does_not_take_in_its_time_is_counted_once() {
+fn late_subscriber_counts_missed_messages_once() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let mut publisher = publisher(&from, "news", BOUND);
@@ -173,7 +173,7 @@ fn what_a_subscriber_does_not_take_in_its_time_is_counted_once() {
 /// A channel that stands still holds up no other, nor the hosts' session: messages and their
 /// acknowledgements, a subscriber that comes, and the end of it all.
 #[test]
-fn a_channel_that_stands_still_stops_no_other() {
+fn channel_that_stands_still_stops_no_other() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let mut slow = publisher(&from, "slow", Duration::ZERO);
@@ -206,7 +206,7 @@ fn a_channel_that_stands_still_stops_no_other() {
 /// The session ends while a message waits for its subscriber: it was not taken over, and nobody
 /// waits for longer.
 #[test]
-fn a_session_ends_at_once_while_a_message_waits() {
+fn session_ends_at_once_while_a_message_waits() {
     let (a, mut b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let mut publisher = publisher(&from, "news", Duration::ZERO);

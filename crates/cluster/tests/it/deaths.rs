@@ -238,21 +238,21 @@ fn drawn(count: u32, dice: &mut Dice) -> BTreeSet<u32> {
 }
 
 #[test]
-fn the_agent_of_the_sender_is_killed_at_each_step() {
+fn agent_of_the_sender_is_killed_at_each_step() {
     Sweep::new(true).visit_steps();
 }
 
 #[test]
-fn the_agent_of_the_receiver_is_killed_at_each_step() {
+fn agent_of_the_receiver_is_killed_at_each_step() {
     Sweep::new(false).visit_steps();
 }
 
 #[test]
-fn the_agent_of_the_sender_is_killed_at_stores() {
+fn agent_of_the_sender_is_killed_at_stores() {
     Sweep::new(true).visit_stores();
 }
 
 #[test]
-fn the_agent_of_the_receiver_is_killed_at_stores() {
+fn agent_of_the_receiver_is_killed_at_stores() {
     Sweep::new(false).visit_stores();
 }

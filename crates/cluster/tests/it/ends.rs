@@ -92,7 +92,7 @@ fn ends_are_told_to_those_who_may_use_them() {
 
 /// Tasks that are spawned one after the other answer over one connection.
 #[test]
-fn a_stream_to_a_task_outlives_its_last_sender_for_a_while() {
+fn stream_to_a_task_outlives_its_last_sender_for_a_while() {
     const CHANNEL: &str = "task/1.1.0";
     let (mut a, b) = pair();
     let to = b.join("to");

@@ -97,7 +97,7 @@ fn both_ways_at_once_nothing_comes_back() {
 }
 
 #[test]
-fn nobody_listens_and_nothing_is_opened_and_who_comes_later_hears() {
+fn notifier_without_listener_opens_nothing_until_one_joins() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let mut notifier = from.notifier("alarm").expect("opened");

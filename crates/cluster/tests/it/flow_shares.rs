@@ -28,7 +28,7 @@ impl Ends {
 }
 
 #[test]
-fn a_host_has_flows_for_its_share_and_the_rest_goes_by_the_agents() {
+fn host_has_flows_for_its_share_and_the_rest_goes_by_the_agents() {
     // The second has the tables of a small device.
     let (a, b) = (TestHost::trusting("a"), TestHost::small_trusting("b"));
     a.meet(&b);

@@ -98,7 +98,7 @@ fn exchange_until(
 }
 
 #[test]
-fn a_publisher_goes_over_to_a_flow_and_back_without_loss() {
+fn publisher_goes_over_to_a_flow_and_back_without_loss() {
     let hosts = pair();
     let [a, b] = &hosts;
     let mut subscriber_of_b = subscriber(&b.join_with_flows("subscriber"));
@@ -156,7 +156,7 @@ fn a_publisher_goes_over_to_a_flow_and_back_without_loss() {
 }
 
 #[test]
-fn a_process_whose_participant_is_gone_is_forgotten_though_something_keeps_its_connection() {
+fn agent_forgets_process_without_participant() {
     let host = TestHost::trusting("a");
     let node = host.join("gone");
     // As a forked copy would.
@@ -177,7 +177,7 @@ fn a_process_whose_participant_is_gone_is_forgotten_though_something_keeps_its_c
 }
 
 #[test]
-fn a_link_that_one_side_does_not_trust_has_no_flows() {
+fn link_that_one_side_does_not_trust_has_no_flows() {
     let hosts = [TestHost::trusting("a"), TestHost::with("b", ALL, LEASE)];
     meet(&hosts);
     let [a, b] = &hosts;
@@ -228,7 +228,7 @@ fn begun(hosts: &[TestHost; 2]) -> (Publisher, Subscriber, u32) {
 }
 
 #[test]
-fn a_connection_of_agents_that_breaks_costs_flows_nothing() {
+fn connection_of_agents_that_breaks_costs_flows_nothing() {
     let hosts = pair();
     let [a, b] = &hosts;
     let (mut publisher, mut subscriber, mut next) = begun(&hosts);
@@ -255,7 +255,7 @@ fn a_connection_of_agents_that_breaks_costs_flows_nothing() {
 
 /// A host that may not publish here any more does not go on by a flow that is without agents.
 #[test]
-fn a_flow_without_agents_ends_with_the_right_to_it() {
+fn flow_without_agents_ends_with_the_right_to_it() {
     let hosts = pair();
     let [a, b] = &hosts;
     let (mut publisher, mut subscriber, next) = begun(&hosts);

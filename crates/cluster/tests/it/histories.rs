@@ -117,7 +117,7 @@ fn each_subscriber_gets_as_much_of_the_past_as_it_asks_for() {
 /// Eight that come before anything is sent, each with a history of its own, and eight that come
 /// after: the messages cross once.
 #[test]
-fn the_past_crosses_once_for_all_subscribers_of_a_host() {
+fn past_crosses_once_for_all_subscribers_of_a_host() {
     const MESSAGE: usize = 50_000;
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));

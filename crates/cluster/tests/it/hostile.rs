@@ -123,7 +123,7 @@ fn streams_of_nobody_and_of_other_sessions_are_refused() {
 
 /// A connection of a stream that is looked at behind that of the next one takes nothing from it.
 #[test]
-fn a_stream_behind_the_next_one_is_refused() {
+fn stream_behind_the_next_one_is_refused() {
     let mut honest = Honest::new();
     let liar = Liar::begin(&honest.host);
     let open = |stream| {
@@ -162,7 +162,7 @@ fn a_stream_behind_the_next_one_is_refused() {
 
 /// Connections that never say what for: only so many at once, and the others go on.
 #[test]
-fn a_flood_of_silent_connections_harms_nobody() {
+fn flood_of_silent_connections_harms_nobody() {
     let mut honest = Honest::new();
     honest.assert_unharmed();
     let address = honest.host.carrier.address();
@@ -181,7 +181,7 @@ fn a_flood_of_silent_connections_harms_nobody() {
 
 /// It is told that nothing more is wanted, and goes on.
 #[test]
-fn who_may_not_send_any_more_is_stopped_in_the_middle_of_a_channel() {
+fn revoked_host_is_stopped_amid_channel() {
     let mut honest = Honest::new();
     let mut liar = Liar::begin(&honest.host);
     let mut stream = liar.opened(&honest.host, EndKind::Publish, "news");
@@ -221,7 +221,7 @@ fn who_may_not_send_any_more_is_stopped_in_the_middle_of_a_channel() {
 /// Names that a host of the realm has invented fill the table of hosts; one that proves its own is
 /// let in.
 #[test]
-fn a_flood_of_invented_names_keeps_no_host_out() {
+fn flood_of_invented_names_keeps_no_host_out() {
     let mut honest = Honest::new();
     honest.assert_unharmed();
     // Nobody listens there any more.

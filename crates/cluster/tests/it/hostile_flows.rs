@@ -87,7 +87,7 @@ fn lies_about_flows_end_the_session() {
 }
 
 #[test]
-fn a_host_that_trusts_no_link_is_offered_no_flow() {
+fn host_that_trusts_no_link_is_offered_no_flow() {
     let mut honest = Honest::new();
     let mut liar = Liar::begin(&honest.host);
     trust(&mut liar);
@@ -120,7 +120,7 @@ fn what_is_said_of_flows_that_nobody_knows_is_passed_over() {
 }
 
 #[test]
-fn a_flow_without_the_right_to_write_is_refused_and_opens_nothing() {
+fn flow_without_the_right_to_write_is_refused_and_opens_nothing() {
     let mut host = TestHost::without_agent("b");
     host.trusted = vec!["lo".to_owned()];
     host.start(&format!("{ALL}{LIAR} news none\n"), LEASE);
@@ -243,7 +243,7 @@ impl Sending {
 
 /// It takes the flow of an honest publisher, and grants nonsense.
 #[test]
-fn a_flow_that_is_taken_with_nonsense_is_none() {
+fn flow_that_is_taken_with_nonsense_is_none() {
     let mut honest = honest();
     let mut sending = Sending::to_liar(&honest);
     let flow = sending.offered().flow;
@@ -297,7 +297,7 @@ fn forged(offer: &FlowOffer) -> Vec<u8> {
 
 /// It breaks a flow by a lie, and never says that its end is over.
 #[test]
-fn a_host_that_does_not_end_a_flow_keeps_its_publisher_for_a_bounded_time() {
+fn host_that_keeps_flow_delays_publisher_boundedly() {
     let mut honest = honest();
     let mut sending = Sending::to_liar(&honest);
     let offer = sending.offered();

@@ -98,7 +98,7 @@ impl Asking {
 }
 
 #[test]
-fn a_request_ends_once_whatever_is_said_of_it() {
+fn request_ends_once_whatever_is_said_of_it() {
     let mut asking = Asking::new();
     let (first, one) = asking.ask();
     let (second, other) = asking.ask();
@@ -132,7 +132,7 @@ fn a_request_ends_once_whatever_is_said_of_it() {
 }
 
 #[test]
-fn a_request_of_which_nothing_is_said_ends_with_the_session() {
+fn request_of_which_nothing_is_said_ends_with_the_session() {
     for (reason, kind) in [
         (
             "a frame of kind PublisherClosed",
@@ -154,7 +154,7 @@ fn a_request_of_which_nothing_is_said_ends_with_the_session() {
 
 /// Requests of one number, more than may be open, from a host that takes no reply.
 #[test]
-fn a_flood_of_requests_waits_at_its_sender() {
+fn flood_of_requests_waits_at_its_sender() {
     let mut honest = Honest::new();
     let serving = honest.host.join("serving");
     let server = serving.server(CHANNEL, &ServerOptions::default());

@@ -135,7 +135,7 @@ fn assert_is(message: Message, source: u32, host: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn a_host_sends_as_its_own_tasks_and_as_no_others() {
+fn host_sends_as_its_own_tasks_and_as_no_others() {
     let mut fixture = Fixture::new();
     let (mut b, mut c) = (fixture.host("b"), fixture.host("c"));
     let strangers = [task(2, 3), task(3, 0), task(0, 1), task(2, 0)];
@@ -190,7 +190,7 @@ fn who_lies_without_end_costs_a_bounded_number_of_questions() {
 }
 
 #[test]
-fn what_a_host_sent_before_its_end_is_its_own_and_never_another_hosts() {
+fn late_messages_of_host_are_never_of_another() {
     let mut fixture = Fixture::new();
     let mut c = fixture.host("c");
     c.send(ON_C, b"last words");

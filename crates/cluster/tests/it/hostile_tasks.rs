@@ -139,7 +139,7 @@ fn wishes_that_nobody_may_have_are_refused() {
 }
 
 #[test]
-fn a_wish_that_cannot_be_read_is_refused() {
+fn wish_that_cannot_be_read_is_refused() {
     let mut honest = honest();
     let liar = Liar::begin(&honest.host);
     let wish = TasksWish::Part {
@@ -203,7 +203,7 @@ fn runner(host: &TestHost) -> std::thread::JoinHandle<()> {
 
 /// One host takes all connections that it gets; another gets one all the same.
 #[test]
-fn a_flood_of_connections_of_tasks_leaves_some_for_others() {
+fn flood_of_connections_of_tasks_leaves_some_for_others() {
     let mut honest = honest();
     let liar = Liar::begin(&honest.host);
     let runner = runner(&honest.host);
@@ -245,7 +245,7 @@ fn a_flood_of_connections_of_tasks_leaves_some_for_others() {
 /// A part that takes nothing holds up its own connection, and nothing else; what the host sends is
 /// not kept without a bound.
 #[test]
-fn a_flood_in_a_connection_of_tasks_stops_at_its_part() {
+fn flood_in_a_connection_of_tasks_stops_at_its_part() {
     let mut honest = honest();
     let liar = Liar::begin(&honest.host);
     let mut stream = liar.part(&honest.host);
@@ -286,7 +286,7 @@ fn ask_again(stream: &mut TcpStream, purpose: Purpose) -> Answer {
 }
 
 #[test]
-fn a_connection_whose_pipe_has_ended_leads_to_what_is_wished_next() {
+fn connection_whose_pipe_has_ended_leads_to_what_is_wished_next() {
     let honest = honest();
     let liar = Liar::begin(&honest.host);
     let runner = runner(&honest.host);
@@ -359,7 +359,7 @@ fn what_else_is_asked_on_a_connection_about_tasks_is_refused() {
 
 /// So many connections that carry nothing are kept for a host.
 #[test]
-fn a_host_has_a_bounded_number_of_connections_that_carry_nothing() {
+fn host_has_a_bounded_number_of_connections_that_carry_nothing() {
     let mut honest = honest();
     let liar = Liar::begin(&honest.host);
     let runner = runner(&honest.host);
@@ -436,7 +436,7 @@ fn ask_again_on(kept: &TcpStream, listener: &TcpListener, honest: &Honest) -> Un
 
 /// The other side may close what this one keeps: then a new connection is made.
 #[test]
-fn a_pipe_takes_the_connection_of_one_that_has_ended_as_long_as_it_is_open() {
+fn open_pipe_accepts_connection_of_ended_task() {
     let mut honest = honest();
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
     let liar = Liar::begin(&honest.host);

@@ -28,7 +28,7 @@ fn all_slots(node: &Node, bytes: usize) -> Vec<Lease> {
 }
 
 #[test]
-fn a_message_without_a_slot_is_counted_once_and_its_sender_is_told() {
+fn message_without_slot_is_counted_and_reported_once() {
     const LARGE: usize = 600_000;
     let (a, mut b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
@@ -70,7 +70,7 @@ fn a_message_without_a_slot_is_counted_once_and_its_sender_is_told() {
 
 /// The other host sends something else than it was asked for.
 #[test]
-fn a_message_of_another_type_is_counted_once_and_its_sender_is_told() {
+fn message_of_other_type_is_counted_and_reported_once() {
     let mut host = TestHost::new("b");
     let node = host.join("local");
     let options = SubscriberOptions::default().carries(ChannelType {

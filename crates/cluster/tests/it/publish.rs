@@ -47,7 +47,7 @@ fn end(hosts: [TestHost; 2]) {
 }
 
 #[test]
-fn a_message_crosses_and_nothing_is_left() {
+fn message_crosses_and_nothing_is_left() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let mut publisher = publisher(&from, "news");
@@ -69,7 +69,7 @@ fn a_message_crosses_and_nothing_is_left() {
 
 /// A subscriber that waits gets the first message of a publisher, also of one that goes at once.
 #[test]
-fn a_publisher_knows_the_subscribers_of_other_hosts_when_it_has_opened() {
+fn opened_publisher_knows_subscribers_of_other_hosts() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     for round in 0_u32..20 {
@@ -161,7 +161,7 @@ fn all_sizes_come_whole_and_in_order() {
 }
 
 #[test]
-fn bytes_cross_once_for_eight_subscribers_and_not_at_all_for_none() {
+fn link_carries_bytes_once_for_all_subscribers() {
     const MESSAGE: usize = 100_000;
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
@@ -231,7 +231,7 @@ fn publishers_keep_their_order_and_come_and_go() {
 }
 
 #[test]
-fn the_history_crosses_and_is_there_for_who_comes_later() {
+fn history_crosses_and_is_there_for_who_comes_later() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let options = PublisherOptions::default().history(3);
@@ -254,7 +254,7 @@ fn the_history_crosses_and_is_there_for_who_comes_later() {
 /// A subscriber that takes nothing costs its sender the window and its queue, and no more; what is
 /// lost is counted.
 #[test]
-fn a_slow_subscriber_costs_its_credit_and_losses_are_counted() {
+fn slow_subscriber_costs_its_credit_and_losses_are_counted() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let newest = SubscriberOptions::default().depth(4);
@@ -293,7 +293,7 @@ fn a_slow_subscriber_costs_its_credit_and_losses_are_counted() {
 }
 
 #[test]
-fn a_channel_of_another_type_is_refused_with_both() {
+fn channel_of_another_type_is_refused_with_both() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let typed = |name: &str| ChannelType {
@@ -322,7 +322,7 @@ fn a_channel_of_another_type_is_refused_with_both() {
 
 /// One that asked for more closes its port: the others miss nothing.
 #[test]
-fn a_subscriber_that_leaves_disturbs_nobody() {
+fn subscriber_that_leaves_disturbs_nobody() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let mut staying = to.subscriber("steady", &blocking()).expect("opened");
@@ -346,7 +346,7 @@ fn a_subscriber_that_leaves_disturbs_nobody() {
 
 /// The port on the other host becomes a stronger one, several times, while much is sent.
 #[test]
-fn a_subscriber_that_asks_for_more_costs_the_others_nothing() {
+fn subscriber_that_asks_for_more_costs_the_others_nothing() {
     const MESSAGES: u32 = 6_000;
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));

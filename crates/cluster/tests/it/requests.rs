@@ -78,7 +78,7 @@ fn is_lost_with_host(outcome: Result<Option<hythe_node::Sample>, NodeError>, hos
 }
 
 #[test]
-fn a_request_crosses_and_its_reply_comes_back() {
+fn request_crosses_and_its_reply_comes_back() {
     let (a, b) = pair();
     let (asking, serving) = (a.join("asking"), b.join("serving"));
     let mut client = client(&asking, "sums");
@@ -184,7 +184,7 @@ fn what_is_not_answered_says_so() {
 }
 
 #[test]
-fn a_server_that_goes_loses_what_it_has_not_answered_and_no_more() {
+fn server_that_goes_loses_what_it_has_not_answered_and_no_more() {
     let (a, b) = pair();
     let (asking, serving) = (a.join("asking"), b.join("serving"));
     let mut client = client(&asking, "sums");
@@ -214,7 +214,7 @@ fn a_server_that_goes_loses_what_it_has_not_answered_and_no_more() {
 }
 
 #[test]
-fn a_host_that_goes_ends_what_it_has_and_comes_back() {
+fn host_that_goes_ends_what_it_has_and_comes_back() {
     let (a, mut b) = pair();
     let asking = a.join("asking");
     let mut client = client(&asking, "sums");
@@ -275,7 +275,7 @@ fn connections_that_break_lose_no_request_and_no_reply() {
 
 /// What servers cannot take waits where it came from: neither host keeps more than a window.
 #[test]
-fn a_server_that_stands_still_holds_up_its_channel_and_no_other() {
+fn server_that_stands_still_holds_up_its_channel_and_no_other() {
     let (a, b) = pair();
     let (asking, serving) = (a.join("asking"), b.join("serving"));
     let options = ServerOptions::default().depth(2);
@@ -313,7 +313,7 @@ fn a_server_that_stands_still_holds_up_its_channel_and_no_other() {
 }
 
 #[test]
-fn a_typed_channel_of_another_type_is_not_asked() {
+fn typed_channel_of_another_type_is_not_asked() {
     let (a, b) = pair();
     let (asking, serving) = (a.join("asking"), b.join("serving"));
     let typed = |name: &str| hythe_node::ChannelType {

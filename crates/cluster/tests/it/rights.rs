@@ -11,7 +11,7 @@ fn set(host: &TestHost, rules: &str) {
 }
 
 #[test]
-fn a_refusal_names_its_rule_where_the_channel_is_wanted_and_may_be_lifted() {
+fn refusal_names_rule_and_can_be_lifted() {
     let a = TestHost::with("a", "* * read\nb secret none\n", LEASE);
     let b = TestHost::with("b", ALL, LEASE);
     a.meet(&b);

@@ -23,7 +23,7 @@ fn beyond_share(host: &TestHost) -> u64 {
 }
 
 #[test]
-fn a_host_with_very_many_publishers_has_ports_for_its_share() {
+fn host_with_very_many_publishers_has_ports_for_its_share() {
     let mut host = TestHost::small("b");
     let node = host.join("local");
     let mut local = Local::open(&node);
@@ -59,7 +59,7 @@ fn a_host_with_very_many_publishers_has_ports_for_its_share() {
 
 /// Each want is for half of what a host may have.
 #[test]
-fn a_host_that_asks_for_deep_queues_has_its_share_of_them() {
+fn host_that_asks_for_deep_queues_has_its_share_of_them() {
     const CHANNELS: usize = 6;
     let mut host = TestHost::small("b");
     let node = host.join("local");

@@ -128,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn a_frame_may_be_acknowledged_before_its_call_returns() {
+fn frame_may_be_acknowledged_before_its_call_returns() {
     let window = Window {
         frames: 4,
         bytes: 100,

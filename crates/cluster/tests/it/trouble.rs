@@ -55,7 +55,7 @@ fn is_free(host: &TestHost) -> bool {
 /// Whoever looks at a status sees how many sessions there were with this one, also just when it
 /// begins: one and the same session never has two numbers.
 #[test]
-fn a_session_is_counted_as_soon_as_it_is_seen() {
+fn session_is_counted_as_soon_as_it_is_seen() {
     let (a, b) = pair();
     let is_over = AtomicBool::new(false);
     let since = Instant::now();
@@ -90,7 +90,7 @@ fn a_session_is_counted_as_soon_as_it_is_seen() {
 /// The other end has closed: the one message goes into a dead connection, and none follows it that
 /// would show that.
 #[test]
-fn a_single_message_survives_a_connection_that_broke_while_it_was_idle() {
+fn single_message_survives_broken_idle_connection() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let mut publisher = publisher(&from, "rare");
@@ -110,7 +110,7 @@ fn a_single_message_survives_a_connection_that_broke_while_it_was_idle() {
 }
 
 #[test]
-fn where_only_a_connection_breaks_nothing_is_lost_and_nothing_comes_twice() {
+fn broken_connection_loses_and_repeats_nothing() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let mut publisher = publisher(&from, "steady");
@@ -145,7 +145,7 @@ fn where_only_a_connection_breaks_nothing_is_lost_and_nothing_comes_twice() {
 /// A host that is too busy to answer a new connection in time is there still: its control
 /// connection lives.
 #[test]
-fn a_connection_that_has_no_answer_in_time_costs_no_message() {
+fn connection_that_has_no_answer_in_time_costs_no_message() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let mut subscriber = subscriber(&to, "steady");
@@ -175,7 +175,7 @@ fn a_connection_that_has_no_answer_in_time_costs_no_message() {
 
 /// What a task has sent waits for as long as the host lives, however busy that is.
 #[test]
-fn a_message_of_a_task_is_lost_only_with_a_host() {
+fn message_of_a_task_is_lost_only_with_a_host() {
     let (a, b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let mut subscriber = subscriber(&to, "task/1.1.0");
@@ -191,7 +191,7 @@ fn a_message_of_a_task_is_lost_only_with_a_host() {
 /// A host whose agent ends: its participant leaves the other host with all holds, and a publisher
 /// that waited for it goes on. Back again it gets what is sent from then on.
 #[test]
-fn a_host_goes_and_comes_back() {
+fn host_goes_and_comes_back() {
     let (a, mut b) = pair();
     let (from, to) = (a.join("from"), b.join("to"));
     let mut publisher = publisher(&from, "news");
@@ -226,7 +226,7 @@ fn a_host_goes_and_comes_back() {
 /// Cut off both ways without a word: each host ends the session by its lease. What was underway is
 /// counted as missed by the subscriber; nothing comes twice, nothing of the old session comes.
 #[test]
-fn a_host_that_is_cut_off_is_gone_by_its_lease_and_the_gap_is_a_number() {
+fn cut_host_leaves_by_lease_and_gap_is_counted() {
     let a = TestHost::with("a", ALL, SHORT_LEASE);
     let b = TestHost::with("b", ALL, SHORT_LEASE);
     a.meet(&b);

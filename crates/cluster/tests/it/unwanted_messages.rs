@@ -187,7 +187,7 @@ fn unwanted_messages_leave_slots_to_the_wanted_one() {
 }
 
 #[test]
-fn a_gather_receives_from_a_slow_member_behind_a_fast_one() {
+fn gather_receives_from_a_slow_member_behind_a_fast_one() {
     let job = Job::new();
     let (mut root, mut slow, mut fast) = (job.task(), job.task(), job.task());
     let group = root.group(GROUP).expect("asked");
@@ -319,7 +319,7 @@ fn what_other_waits_keep_makes_the_descriptor_readable() {
 }
 
 #[test]
-fn a_full_inbox_pushes_back_and_fails_calls_that_look_behind_it() {
+fn full_inbox_pushes_back_and_fails_calls_that_look_behind_it() {
     let job = Job::new();
     let few = TaskOptions::default().passed_by_bytes(10 * BYTES);
     let (sender, mut receiver) = (job.task(), job.task_with(&few));
@@ -362,7 +362,7 @@ fn a_full_inbox_pushes_back_and_fails_calls_that_look_behind_it() {
 }
 
 #[test]
-fn a_wanted_message_may_be_larger_than_the_limit() {
+fn wanted_message_may_be_larger_than_the_limit() {
     let job = Job::new();
     let few = TaskOptions::default().passed_by_bytes(2 * BYTES);
     let (one, other, mut receiver) = (job.task(), job.task(), job.task_with(&few));
@@ -408,7 +408,7 @@ fn messages_without_bytes_count_against_both_limits() {
 }
 
 #[test]
-fn a_probe_leaves_the_order_of_messages() {
+fn probe_leaves_the_order_of_messages() {
     let job = Job::new();
     let (sender, mut receiver) = (job.task(), job.task());
     for tag in 1..=3 {
@@ -433,7 +433,7 @@ fn send_many(from: &Task, to: TaskId) {
 }
 
 #[test]
-fn the_end_of_a_sender_delivers_what_it_has_sent() {
+fn end_of_a_sender_delivers_what_it_has_sent() {
     let job = Job::new();
     let forever = TaskOptions::default().linger(Duration::MAX);
     let (sender, mut receiver) = (job.task_with(&forever), job.task());
@@ -444,7 +444,7 @@ fn the_end_of_a_sender_delivers_what_it_has_sent() {
 }
 
 #[test]
-fn the_end_of_a_receiver_ends_the_wait_of_its_senders() {
+fn end_of_a_receiver_ends_the_wait_of_its_senders() {
     let job = Job::new();
     let forever = TaskOptions::default().linger(Duration::MAX);
     let (sender, receiver) = (job.task_with(&forever), job.task());

@@ -66,7 +66,7 @@ fn headers_are_as_the_page_says() {
 }
 
 #[test]
-fn a_connection_begins_as_the_page_says() {
+fn connection_begins_as_the_page_says() {
     assert_eq!(Preamble::to_bytes()[..], group("preamble"));
     let purpose = Purpose::Control { session: u64::MAX };
     let host = "cam-1".parse().expect("a name");

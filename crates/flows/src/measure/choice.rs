@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn each_class_has_what_is_better_for_it_with_a_distance_between_choosing_and_keeping() {
+    fn each_class_chooses_better_carrier_with_hysteresis() {
         let cases = [
             // There and back by xdp, its speed: chosen from UDP, and kept.
             (7_000, 500, [U, U], [X, U]),

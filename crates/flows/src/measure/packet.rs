@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_has_come_once_when_each_of_it_has() {
+    fn burst_has_come_once_when_each_of_it_has() {
         let mut coming = Coming::default();
         let take = |coming: &mut Coming, number, index, count| {
             coming.take(&Packet {

@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_measured_within_its_limits_and_says_what_is_missing() {
+    fn link_is_measured_within_its_limits_and_says_what_is_missing() {
         let (mut one, mut other) = pair();
         let (bell, ring) = std::io::pipe().expect("made");
         let answering =
@@ -643,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn who_connects_all_the_time_has_nobody_listen_for_longer() {
+    fn endless_connections_do_not_extend_listening() {
         let (mut one, mut other) = pair();
         let (bell, ring) = std::io::pipe().expect("made");
         let answering =
@@ -667,7 +667,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_measures_says_so_to_another_that_would() {
+    fn busy_prober_refuses_second_measurement() {
         let (mut one, mut other) = pair();
         other.send(Packet::new(Kind::Prepare, 9, 1));
         assert_eq!(one.wait_for(&[Kind::Pong], Duration::from_millis(50)), None);
@@ -676,7 +676,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_asks_all_the_time_has_a_bounded_part_of_it() {
+    fn host_that_asks_all_the_time_has_a_bounded_part_of_it() {
         let start = Instant::now();
         let (mut lent, mut on) = (Lent::new(start), 0);
         let mut is_on = false;
@@ -688,7 +688,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_that_answers_is_not_waited_for_without_end() {
+    fn prober_gives_up_on_silent_peer() {
         let (mut one, _other) = pair();
         let measured = one.measure(Err(String::new()));
         assert_eq!(measured, Err(NotMeasured::Silent));

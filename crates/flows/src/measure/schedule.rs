@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_measured_at_first_when_it_changes_and_rarely_otherwise() {
+    fn schedule_measures_new_and_changed_links() {
         let mut schedule = Schedule::default();
         assert_eq!(schedule.due(0, &"mtu 1500"), Some(Cause::First));
         schedule.measured(0, "mtu 1500", true);

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_another_word_or_address_gets_nothing_and_stands_in_nobodys_way() {
+    fn measurement_ignores_peers_with_other_token_or_address() {
         let (mut echo, at) = echo([127, 0, 0, 1]);
         let mut stranger = TcpStream::connect(at).expect("listens");
         turn_until(&mut echo, |echo| echo.stream.is_some());

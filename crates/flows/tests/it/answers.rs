@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::support::{BOUND, Flow, Pair, agreed, blocking, direct};
 
 #[test]
-fn two_that_sleep_until_the_other_answers_do_so_with_messages_of_all_sizes() {
+fn sleeping_peers_answer_messages_of_all_sizes() {
     let mut pair = Pair::new();
     let mut there = pair.flow(&blocking(), agreed(32), direct);
     there.carry_first(&mut pair.a, &[0]);

@@ -65,7 +65,7 @@ fn datagrams_may_be_lost_doubled_swapped_and_damaged() {
 }
 
 #[test]
-fn a_subscriber_that_waits_is_woken_and_one_that_computes_is_no_loss() {
+fn flow_wakes_waiting_subscriber_and_keeps_busy_one() {
     let mut agreed = agreed(32);
     agreed.unreachable_ns = 1_500_000_000;
     let (pair, mut flow) = begun(&blocking(), agreed);
@@ -96,7 +96,7 @@ fn a_subscriber_that_waits_is_woken_and_one_that_computes_is_no_loss() {
 }
 
 #[test]
-fn what_a_slow_subscriber_misses_is_counted() {
+fn slow_subscriber_counts_missed_messages() {
     for policy in [PortPolicy::DropNewest, PortPolicy::EvictOldest] {
         let options = SubscriberOptions::default().depth(4).policy(policy);
         let mut agreed = agreed(64);
@@ -123,7 +123,7 @@ fn what_a_slow_subscriber_misses_is_counted() {
 }
 
 #[test]
-fn a_publisher_waits_for_a_subscriber_that_blocks_and_no_longer_than_agreed() {
+fn publisher_waits_for_blocking_subscriber_as_agreed() {
     let options = blocking().depth(4);
     let mut agreed = agreed(4);
     agreed.block_ms = 50;
@@ -152,7 +152,7 @@ fn a_publisher_waits_for_a_subscriber_that_blocks_and_no_longer_than_agreed() {
 }
 
 #[test]
-fn a_flow_that_is_finished_loses_nothing_and_the_agents_port_goes_on() {
+fn finished_flow_loses_nothing_and_agent_continues() {
     let (mut pair, mut flow) = begun(&blocking(), agreed(32));
     let node = pair.a.node.clone();
     for number in 1..=10 {
@@ -191,7 +191,7 @@ fn a_flow_that_is_finished_loses_nothing_and_the_agents_port_goes_on() {
 /// Its subscriber always has one more to take: between two messages nothing may be left, which is
 /// never the case here.
 #[test]
-fn a_flow_finishes_though_there_is_always_something_to_take() {
+fn flow_finishes_though_there_is_always_something_to_take() {
     let (pair, mut flow) = begun(&blocking(), agreed(32));
     let node = pair.a.node.clone();
     flow.publish(&node, &[1]);
@@ -215,7 +215,7 @@ fn a_flow_finishes_though_there_is_always_something_to_take() {
 }
 
 #[test]
-fn what_a_broken_flow_leaves_unconfirmed_is_missing_on_the_other_way() {
+fn broken_flow_reports_unconfirmed_messages_as_missing() {
     let (mut pair, mut flow, relay) = begun_by_relay(agreed(32));
     let node = pair.a.node.clone();
     relay.cut(true);
@@ -246,7 +246,7 @@ fn what_a_broken_flow_leaves_unconfirmed_is_missing_on_the_other_way() {
 }
 
 #[test]
-fn what_comes_by_the_next_agent_does_not_overtake_a_flow_that_broke_without_one() {
+fn next_agent_overtakes_no_flow_that_broke_alone() {
     let (mut pair, mut flow, relay) = begun_by_relay(agreed(32));
     publish_untaken(&pair, &mut flow);
     for side in [&pair.a, &pair.b] {
@@ -272,7 +272,7 @@ fn what_comes_by_the_next_agent_does_not_overtake_a_flow_that_broke_without_one(
 }
 
 #[test]
-fn what_is_sent_after_a_break_does_not_overtake_what_came_before() {
+fn messages_after_break_do_not_overtake_earlier_ones() {
     let mut agreed = agreed(32);
     agreed.block_ms = 0;
     let (mut pair, mut flow, relay) = begun_by_relay(agreed);
@@ -388,7 +388,7 @@ fn goes_on_alone(lose: impl FnOnce(&mut Pair), expected: &[&str]) {
 }
 
 #[test]
-fn a_flow_goes_on_without_its_agents_until_the_next_one_has_a_port() {
+fn flow_runs_without_agents_until_next_has_port() {
     let lose = |pair: &mut Pair| {
         for side in [&mut pair.a, &mut pair.b] {
             side.process.take().expect("connected").close();
@@ -398,7 +398,7 @@ fn a_flow_goes_on_without_its_agents_until_the_next_one_has_a_port() {
 }
 
 #[test]
-fn a_flow_goes_on_while_its_agents_have_lost_each_other() {
+fn flow_goes_on_while_its_agents_have_lost_each_other() {
     let lose = |pair: &mut Pair| {
         pair.a.say(&FromAgent::Alone { flow: 1 });
         pair.b.say(&FromAgent::Alone { flow: 1 });
@@ -407,7 +407,7 @@ fn a_flow_goes_on_while_its_agents_have_lost_each_other() {
 }
 
 #[test]
-fn a_process_that_leaves_has_sent_what_it_published() {
+fn process_that_leaves_has_sent_what_it_published() {
     let (mut pair, mut flow) = begun(&blocking(), agreed(32));
     let node = pair.a.node.clone();
     for number in 1..=20 {
@@ -433,7 +433,7 @@ fn a_process_that_leaves_has_sent_what_it_published() {
 }
 
 #[test]
-fn a_port_with_the_number_of_one_that_closed_has_none_of_its_flows() {
+fn reused_port_number_has_no_flows_of_closed_port() {
     let mut pair = Pair::new();
     let flow = pair.unseen_flow(&blocking(), agreed(32), direct);
     let Flow {
@@ -460,7 +460,7 @@ fn a_port_with_the_number_of_one_that_closed_has_none_of_its_flows() {
 }
 
 #[test]
-fn a_flow_of_a_subscriber_that_closed_before_it_saw_it_takes_nothing_and_tells() {
+fn flow_of_closed_subscriber_takes_nothing_and_reports() {
     let mut pair = Pair::new();
     let flow = pair.unseen_flow(&blocking(), agreed(32), direct);
     let Flow {
@@ -485,7 +485,7 @@ fn a_flow_of_a_subscriber_that_closed_before_it_saw_it_takes_nothing_and_tells()
 }
 
 #[test]
-fn a_forked_copy_leaves_its_parents_flows_alone() {
+fn forked_copy_leaves_its_parents_flows_alone() {
     let (mut pair, flow) = begun(&blocking(), agreed(32));
     let node = pair.a.node.clone();
     let mut flow = Some(flow);

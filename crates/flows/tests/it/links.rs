@@ -17,7 +17,7 @@ fn carry(pair: &mut Pair, mut flow: Flow) {
 }
 
 #[test]
-fn packets_leave_by_the_interface_that_is_trusted_whatever_the_routes_say() {
+fn packets_leave_by_trusted_interface_despite_routes() {
     if is_skipped() {
         return;
     }
@@ -34,7 +34,7 @@ fn packets_leave_by_the_interface_that_is_trusted_whatever_the_routes_say() {
 }
 
 #[test]
-fn a_flow_by_ipv6_carries_messages_of_all_sizes() {
+fn flow_by_ipv6_carries_messages_of_all_sizes() {
     if is_skipped() {
         return;
     }

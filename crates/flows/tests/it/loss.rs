@@ -30,7 +30,7 @@ fn begun(agreed: Agreed, faults: Faults) -> (Pair, Flow, Relay) {
 }
 
 #[test]
-fn everything_arrives_once_and_in_order_whatever_becomes_of_single_packets() {
+fn messages_arrive_once_in_order_despite_packet_faults() {
     for mtu_bytes in [1_280, 1_500, 9_000] {
         for lost in [1, 10, 100] {
             for trouble in [0, 10] {
@@ -55,7 +55,7 @@ fn everything_arrives_once_and_in_order_whatever_becomes_of_single_packets() {
 }
 
 #[test]
-fn a_link_that_passes_nothing_in_one_direction_for_a_while_loses_nothing() {
+fn one_way_cut_of_link_loses_nothing() {
     let (pair, mut flow, relay) = begun(agreed(32), Faults::default());
     let node = &pair.a.node;
     let mut number = 1;
@@ -165,7 +165,7 @@ fn publish(publisher: &mut Publisher, node: &hythe_node::Node, bytes: usize) {
 
 #[test]
 #[ignore = "figures of this machine, for which it must be quiet; needs root"]
-fn a_flow_that_loses_packets_is_as_fast_as_tcp_and_leaves_tcp_its_part() {
+fn lossy_flow_shares_link_fairly_with_tcp() {
     let link = Networks::new();
     // Single packets are to be lost.
     ip("link set first gso_max_segs 1");

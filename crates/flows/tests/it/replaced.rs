@@ -66,7 +66,7 @@ fn go_on_until_both_say(
 }
 
 #[test]
-fn a_program_that_another_tool_replaces_is_noticed_and_nothing_is_lost() {
+fn replaced_xdp_program_is_noticed_without_loss() {
     let Some(lo) = Loopback::new() else {
         return;
     };

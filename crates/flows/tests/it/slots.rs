@@ -145,7 +145,7 @@ fn messages_leave_from_their_slots_by_the_interface() {
 }
 
 #[test]
-fn what_is_lost_leaves_again_from_its_slot() {
+fn lost_message_is_sent_again_from_its_slot() {
     let Some(lo) = Loopback::new() else {
         return;
     };
@@ -203,7 +203,7 @@ fn held(pair: &Pair) -> [usize; 2] {
 }
 
 #[test]
-fn a_slot_is_held_until_the_kernel_has_given_back_what_left_from_it() {
+fn slot_is_held_until_kernel_returns_it() {
     let Some(lo) = Loopback::new() else {
         return;
     };

@@ -51,7 +51,7 @@ fn begun_with(wire: Option<WireUse>) -> (Pair, Flow) {
 }
 
 #[test]
-fn a_flow_goes_by_the_wire_and_on_by_udp_when_that_ends() {
+fn flow_goes_by_the_wire_and_on_by_udp_when_that_ends() {
     let Some(lo) = Loopback::new() else {
         return;
     };
@@ -82,7 +82,7 @@ fn a_flow_goes_by_the_wire_and_on_by_udp_when_that_ends() {
 }
 
 #[test]
-fn the_agent_changes_what_carries_a_flow_and_nothing_is_lost() {
+fn agent_changes_what_carries_a_flow_and_nothing_is_lost() {
     let Some(lo) = Loopback::new() else {
         return;
     };
@@ -137,7 +137,7 @@ fn the_agent_changes_what_carries_a_flow_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_subscriber_that_spins_and_never_sleeps_finds_what_comes_whichever_way() {
+fn spinning_subscriber_takes_messages_of_any_carrier() {
     let Some(lo) = Loopback::new() else {
         return;
     };
@@ -164,7 +164,7 @@ fn a_subscriber_that_spins_and_never_sleeps_finds_what_comes_whichever_way() {
 }
 
 #[test]
-fn a_subscriber_that_sleeps_is_woken_by_the_wire() {
+fn subscriber_that_sleeps_is_woken_by_the_wire() {
     let Some(lo) = Loopback::new() else {
         return;
     };
@@ -192,7 +192,7 @@ fn a_subscriber_that_sleeps_is_woken_by_the_wire() {
 }
 
 #[test]
-fn where_nobody_serves_the_interface_a_flow_goes_by_udp_and_says_why() {
+fn unserved_interface_makes_flow_use_udp_with_reason() {
     let folder = TempDir::new().expect("made");
     let path = folder.path().join("none");
     let (mut pair, mut flow) = begun(&path);
@@ -207,7 +207,7 @@ fn where_nobody_serves_the_interface_a_flow_goes_by_udp_and_says_why() {
 }
 
 #[test]
-fn a_flow_that_was_refused_asks_again_by_itself() {
+fn flow_that_was_refused_asks_again_by_itself() {
     let Some(lo) = Loopback::new() else {
         return;
     };
@@ -268,7 +268,7 @@ fn measured_until(one: &mut Prober, path: &Path, is_so: impl Fn(&Measured) -> bo
 }
 
 #[test]
-fn a_program_that_does_not_answer_is_waited_for_once() {
+fn program_that_does_not_answer_is_waited_for_once() {
     let folder = TempDir::new().expect("made");
     let path = folder.path().join("stands");
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -300,7 +300,7 @@ fn a_program_that_does_not_answer_is_waited_for_once() {
 }
 
 #[test]
-fn agents_measure_both_carriers_and_what_the_program_costs_others() {
+fn agents_measure_both_carriers_and_cost_of_program() {
     let Some(lo) = Loopback::new() else {
         return;
     };

@@ -74,7 +74,7 @@ fn give(receiver: &mut Receiver, datagram: &[u8]) -> Result<Option<DropReason>, 
 }
 
 #[test]
-fn strangers_replays_and_damage_are_dropped_counted_and_not_answered() {
+fn receiver_drops_and_counts_strangers_and_replays() {
     let mut receiver = receiver();
     let good = packet(
         Fields {
@@ -143,7 +143,7 @@ fn strangers_replays_and_damage_are_dropped_counted_and_not_answered() {
 }
 
 #[test]
-fn a_sender_that_lies_ends_the_flow() {
+fn sender_that_lies_ends_the_flow() {
     let malformed = Fault::Malformed { number: 1 };
     let far = Fault::Malformed { number: 1 << 62 };
     let long = Fault::TooLong {
@@ -229,7 +229,7 @@ fn credit_in_bytes_and_the_end_of_a_flow_bind() {
 }
 
 #[test]
-fn a_receiver_that_lies_ends_the_flow() {
+fn receiver_that_lies_ends_the_flow() {
     let credit = SETTINGS.window;
     let malformed = Fault::Malformed { number: 1 };
     let less = Window {

@@ -67,7 +67,7 @@ fn everything_arrives_once_in_order_and_equal() {
 
 /// A time that goes back by a microsecond once looked like a loss that lasts for centuries.
 #[test]
-fn threads_that_looked_at_the_clock_before_their_turn_do_no_harm() {
+fn older_time_of_waiting_thread_does_no_harm() {
     let mut dice = Dice::from_environment();
     for loss in [0, 100, 3_000] {
         let link = Link {
@@ -88,7 +88,7 @@ fn threads_that_looked_at_the_clock_before_their_turn_do_no_harm() {
 }
 
 #[test]
-fn an_mtu_that_shrinks_and_grows_loses_nothing() {
+fn mtu_that_shrinks_and_grows_loses_nothing() {
     let mut dice = Dice::from_environment();
     for loss in [0, 100] {
         let settings = Settings {
@@ -120,7 +120,7 @@ fn an_mtu_that_shrinks_and_grows_loses_nothing() {
 }
 
 #[test]
-fn a_blackout_that_ends_in_time_is_survived_and_begins_again_with_two_packets() {
+fn sender_restarts_with_two_packets_after_blackout() {
     for is_forward in [true, false] {
         let flow = Flow::new(settings(), vec![100_000; 400]);
         let mut network = Network::new(vec![flow], Link::of(MS), Link::of(MS), Dice::new(1));
@@ -155,7 +155,7 @@ fn a_blackout_that_ends_in_time_is_survived_and_begins_again_with_two_packets() 
 }
 
 #[test]
-fn a_longer_blackout_is_an_unreachable_peer() {
+fn longer_blackout_is_an_unreachable_peer() {
     for is_forward in [true, false] {
         let flow = Flow::new(settings(), vec![100_000; 400]);
         let mut network = Network::new(vec![flow], Link::of(MS), Link::of(MS), Dice::new(1));
@@ -203,7 +203,7 @@ fn credit_that_is_lost_on_its_way_is_probed_for() {
 }
 
 #[test]
-fn a_user_who_accepts_nothing_for_long_is_no_unreachable_peer() {
+fn user_who_accepts_nothing_for_long_is_no_unreachable_peer() {
     let flow = Flow::new(settings(), vec![1_000; 150]);
     let mut network = Network::new(vec![flow], Link::of(MS), Link::of(MS), Dice::new(1));
     let accepts_from_ns = network.now_ns + 20_000 * MS;
@@ -290,7 +290,7 @@ fn two_flows_share_a_bottleneck() {
 
 /// RFC 9002, section 7.8, bounded: who comes too rarely for its pace does not fill its window.
 #[test]
-fn a_sender_that_falls_behind_its_pace_widens_no_window_that_it_does_not_fill() {
+fn slow_sender_widens_no_unfilled_window() {
     let settings = settings();
     let mut sender = Sender::new(settings).expect("settings");
     let mut receiver = Receiver::new(settings).expect("settings");
@@ -324,7 +324,7 @@ fn a_sender_that_falls_behind_its_pace_widens_no_window_that_it_does_not_fill() 
 }
 
 #[test]
-fn short_messages_are_acknowledged_when_half_of_their_credit_is_accepted() {
+fn half_of_credit_acknowledges_short_messages() {
     let window = Window {
         messages: 8,
         ..settings().window

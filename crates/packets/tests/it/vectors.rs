@@ -26,7 +26,7 @@ const PACKETS: [&str; 5] = [
 ];
 
 #[test]
-fn a_sender_writes_and_reads_what_the_page_says() {
+fn sender_writes_and_reads_what_the_page_says() {
     let mut now_ns = MS;
     let mut sender = Sender::new(settings()).expect("settings");
     for (length, tag) in [(5, 9), (0, 0), (1_600, 255)] {
@@ -60,7 +60,7 @@ fn a_sender_writes_and_reads_what_the_page_says() {
 }
 
 #[test]
-fn a_receiver_reads_and_writes_what_the_page_says() {
+fn receiver_reads_and_writes_what_the_page_says() {
     let now_ns = MS;
     let mut receiver = Receiver::new(settings()).expect("settings");
     let mut message = vec![0; 1_600];
@@ -112,7 +112,7 @@ fn a_receiver_reads_and_writes_what_the_page_says() {
 }
 
 #[test]
-fn a_sender_probes_for_what_is_not_accepted() {
+fn sender_probes_for_what_is_not_accepted() {
     let mut sender = Sender::new(settings()).expect("settings");
     for (length, tag) in [(5, 9), (0, 0), (1_600, 255)] {
         sender.push(MS, length, tag).expect("free");

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_is_as_long_as_here_or_does_not_fit() {
+    fn long_is_as_long_as_here_or_does_not_fit() {
         let long = |value: i64| std::ffi::c_long::try_from(value);
         for is_big in [false, true] {
             for value in [0, 1, -1, i64::from(i32::MIN), i64::from(i32::MAX)] {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_becomes_shorter_loses_nothing_or_is_refused() {
+    fn number_that_becomes_shorter_loses_nothing_or_is_refused() {
         for (is_signed, value, fits) in [
             (true, i64::from(i32::MAX), true),
             (true, i64::from(i32::MAX) + 1, false),

@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(Buffer::from_frame(other), None);
     }
     #[test]
-    fn a_sender_is_who_it_is_whatever_it_says() {
+    fn sender_is_who_it_is_whatever_it_says() {
         let own = Tid::from_number(0x40001);
         let mut sent = Buffer::new(Encoding::Raw);
         sent.info.source = crate::tid::MACHINE.number();

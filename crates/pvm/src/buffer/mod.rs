@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_that_does_not_fit_into_xdr_is_refused() {
+    fn long_that_does_not_fit_into_xdr_is_refused() {
         let mut buffer = Buffer::new(Encoding::Xdr);
         for (value, outcome) in [
             (i64::from(i32::MIN), Ok(())),
@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_unpack_takes_nothing() {
+    fn failed_unpack_takes_nothing() {
         let mut buffer = Buffer::new(Encoding::Xdr);
         buffer.pack_int(7).expect("packed");
         let mut two = [1; 8];

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_in_a_message_comes_out_as_it_was() {
+    fn message_in_a_message_comes_out_as_it_was() {
         for (inner, outer) in [
             (Encoding::Raw, Encoding::Xdr),
             (Encoding::Xdr, Encoding::Raw),

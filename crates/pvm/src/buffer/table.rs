@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_message_takes_the_place_of_the_one_before() {
+    fn new_message_takes_the_place_of_the_one_before() {
         let mut buffers = Buffers::default();
         assert_eq!(buffers.sending().err(), Some(Code::NO_BUFFER));
         let first = buffers.begin_send(Encoding::Xdr);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_one_lets_all_go_on_and_it_can_be_used_again() {
+    fn last_one_lets_all_go_on_and_it_can_be_used_again() {
         let (mut groups, mut barriers) = group_of(3);
         let mut arrive =
             |one, count| barriers.arrive(&mut groups, Purpose::Barrier, "g", task(one), count);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_static_group_takes_nobody_and_ends_with_a_member() {
+    fn static_group_takes_nobody_and_ends_with_a_member() {
         let mut groups = Groups::default();
         groups.join("g", task(1)).expect("new");
         groups.join("g", task(2)).expect("new");

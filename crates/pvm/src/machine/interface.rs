@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_has_its_sign_in_its_seconds() {
+    fn difference_has_its_sign_in_its_seconds() {
         let at = Duration::from_micros;
         // Those of the manual, and equal clocks.
         for (own, theirs, difference) in [

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_direct_index_that_is_taken_is_the_next_free_one() {
+    fn direct_index_that_is_taken_is_the_next_free_one() {
         let mut boxes = Mailboxes::default();
         let one = Tid::task(crate::tid::FIRST_HOST, 1).expect("in range");
         let mut put = |index: i32| {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_locked_entry_is_its_owners() {
+    fn locked_entry_is_its_owners() {
         let mut boxes = Mailboxes::default();
         assert_eq!(boxes.put(task(1), "a", 0, vec![1]), Ok(0));
         assert_eq!(boxes.put(task(2), "a", 0, vec![2]), Err(Code::DENIED));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_takes_all_but_what_is_to_stay() {
+    fn end_takes_all_but_what_is_to_stay() {
         let mut boxes = Mailboxes::default();
         boxes.put(task(1), "goes", 0, vec![1]).expect("new");
         boxes

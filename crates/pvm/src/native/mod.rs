@@ -420,7 +420,7 @@ mod tests {
     use crate::tid::MACHINE;
 
     #[test]
-    fn a_task_sends_as_itself_and_one_of_another_machine_not_at_all() {
+    fn task_sends_as_itself_and_one_of_another_machine_not_at_all() {
         let own: TaskId = "7.1.3".parse().expect("a task");
         let second = Tid::numbered_host(2).expect("in range");
         let sent = |claimed: Tid| {

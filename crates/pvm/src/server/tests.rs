@@ -111,7 +111,7 @@ fn watch(of: Tid) -> Request {
 }
 
 #[test]
-fn a_runner_that_does_not_answer_stalls_nobody() {
+fn runner_that_does_not_answer_stalls_nobody() {
     let fixture = Fixture::new();
     let (asked, unasked) = (fixture.runner(7), fixture.runner(8));
     let server = Server::start(&fixture.pool, &here()).expect("it starts");
@@ -156,7 +156,7 @@ fn elsewhere(fixture: &Fixture, name: &str) -> Peer {
 }
 
 #[test]
-fn a_task_of_another_host_is_none_of_this_one() {
+fn task_of_another_host_is_none_of_this_one() {
     let fixture = Fixture::new();
     let server = Server::start(&fixture.pool, &here()).expect("it starts");
     let refused = Outgoing::Reply(Reply::Refused(Code::NO_HOST));
@@ -276,7 +276,7 @@ fn who_does_not_take_answers_gets_no_more_of_them() {
 
 /// It takes the question, and says nothing.
 #[test]
-fn an_agent_that_does_not_answer_is_asked_about_one_host_only() {
+fn agent_that_does_not_answer_is_asked_about_one_host_only() {
     let fixture = Fixture::new();
     let agent = UnixListener::bind(fixture.pool.path().join("tasks.agent")).expect("a free name");
     let in_realm = FirstHost {
@@ -319,7 +319,7 @@ fn agent_of_two(fixture: &Fixture, facts: &'static str) -> JoinHandle<UnixStream
 }
 
 #[test]
-fn a_host_is_what_its_agent_says() {
+fn host_is_what_its_agent_says() {
     let fixture = Fixture::new();
     let facts = r#"{"reply":"facts","clock":{"secs":1,"nanos":0},"asked":{"secs":1,"nanos":0},
         "answered":{"secs":1,"nanos":0},"pointer_bytes":4,"is_big_endian":true}"#;
@@ -354,7 +354,7 @@ fn a_host_is_what_its_agent_says() {
 }
 
 #[test]
-fn a_host_that_does_not_say_what_it_is_is_not_taken_in() {
+fn host_that_does_not_say_what_it_is_is_not_taken_in() {
     let fixture = Fixture::new();
     let agent = agent_of_two(&fixture, "{\"reply\":\"refused\",\"reason\":\"no\"}\n");
     let in_realm = FirstHost {

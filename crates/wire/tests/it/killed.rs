@@ -28,7 +28,7 @@ fn reads_nothing_and_stays() {
 }
 
 #[test]
-fn what_a_killed_process_has_left_unread_is_received_into_again() {
+fn chunks_left_by_killed_process_are_reused() {
     let Some(network) = Network::new(1) else {
         return;
     };

@@ -195,7 +195,7 @@ fn payload_leaves_from_slots_on_huge_pages() {
 }
 
 #[test]
-fn what_is_not_in_the_slots_is_not_sent() {
+fn bytes_outside_of_slots_are_not_sent() {
     let Some(network) = Network::new(1) else {
         return;
     };
@@ -221,7 +221,7 @@ fn what_is_not_in_the_slots_is_not_sent() {
 }
 
 #[test]
-fn one_file_is_sent_from_while_there_are_flows_and_then_another() {
+fn service_sends_from_one_file_at_a_time() {
     let Some(network) = Network::new(1) else {
         return;
     };
@@ -264,7 +264,7 @@ fn one_file_is_sent_from_while_there_are_flows_and_then_another() {
 }
 
 #[test]
-fn slots_that_an_interface_kept_while_it_was_down_are_free_when_it_is_up() {
+fn interface_returns_kept_slots_when_it_is_up() {
     let Some(network) = Network::new(1) else {
         return;
     };
@@ -291,7 +291,7 @@ fn slots_that_an_interface_kept_while_it_was_down_are_free_when_it_is_up() {
 }
 
 #[test]
-fn who_offers_less_of_a_file_takes_nothing_from_others() {
+fn smaller_offer_of_file_takes_nothing_from_others() {
     let Some(network) = Network::new(1) else {
         return;
     };

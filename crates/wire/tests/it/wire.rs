@@ -21,7 +21,7 @@ use tempfile::TempDir;
 const FLOWS: usize = 16;
 
 #[test]
-fn both_ends_go_past_the_kernel_for_longer_than_there_are_chunks() {
+fn both_ends_bypass_kernel_beyond_chunk_count() {
     let Some(network) = Network::new(1) else {
         return;
     };
@@ -55,7 +55,7 @@ fn both_ends_go_past_the_kernel_for_longer_than_there_are_chunks() {
 }
 
 #[test]
-fn a_process_that_reads_nothing_keeps_no_chunk_from_others() {
+fn process_that_reads_nothing_keeps_no_chunk_from_others() {
     let Some(network) = Network::new(1) else {
         return;
     };
@@ -92,7 +92,7 @@ fn a_process_that_reads_nothing_keeps_no_chunk_from_others() {
 }
 
 #[test]
-fn the_end_of_a_service_is_seen_and_all_goes_the_usual_way() {
+fn end_of_a_service_is_seen_and_all_goes_the_usual_way() {
     let Some(network) = Network::new(2) else {
         return;
     };
@@ -146,7 +146,7 @@ fn sockets_are_for_what_comes_to_ones_own_and_no_other() {
 }
 
 #[test]
-fn nobody_else_gets_the_port_of_a_flow_as_long_as_that_has_it() {
+fn port_of_flow_is_given_to_no_other() {
     let Some(network) = Network::new(1) else {
         return;
     };
@@ -174,7 +174,7 @@ fn nobody_else_gets_the_port_of_a_flow_as_long_as_that_has_it() {
 }
 
 #[test]
-fn those_who_connect_and_ask_nothing_keep_no_cpu_busy() {
+fn silent_connections_keep_no_cpu_busy() {
     let Some(network) = Network::new(1) else {
         return;
     };
@@ -197,7 +197,7 @@ fn those_who_connect_and_ask_nothing_keep_no_cpu_busy() {
 }
 
 #[test]
-fn who_breaks_its_ring_ends_its_own_flow_and_no_later_one() {
+fn broken_ring_ends_only_its_own_flow() {
     let Some(network) = Network::new(1) else {
         return;
     };
@@ -294,7 +294,7 @@ fn queues_that_are_added_are_served_soon() {
 }
 
 #[test]
-fn an_interface_that_goes_ends_its_service() {
+fn interface_that_goes_ends_its_service() {
     let Some(network) = Network::new(1) else {
         return;
     };
@@ -325,7 +325,7 @@ fn shown(interface: &str) -> String {
 }
 
 #[test]
-fn a_program_is_on_the_interface_for_flows_only_and_beside_no_other() {
+fn xdp_program_is_attached_for_flows_and_alone() {
     let Some(network) = Network::new(1) else {
         return;
     };

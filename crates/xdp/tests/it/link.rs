@@ -159,12 +159,12 @@ fn a_flow_goes_past_the_kernel(how: Attachment) {
 }
 
 #[test]
-fn a_flow_goes_past_the_kernel_behind_its_buffers() {
+fn flow_goes_past_the_kernel_behind_its_buffers() {
     a_flow_goes_past_the_kernel(Attachment::Generic);
 }
 
 #[test]
-fn a_flow_goes_past_the_kernel_in_the_driver() {
+fn flow_goes_past_the_kernel_in_the_driver() {
     a_flow_goes_past_the_kernel(Attachment::Driver);
 }
 
@@ -216,7 +216,7 @@ fn what_comes_by_another_queue_or_is_long_goes_the_usual_way() {
 }
 
 #[test]
-fn a_queue_has_one_owner_and_an_interface_one_program() {
+fn queue_has_one_owner_and_an_interface_one_program() {
     let Some(network) = Network::new(1) else {
         return;
     };

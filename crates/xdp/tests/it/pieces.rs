@@ -48,7 +48,7 @@ fn pieces(at: usize, bytes: usize) -> Vec<Frame> {
 }
 
 #[test]
-fn payload_leaves_from_another_file_and_each_piece_is_given_back() {
+fn payload_of_other_file_is_sent_and_returned() {
     let Some(network) = Network::new(1) else {
         return;
     };

@@ -70,7 +70,7 @@ mod tests {
 
     /// Of these `play` starts: what it tries is what hosts take.
     #[test]
-    fn the_realm_of_the_test_is_one() {
+    fn realm_of_the_test_is_one() {
         let authority = certificate(AUTHORITY);
         let document = real_document(&authority);
         for (pem, name, is_revoked) in [(HOST, "c", false), (REVOKED, "b", true)] {

@@ -233,7 +233,7 @@ fn compare_solvers(ended: usize, end_theirs: &dyn Fn(&Daemons<'_>), end_ours: &d
 }
 
 #[test]
-fn a_solver_goes_on_without_a_task_as_on_pvm() {
+fn solver_goes_on_without_a_task_as_on_pvm() {
     compare_solvers(
         1,
         &|pvm| end(far_kernels(&pvm.far_assignment())[0]),
@@ -242,7 +242,7 @@ fn a_solver_goes_on_without_a_task_as_on_pvm() {
 }
 
 #[test]
-fn a_solver_goes_on_without_a_host_as_on_pvm() {
+fn solver_goes_on_without_a_host_as_on_pvm() {
     compare_solvers(
         NODES / 2,
         // Its daemons miss one that says nothing after minutes only: this one says that it goes.

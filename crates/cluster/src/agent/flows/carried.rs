@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_channel_shows_all_that_carries_it_and_what_is_missing() {
+    fn channel_shows_all_that_carries_it_and_what_is_missing() {
         let one = |carrier, reason: &str| Carried {
             carrier,
             reason: reason.to_owned(),

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_gets_another_name_is_trusted_no_more_until_it_has_its_own_again() {
+    fn renamed_interface_is_trusted_only_under_old_name() {
         let path = ConnectionPath {
             local: [10, 0, 0, 1].into(),
             peer: [10, 0, 0, 2].into(),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_packet_is_what_the_kernel_says() {
+    fn longest_packet_is_what_the_kernel_says() {
         let here: IpAddr = [127, 0, 0, 1].into();
         let path = ConnectionPath {
             local: here,

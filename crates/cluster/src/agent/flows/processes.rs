@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_takes_nothing_in_loses_its_connection_and_nothing_is_kept_for_it() {
+    fn agent_drops_connection_of_process_that_reads_nothing() {
         let folder = TempDir::new().expect("made");
         let listener = Listener::open(folder.path()).expect("listens");
         let process = Connection::open(folder.path()).expect("connected");

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_that_is_stopped_holds_nobody_up() {
+    fn part_that_is_stopped_holds_nobody_up() {
         let child = Command::new("sleep").arg("600").spawn().expect("started");
         let pid = Pid::from_child(&child);
         kill_process(pid, Signal::STOP).expect("it runs");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_ends_is_not_killed() {
+    fn part_that_ends_is_not_killed() {
         let mut child = Command::new("cat");
         let mut child = child.stdin(Stdio::piped()).spawn().expect("started");
         drop(child.stdin.take());

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_is_too_long_is_none() {
+    fn chunk_that_is_too_long_is_none() {
         let most = CHUNK_BYTES_MAX.to_le_bytes();
         assert_eq!(Chunks::default().next(&most), Step::Length(LENGTH_BYTES));
         for length in [CHUNK_BYTES_MAX + 1, u32::MAX] {

@@ -298,7 +298,7 @@ mod tests {
 
     /// In a child, which may open no more files for a while.
     #[test]
-    fn where_nobody_can_be_taken_in_it_is_tried_again_after_a_pause() {
+    fn accept_is_retried_after_pause_without_descriptors() {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_behind_a_request_that_is_answered_later_waits() {
+    fn request_waits_behind_delayed_answer() {
         let (client, mut other) = client();
         let mut clients = Clients {
             all: vec![client],

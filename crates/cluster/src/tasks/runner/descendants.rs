@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_brackets_does_not_hide_the_parent() {
+    fn name_with_brackets_does_not_hide_the_parent() {
         let process = parse("12 (a) Z 9 (b)) S 7 12 12 0 -1").expect("a row");
         assert_eq!((process.parent, process.is_zombie), (7, false));
         assert!(parse("12 (a) Z 1 1").expect("a row").is_zombie);

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_raised_to_what_is_needed_and_as_far_as_it_may() {
+    fn limit_is_raised_to_what_is_needed_and_as_far_as_it_may() {
         let limit = |current, maximum| Rlimit { current, maximum };
         let many = |current, maximum| {
             let raised = raised(limit(current, maximum), 300)?;

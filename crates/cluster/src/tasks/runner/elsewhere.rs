@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_writer_left_is_news() {
+    fn part_has_news_while_writer_is_full() {
         let (_root, mut job, part, mut there, role) = with_task();
         let (open, gate) = std::sync::mpsc::channel::<()>();
         let mut writer = Writer::start(Box::new(move |_| {
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_never_falls_silent_is_left_for_all_else() {
+    fn part_that_never_falls_silent_is_left_for_all_else() {
         let (_root, mut job, part, mut there, role) = with_task();
         let mut writer = Writer::start(Box::new(|_| Ok(()))).expect("a thread");
         for _ in 0..=MESSAGES_PER_LOOK {
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_reaches_its_own_host_and_those_with_a_part() {
+    fn job_reaches_its_own_host_and_those_with_a_part() {
         let (_root, mut job, part, _there, _) = with_task();
         let mut asking = fixture::Asking::connect(&mut job);
         let mut reaches = |job: &mut Job, host: &str| {
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_task_ran_is_known_behind_its_end() {
+    fn ended_task_keeps_its_host() {
         let (_root, mut job, _part, mut there, mut role) = with_task();
         role.parent = Some(role.id);
         job.tasks[0].role = role;
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_task_left_running_prints_comes_out_after_its_end() {
+    fn output_of_orphan_is_printed_after_end_of_task() {
         let (_root, mut job, _part, mut there, mut role) = with_task();
         // One that was spawned is forgotten when it has ended.
         role.parent = Some(role.id);

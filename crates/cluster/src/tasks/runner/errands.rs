@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_an_errand_is_seen_and_their_number_has_a_bound() {
+    fn end_of_an_errand_is_seen_and_their_number_has_a_bound() {
         let errands = Errands::new().expect("an eventfd");
         let mut gates = Vec::new();
         let mut all = Vec::new();

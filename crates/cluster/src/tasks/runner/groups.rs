@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_number_that_is_free_is_given() {
+    fn least_number_that_is_free_is_given() {
         let mut groups = Groups::default();
         for index in [5, 6, 7, 6] {
             groups.join("g", task(index)).expect("joined");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_opens_for_as_many_as_were_asked_for() {
+    fn barrier_opens_for_as_many_as_were_asked_for() {
         let mut groups = Groups::default();
         for index in 0..3 {
             groups.join("g", task(index)).expect("joined");

@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_a_mebibyte_stays_whole_and_a_longer_one_does_not() {
+    fn line_of_a_mebibyte_stays_whole_and_a_longer_one_does_not() {
         let mut lines = Lines::default();
         assert!(lines.push(&vec![b'a'; LINE_BYTES_MAX]).is_empty());
         assert_eq!(lines.push(b"\nb").len(), LINE_BYTES_MAX + 1);

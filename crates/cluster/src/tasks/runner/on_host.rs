@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_those_of_the_host_and_what_is_relative_begins_at_home() {
+    fn task_has_variables_of_host_and_home_directory() {
         let variable = |name: &str| match name {
             "HOME" => Some("/home/b".into()),
             "PVM_ARCH" => Some("LINUX64".into()),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_folder_that_may_be_used_and_has_it_is_taken() {
+    fn first_folder_that_may_be_used_and_has_it_is_taken() {
         let root = tempfile::tempdir().expect("a folder");
         let folder = |name: &str| {
             let path = root.path().join(name);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_there_is_named_as_it_was_said() {
+    fn directory_that_is_not_there_is_named_as_it_was_said() {
         let mut on = OnHost {
             directory: Some("/".to_owned()),
             ..OnHost::default()

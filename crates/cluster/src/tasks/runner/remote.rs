@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_found_among_what_was_read_with_it() {
+    fn answer_is_found_among_what_was_read_with_it() {
         let (part, mut there) = fixture::part("b");
         let mut part = part.borrow_mut();
         for count in 0..100 {
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_says_first_what_it_is() {
+    fn part_says_first_what_it_is() {
         let (part, mut there) = fixture::part("b");
         let architecture = "pdp11".to_owned();
         there.say(&FromPart::Here { architecture });

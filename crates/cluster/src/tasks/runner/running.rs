@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_waiting_task_that_was_stopped_and_continued_runs() {
+    fn waiting_task_that_was_stopped_and_continued_runs() {
         let (stop, cont, term) = (Signal::STOP, Signal::CONT, Signal::TERM);
         for (sent, gets) in [
             (vec![stop, cont], None),

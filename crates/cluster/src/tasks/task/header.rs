@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_comes_back_as_it_was() {
+    fn header_comes_back_as_it_was() {
         let header = Header {
             source: "3.7".parse().expect("in range"),
             context: 0x0102_0304,

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_of_two_jobs_reach_each_other_on_one_host_and_where_both_have_both() {
+    fn tasks_of_two_jobs_reach_each_other_on_shared_hosts() {
         assert_eq!(checked(&["a"], &["a"]), "reached");
         assert_eq!(checked(&["a"], &["a", "b"]), "reached");
         assert_eq!(checked(&["a", "b"], &["b", "a"]), "reached");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_asked_about_the_own_job_and_those_without_other_hosts() {
+    fn reach_asks_only_jobs_with_other_hosts() {
         let root = tempfile::tempdir().expect("a directory");
         let options = PoolOptions::new("test").root(root.path()).bytes(16 << 20);
         let pool = Pool::open_or_create(&options).expect("a pool");

@@ -43,7 +43,7 @@ fn watch(of: Tid, is_cancelled: bool) -> Request {
 }
 
 #[test]
-fn an_end_is_told_once_whenever_it_was() {
+fn end_is_told_once_whenever_it_was() {
     let mut state = machine_of(2);
     assert_eq!(
         reply(state.ask(task(1), watch(task(2), false))),
@@ -65,7 +65,7 @@ fn an_end_is_told_once_whenever_it_was() {
 }
 
 #[test]
-fn a_number_that_is_used_again_is_not_that_of_the_task_that_left() {
+fn number_that_is_used_again_is_not_that_of_the_task_that_left() {
     let mut state = machine_of(2);
     state.leave(task(2));
     assert_eq!(state.ended(task(2)), []);
@@ -84,7 +84,7 @@ fn a_number_that_is_used_again_is_not_that_of_the_task_that_left() {
 }
 
 #[test]
-fn a_cancelled_wait_ends_with_its_message() {
+fn cancelled_wait_ends_with_its_message() {
     let mut state = machine_of(2);
     state.ask(task(1), watch(task(2), false));
     let sent = state.ask(task(1), watch(task(2), true));
@@ -93,7 +93,7 @@ fn a_cancelled_wait_ends_with_its_message() {
 }
 
 #[test]
-fn a_reader_waits_for_what_is_put_down() {
+fn reader_waits_for_what_is_put_down() {
     let mut state = machine_of(2);
     let take = Request::Take {
         class: "a".to_owned(),
@@ -113,7 +113,7 @@ fn a_reader_waits_for_what_is_put_down() {
 }
 
 #[test]
-fn an_entry_is_from_who_put_it_down() {
+fn entry_is_from_who_put_it_down() {
     let mut state = machine_of(2);
     let mut forged = Buffer::new(Encoding::Raw);
     forged.info.source = task(1).number();
@@ -198,7 +198,7 @@ fn output_begins_goes_on_and_ends() {
 }
 
 #[test]
-fn a_task_watches_a_limited_number_and_waits_for_one_entry_at_a_time() {
+fn task_watches_bounded_number_and_waits_for_one() {
     let mut state = machine_of(2);
     let watch = |tasks: usize| Request::Watch {
         event: WatchedEvent::TaskExit,
@@ -263,7 +263,7 @@ fn hosts_that_come_are_told_as_often_as_was_asked() {
 }
 
 #[test]
-fn a_host_goes_with_its_tasks_and_its_number() {
+fn host_goes_with_its_tasks_and_its_number() {
     let mut state = machine_of(1);
     let name = ["b".to_owned()];
     let b = Tid::numbered_host(2).expect("in range");

@@ -86,7 +86,7 @@ fn messages_are_received_by_sender_tag_and_context() {
 }
 
 #[test]
-fn a_task_sends_to_itself() {
+fn task_sends_to_itself() {
     let network = Network::default();
     let mut one = task(&network, 1);
     one.buffers.begin_send(Encoding::Raw);
@@ -122,7 +122,7 @@ fn what_is_packed_in_place_is_sent_as_raw_bytes() {
 }
 
 #[test]
-fn a_handler_gets_its_messages_and_leaves_the_active_ones() {
+fn handler_gets_its_messages_and_leaves_the_active_ones() {
     let network = Network::default();
     let (mut one, mut two) = (task(&network, 1), task(&network, 2));
     let pattern = Pattern {
@@ -153,7 +153,7 @@ fn a_handler_gets_its_messages_and_leaves_the_active_ones() {
 }
 
 #[test]
-fn a_message_that_was_probed_is_received_and_its_number_is_free_then() {
+fn probed_message_is_received_and_frees_its_number() {
     let network = Network::default();
     let (mut one, mut two) = (task(&network, 1), task(&network, 2));
     send(&mut one, &two, 4, 40);
@@ -223,7 +223,7 @@ fn spawned_tasks_get_what_their_parent_sets() {
 }
 
 #[test]
-fn a_place_that_is_not_there_is_refused() {
+fn place_that_is_not_there_is_refused() {
     let network = Network::default();
     let mut one = task(&network, 1);
     for (flags, name, is_there) in [
@@ -327,7 +327,7 @@ fn members_of_a_group_meet() {
 }
 
 #[test]
-fn a_frozen_group_stays_as_it_was_for_its_members_until_they_leave_it() {
+fn frozen_group_keeps_members_until_they_leave() {
     let network = Network::default();
     let members = [1, 2].map(|local| {
         let mut member = task(&network, local);
@@ -359,7 +359,7 @@ fn a_frozen_group_stays_as_it_was_for_its_members_until_they_leave_it() {
 }
 
 #[test]
-fn an_end_is_noticed_as_a_message() {
+fn end_is_noticed_as_a_message() {
     let network = Network::default();
     let mut one = task(&network, 1);
     let two = task(&network, 2);
@@ -377,7 +377,7 @@ fn send_bytes(from: &mut Task, to: i32, tag: i32) -> Result<(), Code> {
 }
 
 #[test]
-fn a_full_inbox_takes_no_more_until_some_are_received() {
+fn full_inbox_takes_no_more_until_some_are_received() {
     let network = Network::default();
     let (mut one, mut two) = (task(&network, 1), task(&network, 2));
     let own = two.task().number();

@@ -28,7 +28,7 @@ fn take_in(member: &mut Task) {
 }
 
 #[test]
-fn members_of_a_frozen_group_let_each_other_go_on_and_none_before_all_have_come() {
+fn frozen_group_passes_barrier_when_all_are_there() {
     let network = Network::default();
     let mut members = frozen(&network, 3);
     for count in [-1, 3, -1] {
@@ -55,7 +55,7 @@ fn members_of_a_frozen_group_let_each_other_go_on_and_none_before_all_have_come(
 }
 
 #[test]
-fn a_barrier_of_a_frozen_group_ends_with_an_error_where_somebody_cannot_come() {
+fn frozen_barrier_fails_without_lost_member() {
     let network = Network::default();
     let mut members = frozen(&network, 4);
     let gone = members.remove(1);
@@ -81,7 +81,7 @@ fn a_barrier_of_a_frozen_group_ends_with_an_error_where_somebody_cannot_come() {
 }
 
 #[test]
-fn nobody_waits_for_ever_at_a_barrier_for_the_one_that_lets_all_go() {
+fn barrier_ends_without_its_coordinator() {
     let network = Network::default();
     let mut members = frozen(&network, 2);
     let mut second = members.remove(1);
@@ -97,7 +97,7 @@ fn nobody_waits_for_ever_at_a_barrier_for_the_one_that_lets_all_go() {
 }
 
 #[test]
-fn the_server_keeps_barriers_of_groups_that_not_all_froze() {
+fn server_keeps_barriers_of_groups_that_not_all_froze() {
     let network = Network::default();
     let (mut one, mut other) = (task(&network, 1), task(&network, 2));
     for member in [&mut one, &mut other] {
@@ -123,7 +123,7 @@ fn meet(members: &mut [Task]) {
 }
 
 #[test]
-fn a_program_that_takes_whatever_comes_takes_no_words_of_barriers() {
+fn program_that_takes_whatever_comes_takes_no_words_of_barriers() {
     let network = Network::default();
     let mut members = frozen(&network, 2);
     let mut round = members[1].come("g", 2).expect("sent").expect("all");
@@ -136,7 +136,7 @@ fn a_program_that_takes_whatever_comes_takes_no_words_of_barriers() {
 }
 
 #[test]
-fn who_freezes_a_group_again_is_refused_and_still_meets_the_others() {
+fn second_freeze_is_refused_and_barrier_still_works() {
     let network = Network::default();
     let mut members = frozen(&network, 2);
     let again = members[1].freeze_group("g", 2);
@@ -165,7 +165,7 @@ fn members_that_froze_a_group_by_its_size_and_by_all_of_it_meet() {
 }
 
 #[test]
-fn words_of_a_group_that_is_no_more_are_none_of_the_next_with_its_name() {
+fn messages_of_old_group_never_reach_its_namesake() {
     let network = Network::default();
     let mut members = frozen(&network, 2);
     // The first one never hears that.

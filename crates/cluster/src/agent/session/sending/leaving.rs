@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_flow_left_unconfirmed_is_not_counted_again_when_it_is_told() {
+    fn unconfirmed_messages_of_flow_are_counted_once() {
         let counted = CountedByFlows::default();
         assert_eq!(counted.take(3), 0);
         counted.add(publisher(1), 5);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_comes_behind_all_that_its_publisher_sent_before() {
+    fn flow_comes_behind_all_that_its_publisher_sent_before() {
         let leaving = LeavingPublishers::default();
         assert!(!leaving.is_some());
         for (port, flow) in [(3, 30), (4, 40)] {

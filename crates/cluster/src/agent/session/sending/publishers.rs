@@ -75,7 +75,7 @@ mod tests {
     use hythe_node::{MemberIndex, PortIndex};
 
     #[test]
-    fn a_publisher_that_goes_over_to_another_port_keeps_its_number() {
+    fn publisher_that_goes_over_to_another_port_keeps_its_number() {
         let origin = |port, number| Origin {
             member: MemberIndex(1),
             port: Some(PortIndex(port)),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_anothers_only_after_its_publisher_has_gone() {
+    fn number_is_anothers_only_after_its_publisher_has_gone() {
         let origin = |number| Origin {
             member: MemberIndex(1),
             port: Some(PortIndex(3)),

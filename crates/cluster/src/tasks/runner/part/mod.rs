@@ -478,14 +478,14 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_fits_a_message_whatever_was_asked_for() {
+    fn refusal_fits_a_message_whatever_was_asked_for() {
         let reason = "ä\u{1}".repeat(30_000);
         let refused = refusal(&TaskError::Elsewhere { reason });
         assert!(crate::frame::encode(&refused, &mut Vec::new()).is_ok());
     }
 
     #[test]
-    fn a_task_that_reads_nothing_holds_nobody_up() {
+    fn task_that_reads_nothing_holds_nobody_up() {
         let (mut part, _runner) = part();
         let mut task = task("exec sleep 600", Stdio::piped());
         part.input.to = task.take_input();
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_program_is_found_out_late_all_else_goes_on() {
+    fn slow_program_search_blocks_no_other_request() {
         let folder = tempfile::tempdir().expect("a folder");
         let let_it = agent(folder.path());
         let (mut part, mut runner) = part();
@@ -640,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runner_that_starts_tasks_of_others_is_given_up() {
+    fn runner_that_starts_tasks_of_others_is_given_up() {
         // Nobody permits it, which is said.
         let (mut part, mut runner) = part();
         part.obey(start(&[id("2.1.3"), id("2.1.4")], Some(id("2.1.0"))));

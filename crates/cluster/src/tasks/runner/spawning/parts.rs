@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runner_answers_while_another_host_starts_tasks() {
+    fn runner_answers_while_another_host_starts_tasks() {
         let (_root, mut job, _part, mut there) = with_part();
         let [mut spawner, mut other] = [(); 2].map(|()| Asking::connect(&mut job));
         spawner.say(&spawn(&job, on_b()));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_heard_with_what_tasks_print_wakes_the_runner() {
+    fn answer_that_is_heard_with_what_tasks_print_wakes_the_runner() {
         let (_root, mut job, _part, mut there) = with_part();
         let mut spawner = Asking::connect(&mut job);
         spawner.say(&spawn(&job, on_b()));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_answers_one_spawn_after_the_other() {
+    fn part_answers_one_spawn_after_the_other() {
         let (_root, mut job, _part, mut there) = with_part();
         let mut all = [(); 3].map(|()| Asking::connect(&mut job));
         for asking in &mut all {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_host_refuses_is_not_begun_on_this_one() {
+    fn spawn_refused_by_one_host_starts_nothing_here() {
         let (root, mut job, _part, mut there) = with_part();
         let own = "a".parse().expect("a name");
         let own = crate::tasks::JobHost {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_goes_or_is_silent_fails_what_it_was_asked() {
+    fn part_that_goes_or_is_silent_fails_what_it_was_asked() {
         for goes in [true, false] {
             let (_root, mut job, part, there) = with_part();
             let mut asking = Asking::connect(&mut job);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_tasks_of_others_is_not_believed() {
+    fn reports_about_foreign_tasks_are_ignored() {
         let (_root, mut job, parts, [mut liar, _there]) = with_two_parts();
         let (code, signal) = (Some(0), None);
         let ids = [1, 7, 511].map(id).into_iter();

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_tasks_is_refused_before_there_is_a_place_for_each() {
+    fn number_of_tasks_is_refused_before_there_is_a_place_for_each() {
         let (_root, mut job) = fixture::job();
         let refused = job.begin_spawn(spawn(&job, u32::MAX, Place::Anywhere), None, 1);
         let Some(Err(TaskError::TooManyTasks { asked })) = refused else {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_is_asked_before_hosts_are_looked_through_for_another_one() {
+    fn spawn_asks_rule_before_searching_other_hosts() {
         let (_root, mut job) = fixture::job();
         let from: HostName = "b".parse().expect("a name");
         let of_none = || Place::Architecture("none".to_owned());
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_whose_path_no_rule_permits_is_passed_over_on_the_first_host_too() {
+    fn first_host_skips_folder_that_no_rule_permits() {
         let root = tempfile::tempdir().expect("a folder");
         let worker = |folder: &str| {
             let folder = root.path().join(folder);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_host_of_an_architecture_gets_them() {
+    fn first_host_of_an_architecture_gets_them() {
         let (_root, mut job) = fixture::job();
         let mut parts = Vec::new();
         for (host, architecture) in [("b", "pdp11"), ("c", "vax"), ("d", "vax")] {
