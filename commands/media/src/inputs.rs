@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn raw_formats_and_frame_rates_are_read_or_refused_with_an_example() {
+    fn parser_reads_raw_formats_or_refuses_with_example() {
         let raw: Raw = "pcmu:8000:1".parse().unwrap();
         assert_eq!((raw.0.samples_per_second, raw.0.channels), (8000, 1));
         for text in ["pcmu", "pcmu:8000", "mp3:8000:1", "l16:x:1", "l16:8000:1:2"] {

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_of_all_ways_paces_and_anything_else_is_left_to_departure_times() {
+    fn pacing_class_paces_and_others_use_departure_times() {
         let class = scheduler(Timing::Class(0x1_0010));
         let plan = decide(None, 2, vec![class.clone(), class.clone()]);
         assert_eq!((plan.pace, plan.departures), (Pace::Unpaced, false));

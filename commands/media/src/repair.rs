@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_waits_as_long_as_it_is_told_within_bounds() {
+    fn receiver_waits_as_long_as_it_is_told_within_bounds() {
         let mut stream = sdp::parse(
             b"v=0\r\no=- 1 0 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 0\r\n",
         )

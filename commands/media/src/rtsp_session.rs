@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_without_trouble_is_not_spoken_of() {
+    fn session_without_trouble_is_not_spoken_of() {
         let url = Path::new("rtsp://h/film");
         let mut account = Account::default();
         account.kept_alive = 3;

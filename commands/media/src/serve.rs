@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_listened_on_at_the_usual_port_unless_it_names_one() {
+    fn address_is_listened_on_at_the_usual_port_unless_it_names_one() {
         for (text, expected) in [
             ("0.0.0.0", "0.0.0.0:8554"),
             ("192.0.2.1:554", "192.0.2.1:554"),

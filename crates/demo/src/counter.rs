@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_recording_tells_the_number_of_packets() {
+    fn recording_tells_the_number_of_packets() {
         for (rate, channels, payload_samples) in [(44_100, 2, 1152), (8_000, 1, 576)] {
             let format = L16::new(rate, channels).unwrap();
             let mut packetizer = PcmPacketizer::new(format.frame_bytes());
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tap_counts_what_arrives() {
+    fn tap_counts_what_arrives() {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         let destination = receiver.local_addr().unwrap();
         let counter = match PacketCounter::start(destination) {
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_elsewhere_cannot_be_tapped() {
+    fn destination_elsewhere_cannot_be_tapped() {
         let error = PacketCounter::start("192.0.2.1:5004".parse().unwrap()).unwrap_err();
         assert!(matches!(error, MediaError::System { .. }), "{error}");
     }

@@ -66,7 +66,7 @@ mod tests {
     use std::net::UdpSocket;
 
     #[test]
-    fn a_line_of_the_table_reads_as_it_should() {
+    fn line_of_the_table_reads_as_it_should() {
         let line = "  337: 0100007F:138C 00000000:0000 07 00000000:00000900 00:00000000 00000000 \
                     0 0 2105 2 0000000000000000 17";
         let expected = Socket {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_of_this_process_is_found_with_what_waits_in_it() {
+    fn socket_of_this_process_is_found_with_what_waits_in_it() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(socket) = UdpSocket::bind(address) else {
                 continue;

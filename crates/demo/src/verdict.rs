@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crossing_begins_when_the_taker_is_ready() {
+    fn crossing_begins_when_the_taker_is_ready() {
         let arrivals = [
             Arrival {
                 waiting_ns: 10,

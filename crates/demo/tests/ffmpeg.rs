@@ -21,7 +21,7 @@ use speaker::{BLOCK_MS, Speaker};
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[test]
-fn a_recording_equals_what_was_sent_sample_for_sample() {
+fn recording_equals_what_was_sent_sample_for_sample() {
     for (round, rate, channels) in [
         (0, 44_100, 2),
         (1, 44_100, 1),
@@ -46,7 +46,7 @@ fn ipv6_works_too() {
 }
 
 #[test]
-fn a_port_in_use_is_named() {
+fn port_in_use_is_named() {
     let format = L16::new(44_100, 2).unwrap();
     let Some(setup) = Setup::new("taken", format, "127.0.0.1") else {
         return;
@@ -61,7 +61,7 @@ fn a_port_in_use_is_named() {
 }
 
 #[test]
-fn a_receiver_that_gives_up_says_why() {
+fn receiver_that_gives_up_says_why() {
     let format = L16::new(44_100, 2).unwrap();
     let Some(setup) = Setup::new("gives-up", format, "127.0.0.1") else {
         return;
@@ -82,7 +82,7 @@ fn a_receiver_that_gives_up_says_why() {
 }
 
 #[test]
-fn a_receiver_killed_in_the_middle_ends_the_wait() {
+fn receiver_killed_in_the_middle_ends_the_wait() {
     let format = L16::new(44_100, 2).unwrap();
     let Some(setup) = Setup::new("killed", format, "127.0.0.1") else {
         return;
@@ -101,7 +101,7 @@ fn a_receiver_killed_in_the_middle_ends_the_wait() {
 }
 
 #[test]
-fn a_sender_that_falls_silent_leaves_a_shorter_recording() {
+fn sender_that_falls_silent_leaves_a_shorter_recording() {
     let format = L16::new(8_000, 1).unwrap();
     let Some(setup) = Setup::new("silent", format, "127.0.0.1") else {
         return;
@@ -119,7 +119,7 @@ fn a_sender_that_falls_silent_leaves_a_shorter_recording() {
 }
 
 #[test]
-fn a_receiver_that_reads_late_still_gets_every_sample() {
+fn receiver_that_reads_late_still_gets_every_sample() {
     let format = L16::new(44_100, 2).unwrap();
     let Some(setup) = Setup::new("late", format, "127.0.0.1") else {
         return;
@@ -151,7 +151,7 @@ fn signal(receiver: &FfmpegReceiver, signal: Signal) {
 }
 
 #[test]
-fn a_dropped_receiver_leaves_no_process() {
+fn dropped_receiver_leaves_no_process() {
     let format = L16::new(44_100, 2).unwrap();
     let Some(setup) = Setup::new("dropped", format, "127.0.0.1") else {
         return;

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_reads_as_it_was_written() {
+    fn header_reads_as_it_was_written() {
         for header in [typed(), Header::raw("x"), Header::raw(&"n".repeat(64))] {
             let bytes = header.to_bytes().expect("good names");
             assert_eq!(Header::from_bytes(&bytes).expect("whole"), header);

@@ -186,7 +186,7 @@ mod tests {
     const COMMON: [u8; 4] = [0xff, 0xfb, 0x90, 0x64];
 
     #[test]
-    fn the_common_header_reads_as_it_should() {
+    fn common_header_reads_as_it_should() {
         let header = Header::parse(&COMMON).unwrap();
         assert_eq!(header.version(), Version::Mpeg1);
         assert_eq!(header.layer(), Layer::Three);

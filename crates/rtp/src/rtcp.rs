@@ -173,7 +173,7 @@ mod tests {
     };
 
     #[test]
-    fn a_goodbye_is_a_report_a_name_and_a_bye() {
+    fn goodbye_is_a_report_a_name_and_a_bye() {
         let identity = Identity::seeded(1);
         let mut reports = Reports::new(&identity).unwrap();
         assert_eq!(
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_farewell_reads_back() {
+    fn farewell_reads_back() {
         let packet = farewell(9).unwrap();
         let packets: Vec<_> = Compound::parse(&packet)
             .unwrap()

@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn the_description_is_the_expected_text() {
+    fn description_is_the_expected_text() {
         let format = L16::new(44_100, 2).unwrap().into();
         let stream = StreamDescription::new(format, "127.0.0.1:5004".parse().unwrap());
         let expected = "v=0\r\n\

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_too_short_for_its_side_information_is_not() {
+    fn frame_too_short_for_its_side_information_is_not() {
         let bytes = [0xff, 0xfb, 0x10, 0x64, 0, 0, 0, 0];
         assert!(!is_sound(Header::parse(&bytes).unwrap(), &bytes));
     }

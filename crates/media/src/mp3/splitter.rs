@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_frame_with_something_behind_it_is_known() {
+    fn last_frame_with_something_behind_it_is_known() {
         // To begin with, ten have to follow one another.
         let whole = silent().repeat(20);
         let all: Vec<u64> = (0..20).map(|frame| frame * 417).collect();
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_frame_that_describes_the_others_is_left_out() {
+    fn first_frame_that_describes_the_others_is_left_out() {
         let mut info = silent();
         info[36..40].copy_from_slice(b"Info");
         let stream = [&info[..], &silent().repeat(3), &info].concat();
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_in_front_is_one_gap() {
+    fn tag_in_front_is_one_gap() {
         for footer in [false, true] {
             let tag = tag(50, footer);
             let stream = [&tag[..], &silence(3)].concat();
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_longer_than_the_stream_leaves_no_frames() {
+    fn tag_longer_than_the_stream_leaves_no_frames() {
         let mut stream = [tag(50, false), silence(12)].concat();
         stream[7] = 0x7f;
         assert!(matches!(steps(&stream), Err(MediaError::NoFrames { .. })));
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_last_frame_is_dropped() {
+    fn truncated_last_frame_is_dropped() {
         let mut stream = silence(3);
         stream.truncate(3 * 417 - 1);
         let found = steps(&stream).unwrap();
@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_behind_costs_the_last_frame_unless_it_is_cut_off() {
+    fn tag_behind_costs_the_last_frame_unless_it_is_cut_off() {
         let mut tag = b"TAG".to_vec();
         tag.resize(128, 0);
         let stream = [silence(15), tag].concat();
@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_makes_no_progress_is_told() {
+    fn caller_that_makes_no_progress_is_told() {
         let stream = silence(20);
         let mut splitter = FrameSplitter::new();
         let small = Window {

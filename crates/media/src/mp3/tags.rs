@@ -190,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn an_ape_tag_without_a_header_takes_nothing_of_the_frame_before_it() {
+    fn ape_tag_without_header_keeps_previous_frame() {
         assert_eq!(audio_end(&ape_of(1000, 100, 0), 10_000), 9_900);
         assert_eq!(audio_end(&ape_of(2000, 100, 0), 10_000), 9_900);
     }
 
     #[test]
-    fn a_tag_longer_than_the_file_is_not_believed() {
+    fn tag_longer_than_the_file_is_not_believed() {
         assert_eq!(audio_end(&ape(20_000), 10_000), 10_000);
     }
 

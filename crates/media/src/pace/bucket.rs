@@ -115,7 +115,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn a_full_bucket_gives_a_burst_and_then_the_multiple_of_the_medias_rate() {
+    fn full_bucket_allows_burst_then_multiple_of_rate() {
         let mut bucket = TokenBucket::new(8, 4);
         assert_eq!((bucket.tokens(0, 0), bucket.ready_ns(0, 8)), (8, 0));
         bucket.take(0, 8, 100 * MS);

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_late_sends_as_soon_as_can_be_kept_and_never_two_at_once() {
+    fn late_sender_sends_soon_and_never_two_at_once() {
         let mut lead = Lead::new(3 * MS);
         assert_eq!(lead.departure_ns(10 * MS, 0), 10 * MS);
         assert_eq!(lead.departure_ns(10 * MS, 9 * MS), 12 * MS);

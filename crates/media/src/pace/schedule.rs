@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_spread_until_the_next() {
+    fn picture_is_spread_until_the_next() {
         let mut schedule = Schedule::new(Pace::Media, 90_000, limit(4, 0));
         let found = instants(&mut schedule, &[(unit(0, 2700), 10), (unit(2700, 0), 3)]);
         let expected = [[0; 4], [10 * MS; 4]].concat();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_duration_is_that_of_the_unit_before() {
+    fn unknown_duration_is_that_of_the_unit_before() {
         let mut schedule = Schedule::new(Pace::Media, 1000, limit(1, 0));
         let found = instants(&mut schedule, &[(unit(0, 0), 2), (unit(40, 0), 2)]);
         assert_eq!(found, [0, 0, 40 * MS, 60 * MS]);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_counts_bytes() {
+    fn rate_counts_bytes() {
         let mut schedule = Schedule::new(Pace::BitsPerSecond(800_000), 1, limit(1, 0));
         assert_eq!(instants(&mut schedule, &[(unit(0, 0), 3)]), [0, MS, 2 * MS]);
     }

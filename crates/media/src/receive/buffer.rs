@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_keep_their_bytes_until_they_are_released_in_whatever_order() {
+    fn buffer_keeps_spans_until_release_in_any_order() {
         let mut buffer = ReceiveBuffer::new(4 * BATCH_BYTES);
         let mut held: Vec<(u8, Span)> = Vec::new();
         let mut seed = 9_u64;
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_takes_one_batch_at_a_time() {
+    fn smallest_takes_one_batch_at_a_time() {
         let mut buffer = ReceiveBuffer::new(0);
         let span = batch(&mut buffer, 1, 1).unwrap();
         assert!(buffer.free_capacity().is_none());

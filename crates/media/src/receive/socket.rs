@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_is_found_and_is_ours_alone() {
+    fn pair_is_found_and_is_ours_alone() {
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(sockets) = open(host) else {
                 println!("skipped: no {host} here");
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn an_odd_port_wants_one_for_rtcp() {
+    fn odd_port_wants_one_for_rtcp() {
         let error = open("127.0.0.1:45677").unwrap_err();
         assert!(matches!(error, MediaError::Socket { .. }), "{error}");
         let free = hythe_testing::reserve_ports(2);
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_for_each_reason() {
+    fn wait_ends_for_each_reason() {
         let sockets = open("127.0.0.1:0").unwrap();
         let (stop, stopper) = rustix::pipe::pipe().unwrap();
         let wait = |timeout| sockets.wait(Some(stop.as_fd()), timeout).unwrap();
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_there_is_named() {
+    fn interface_that_is_not_there_is_named() {
         for address in ["239.255.77.1:0", "127.0.0.1:0"] {
             let binding = Binding {
                 interface: Some("hythe-none".into()),

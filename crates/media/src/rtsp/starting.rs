@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_takes_too_long_is_given_up_and_stopped() {
+    fn start_that_takes_too_long_is_given_up_and_stopped() {
         let mut starting = Starting::new().unwrap();
         let (id, outcome) = play();
         let mut starts = starting.keep(id, outcome, 1);

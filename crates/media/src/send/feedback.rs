@@ -419,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_round_trip_is_that_of_the_example_in_rfc_3550() {
+    fn round_trip_is_that_of_the_example_in_rfc_3550() {
         // Figure 2: 6.125 s from the report to the arrival of its answer, which lay at the receiver
         // for 5.250 s of them.
         let reception = Reception {
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_that_of_the_second_before() {
+    fn rate_is_that_of_the_second_before() {
         let mut rate = Rate::default();
         for ms in 0..2500_u64 {
             rate.sent(100, ms * 1_000_000);

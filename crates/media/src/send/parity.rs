@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scheduler_has_capacity_for_parity_beside_packets() {
+    fn scheduler_has_capacity_for_parity_beside_packets() {
         let parity = |columns, rows, protection| Parity {
             shape: Shape::new(columns, rows).unwrap(),
             protection,

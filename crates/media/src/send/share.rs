@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_together_may_hold_half_of_the_slots_or_what_each_was_given() {
+    fn senders_hold_half_of_slots_or_their_shares() {
         let share = SlotShare::new(2);
         let mut joined = Vec::new();
         for (sessions, limit) in [(1, 32), (2, 16), (5, 6), (16, 2), (40, 2)] {

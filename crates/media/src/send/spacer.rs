@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_without_fq_or_etf_falls_back_and_names_what_is_there() {
+    fn way_without_fq_or_etf_falls_back_and_names_what_is_there() {
         let to = "127.0.0.1:5004".parse().unwrap();
         let here = Scheduler::towards(to, None, None).unwrap();
         let options = DestinationOptions {

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_as_long_as_there_are_vectors_and_each_packet_of_it_has_a_departure() {
+    fn group_fits_vectors_and_has_departure_per_packet() {
         let mut store = ZeroCopyQueue::new(Budget {
             messages: 0,
             bytes: 0,

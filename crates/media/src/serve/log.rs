@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_lines_is_cut_short_and_counted() {
+    fn flood_of_lines_is_cut_short_and_counted() {
         let mut window = Window::default();
         let mut at = |now_ns| window.take(now_ns);
         let written = (0..1000).filter(|tick| at(WINDOW_NS + tick).0).count();

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_is_never_finished_can_be_read_up_to_its_last_second() {
+    fn unfinished_recording_is_readable_to_last_second() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("crash.opus");
         let mut sink = OggOpusSink::create(&path, &opus_format(2)).unwrap();

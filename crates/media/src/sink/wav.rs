@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_is_never_finished_can_be_read_up_to_its_last_second() {
+    fn unfinished_recording_is_readable_to_last_second() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("crash.wav");
         let mut sink = WavSink::create(&path, &format(Encoding::L16, 1000, 2)).unwrap();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_whose_clock_jumps_does_not_fill_the_disk() {
+    fn sender_whose_clock_jumps_does_not_fill_the_disk() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("jump.wav");
         let mut sink = WavSink::create(&path, &format(Encoding::Pcmu, 8000, 1)).unwrap();

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_moves_and_ends() {
+    fn window_moves_and_ends() {
         let bytes: Vec<u8> = (0..=255).collect();
         let mut input = Input::new("test", Trickle(bytes.clone()));
         assert!(input.fill(10).unwrap().starts_with(&bytes[..10]));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_skip_needs_no_memory() {
+    fn large_skip_needs_no_memory() {
         let mut input = Input::new("zeros", io::repeat(0));
         assert_eq!(input.skip(10_000_000).unwrap(), 10_000_000);
         assert!(input.buffer.len() <= READ_BYTES);

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_once_behind_what_came_before() {
+    fn error_is_told_once_behind_what_came_before() {
         struct Broken(usize);
         impl Read for Broken {
             fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {

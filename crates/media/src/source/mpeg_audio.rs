@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_place_that_is_looked_at_twice_is_one() {
+    fn damaged_place_that_is_looked_at_twice_is_one() {
         // A header without a bit rate in the middle of it: only more bytes than are there at first
         // tell that no frames in free format follow.
         let song = frames([0xff, 0xfb, 0x90, 0x64], 417, 25);

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_damaged_page_leaves_a_gap_in_time() {
+    fn missing_or_damaged_page_leaves_a_gap_in_time() {
         let whole = stream(1, 20);
         let starts = pages(&whole);
         let expected: Vec<_> = (1..=20)
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_over_many_pages_is_joined() {
+    fn packet_over_many_pages_is_joined() {
         let mut writer = PacketWriter::new(Vec::new());
         writer.write_packet(head(1, 0), 1, End::EndPage, 0).unwrap();
         writer

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_recognised_is_refused_unless_it_is_said_to_be_samples() {
+    fn open_refuses_unknown_input_unless_declared_samples() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("samples");
         std::fs::write(&path, [1; 1000]).unwrap();

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_format_is_named() {
+    fn file_of_another_format_is_named() {
         let directory = tempfile::tempdir().unwrap();
         wav(&directory.path().join("1.wav"), 8000, 10, 0);
         wav(&directory.path().join("2.wav"), 16_000, 10, 0);
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_fails_in_its_middle_is_followed_by_the_next() {
+    fn entry_that_fails_in_its_middle_is_followed_by_the_next() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         ends_in_an_error(&at("1.opus"));
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_has_become_bad_ends() {
+    fn list_that_has_become_bad_ends() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.wav");
         wav(&path, 8000, 10, 1);

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_beyond_the_wrap_is_one_behind_it() {
+    fn reference_beyond_the_wrap_is_one_behind_it() {
         let mut packet = [0xff; TS_BYTES];
         packet[..5].copy_from_slice(&[0x47, 1, 0, 0x20, 183]);
         packet[5] = 0x10;

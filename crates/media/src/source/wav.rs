@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_a_pipe_left_open_goes_to_the_end() {
+    fn length_that_a_pipe_left_open_goes_to_the_end() {
         for length in [0, u32::MAX] {
             let mut file = wav(&[format(PCM, 2, 48_000, 16)]);
             file.extend([&b"data"[..], &length.to_le_bytes(), &[3; 40_000]].concat());

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_says_its_prompt_again_and_again() {
+    fn call_says_its_prompt_again_and_again() {
         let mut calls = calls(1);
         for expected in [0, 1, 2, 0, 1] {
             let due = calls.next_packet(0).unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_times_count_on_and_only_the_first_packet_is_marked() {
+    fn call_continues_numbers_and_marks_first_packet() {
         let mut calls = calls(1);
         let identity = Identity::seeded(0);
         for index in 0..5_u16 {

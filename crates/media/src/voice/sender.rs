@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_cannot_be_sent_does_not_stop_the_others() {
+    fn call_that_cannot_be_sent_does_not_stop_the_others() {
         let receiver = receiver("127.0.0.1").unwrap();
         let mut calls = Calls::new(3);
         let address = receiver.local_addr().unwrap();

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wheel_without_slots_has_one() {
+    fn wheel_without_slots_has_one() {
         let mut wheel = Wheel::new(0, 0);
         assert_eq!(wheel.add(1), 0);
         wheel.remove(9, 1);

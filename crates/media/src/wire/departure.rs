@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_stands_for_all_packets_of_its_time_and_for_them_once() {
+    fn report_stands_for_all_packets_of_its_time_and_for_them_once() {
         let given = |departure_ns, packets| Given {
             departure_ns,
             packets,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_of_etf_is_ahead_of_the_monotonic_one_by_what_is_said() {
+    fn clock_of_etf_is_ahead_of_the_monotonic_one_by_what_is_said() {
         assert_eq!(clock_of(Timing::Fq), Some(DepartureClock::Monotonic));
         assert_eq!(clock_of(Timing::Class(7)), None);
         assert_eq!(ahead_ns(DepartureClock::Monotonic), 0);

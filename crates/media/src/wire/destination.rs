@@ -554,7 +554,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_of_which_a_part_may_have_gone_is_never_repeated() {
+    fn call_of_which_a_part_may_have_gone_is_never_repeated() {
         for errno in [Errno::AGAIN, Errno::NOBUFS, Errno::NOMEM] {
             assert!(!is_about_earlier(errno, true), "{errno}");
         }

@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_leave_rtcp_none_are_refused_unless_it_is_given() {
+    fn endpoint_refuses_address_without_rtcp_port() {
         for address in ["127.0.0.1:0", "127.0.0.1:5005", "[::1]:65535"] {
             let error = open(address).unwrap_err();
             assert!(matches!(error, MediaError::Destination { .. }), "{error}");
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_does_not_exist_is_refused_for_multicast() {
+    fn interface_that_does_not_exist_is_refused_for_multicast() {
         let options = DestinationOptions {
             multicast_interface: Some("no-such-one".into()),
             ..DestinationOptions::default()

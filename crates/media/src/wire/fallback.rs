@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forced_method_stays() {
+    fn forced_method_stays() {
         let mut fallback = MethodFallback::new(Some(Method::MappedGso));
         assert_eq!(fallback.lower(Method::MappedGso), None);
         assert!(!fallback.limit_segments(100, Instant::now()));

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dead_receiver_is_told_once_and_its_return_once() {
+    fn dead_receiver_is_told_once_and_its_return_once() {
         let mut health = Health::new();
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_a_line_for_people() {
+    fn event_is_a_line_for_people() {
         let line = |change| {
             let destination = "192.0.2.1:5004".parse().unwrap();
             Event {

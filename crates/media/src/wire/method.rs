@@ -532,7 +532,7 @@ mod tests {
     /// The kernel refuses a time on a socket that was not told of times, and only a time: so what
     /// is sent is one.
     #[test]
-    fn a_departure_time_is_what_the_kernel_takes_for_one() {
+    fn departure_time_is_what_the_kernel_takes_for_one() {
         for method in METHODS {
             with_packets(&[1, 1, 2], |packets, mut socket, receiver| {
                 socket.clock = Some(DepartureClock::Monotonic);
@@ -562,7 +562,7 @@ mod tests {
     /// In the past, so that they leave at once whatever schedules this machine's loopback
     /// interface.
     #[test]
-    fn one_call_takes_a_message_for_each_time_as_long_as_they_are_cut_alike() {
+    fn one_call_sends_equal_messages_of_several_times() {
         let departures_ns = [1, 1, 2, 2, 3, 3, 4, 5];
         with_packets(&departures_ns, |packets, mut socket, receiver| {
             let clock = Some(DepartureClock::Monotonic);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_ends_a_run() {
+    fn hole_ends_a_run() {
         let mut packets = places(&[100; 4]);
         packets[2].offset += 8;
         packets[3].offset += 8;

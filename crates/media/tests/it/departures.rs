@@ -289,20 +289,20 @@ fn etf_drops(delta_ns: u32, late: usize, lost: usize, expected: Change) {
 }
 
 #[test]
-fn what_comes_too_late_for_etf_is_counted_and_told_once() {
+fn packet_too_late_for_etf_is_reported_once() {
     let _alone = alone();
     etf_drops(1_000_000, 20, 20, Change::Missed { was_late: false });
 }
 
 /// It takes packets up so long before their time, and no timer is that precise.
 #[test]
-fn what_etf_itself_is_too_late_for_is_counted_and_told_once() {
+fn packet_that_etf_delays_is_reported_once() {
     let _alone = alone();
     etf_drops(0, 0, 40, Change::Missed { was_late: true });
 }
 
 #[test]
-fn a_way_without_fq_or_etf_sends_at_once_and_is_named() {
+fn way_without_fq_or_etf_sends_at_once_and_is_named() {
     let _alone = alone();
     let Some(network) = Network::scheduled(&["qdisc add dev near root pfifo"]) else {
         return;
@@ -327,7 +327,7 @@ fn a_way_without_fq_or_etf_sends_at_once_and_is_named() {
 }
 
 #[test]
-fn a_scheduler_that_is_changed_is_noticed() {
+fn scheduler_that_is_changed_is_noticed() {
     let _alone = alone();
     let Some(_network) = Network::scheduled(&["qdisc add dev near root pfifo"]) else {
         return;
@@ -345,7 +345,7 @@ fn a_scheduler_that_is_changed_is_noticed() {
 }
 
 #[test]
-fn a_class_is_told_from_a_scheduler_that_is_not_there() {
+fn class_is_told_from_a_scheduler_that_is_not_there() {
     let _alone = alone();
     let Some(_network) = Network::scheduled(&[
         "qdisc add dev near root handle 1: htb default 1",

@@ -127,7 +127,7 @@ fn packets_follow_each_other_in_memory_and_in_the_file() {
 }
 
 #[test]
-fn a_packet_that_does_not_fit_changes_nothing() {
+fn packet_that_does_not_fit_changes_nothing() {
     let Some(scene) = Scene::new("full") else {
         return;
     };
@@ -194,7 +194,7 @@ fn numbers_that_do_not_follow_are_a_bug() {
 }
 
 #[test]
-fn a_file_is_built_as_its_payloads_would_be() {
+fn file_is_built_as_its_payloads_would_be() {
     let Some(scene) = Scene::new("file") else {
         return;
     };
@@ -248,7 +248,7 @@ fn a_file_is_built_as_its_payloads_would_be() {
 }
 
 #[test]
-fn a_file_larger_than_the_layout_is_taken_as_far_as_there_is_room() {
+fn file_larger_than_the_layout_is_taken_as_far_as_there_is_room() {
     let Some(scene) = Scene::new("storage") else {
         return;
     };
@@ -278,7 +278,7 @@ fn a_file_larger_than_the_layout_is_taken_as_far_as_there_is_room() {
 }
 
 #[test]
-fn packets_on_their_way_stay_as_they_were_when_a_layout_is_renewed() {
+fn renewed_layout_keeps_packets_in_flight() {
     let Some(scene) = Scene::new("renewed") else {
         return;
     };
@@ -317,7 +317,7 @@ fn packets_on_their_way_stay_as_they_were_when_a_layout_is_renewed() {
 }
 
 #[test]
-fn a_lease_of_another_region_is_no_file_to_send_from() {
+fn lease_of_another_region_is_no_file_to_send_from() {
     let Some(scene) = Scene::new("other") else {
         return;
     };

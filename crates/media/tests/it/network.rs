@@ -101,7 +101,7 @@ fn packets_beyond_the_mtu_go_singly_and_the_others_in_runs() {
 }
 
 #[test]
-fn an_interface_that_goes_down_and_returns() {
+fn interface_that_goes_down_and_returns() {
     let _alone = alone();
     let Some(network) = Network::new() else {
         return;
@@ -183,7 +183,7 @@ fn received(socket: &UdpSocket) -> usize {
 }
 
 #[test]
-fn an_own_address_that_changes_is_noticed_and_the_port_stays() {
+fn own_address_that_changes_is_noticed_and_the_port_stays() {
     let _alone = alone();
     let Some(network) = Network::new() else {
         return;
@@ -220,7 +220,7 @@ fn an_own_address_that_changes_is_noticed_and_the_port_stays() {
 }
 
 #[test]
-fn a_neighbour_that_does_not_answer_is_out_of_reach() {
+fn neighbour_that_does_not_answer_is_out_of_reach() {
     let _alone = alone();
     let Some(_network) = Network::new() else {
         return;
@@ -241,7 +241,7 @@ fn a_neighbour_that_does_not_answer_is_out_of_reach() {
 }
 
 #[test]
-fn a_full_buffer_is_waited_for_once_and_the_others_go_on() {
+fn full_buffer_is_waited_for_once_and_the_others_go_on() {
     let _alone = alone();
     let Some(network) = Network::new() else {
         return;
@@ -305,7 +305,7 @@ fn capacity_that_comes_in_time_is_waited_for() {
 }
 
 #[test]
-fn what_the_interface_drops_is_counted() {
+fn sender_counts_drops_of_interface() {
     let _alone = alone();
     let Some(network) = Network::new() else {
         return;
@@ -392,7 +392,7 @@ fn multicast_comes_back_to_this_host_only_if_asked() {
 }
 
 #[test]
-fn a_thousand_destinations_each_get_every_packet() {
+fn thousand_destinations_each_get_every_packet() {
     let _alone = alone();
     let options = DestinationOptions::default();
     let mut destinations = Destinations::new();
@@ -447,7 +447,7 @@ fn more_descriptors_are_asked_for_when_there_are_none_left() {
 /// What the kernel's packet scheduler spaces: packets of a class with 8 Mbit/s, handed over all at
 /// once.
 #[test]
-fn a_class_of_the_interface_paces_what_its_priority_chooses() {
+fn class_of_the_interface_paces_what_its_priority_chooses() {
     const PACKETS: u32 = 100;
     /// Less than a packet with all its headers takes at 8 Mbit/s.
     const APART: Duration = Duration::from_millis(1);
@@ -505,7 +505,7 @@ fn sent_in_class(class: &str) -> u32 {
 /// none. The emulated board of `make test-media` has such a kernel, and an environment variable
 /// says so.
 #[test]
-fn a_device_that_refuses_segmentation_is_remembered_and_not_asked_again() {
+fn sender_remembers_device_without_segmentation() {
     let _alone = alone();
     let is_board = std::env::var_os("HYTHE_TEST_BOARD").is_some();
     if !is_board && Command::new("ethtool").arg("--version").output().is_err() {

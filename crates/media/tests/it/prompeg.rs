@@ -37,7 +37,7 @@ struct Sent {
 }
 
 #[test]
-fn a_stream_of_ffmpeg_is_repaired_as_far_as_its_code_goes() {
+fn stream_of_ffmpeg_is_repaired_as_far_as_its_code_goes() {
     for (columns, rows, seed) in [(5, 5, 1), (4, 12, 3)] {
         let Some(sent) = Sent::by_ffmpeg(Shape::new(columns, rows).unwrap()) else {
             return;

@@ -125,7 +125,7 @@ fn options(send_timeout: Duration) -> SendOptions {
 /// Packets of a class that is slow, and a goodbye outside of it: it comes last, whether the stream
 /// has ended or somebody has ended it.
 #[test]
-fn the_goodbye_comes_behind_what_a_class_holds_back() {
+fn goodbye_comes_behind_what_a_class_holds_back() {
     const PACKETS: u32 = 60;
     let _alone = alone();
     let Some(network) = Network::scheduled(&CLASSES) else {

@@ -243,7 +243,7 @@ fn nals_of(path: &Path) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_byte_stream_gives_every_nal_unit_one_picture_at_a_time_in_display_order() {
+fn byte_stream_yields_pictures_with_display_times() {
     let Some(folder) = Folder::new("streams") else {
         return;
     };
@@ -291,7 +291,7 @@ fn a_byte_stream_gives_every_nal_unit_one_picture_at_a_time_in_display_order() {
 }
 
 #[test]
-fn a_movie_gives_the_times_that_it_says() {
+fn movie_gives_the_times_that_it_says() {
     let Some(folder) = Folder::new("movies") else {
         return;
     };
@@ -368,7 +368,7 @@ fn shown_times(input: &Path) -> Vec<i64> {
 }
 
 #[test]
-fn of_what_an_edit_list_cuts_away_is_sent_only_what_decoding_needs() {
+fn edit_list_sends_only_what_decoding_needs() {
     let Some(folder) = Folder::new("edits") else {
         return;
     };
@@ -665,7 +665,7 @@ fn ffmpeg_decodes_of_our_packets_what_it_decodes_of_the_file() {
 
 /// Over our own packets and back, with nothing lost, the byte stream is the same to the byte.
 #[test]
-fn a_stream_that_is_sent_and_received_is_the_same() {
+fn stream_that_is_sent_and_received_is_the_same() {
     let Some(folder) = Folder::new("back") else {
         return;
     };
@@ -709,7 +709,7 @@ fn a_stream_that_is_sent_and_received_is_the_same() {
 }
 
 #[test]
-fn what_is_no_video_is_refused() {
+fn source_refuses_non_video() {
     let refused = |bytes: &[u8]| {
         let opened = annex_b::open("given", Cursor::new(bytes.to_vec()), &Options::default());
         opened.err().unwrap().to_string()

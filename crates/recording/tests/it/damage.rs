@@ -36,7 +36,7 @@ fn numbers(records: &[Record]) -> Vec<u64> {
 }
 
 #[test]
-fn a_file_cut_anywhere_reads_up_to_the_last_whole_record() {
+fn file_cut_anywhere_reads_up_to_the_last_whole_record() {
     let (file, ends) = recorded(300, true);
     for cut in (0..file.len()).rev().step_by(11) {
         let opened = Reader::open(Cursor::new(file[..cut].to_vec()));
@@ -112,7 +112,7 @@ fn damage_in_the_middle_costs_what_it_hits() {
 }
 
 #[test]
-fn a_file_damaged_all_over_is_given_up_in_bounded_time() {
+fn file_damaged_all_over_is_given_up_in_bounded_time() {
     let (mut file, ends) = recorded(4000, true);
     for end in ends.iter().step_by(2) {
         file[end + 9] ^= 1;
@@ -125,7 +125,7 @@ fn a_file_damaged_all_over_is_given_up_in_bounded_time() {
 }
 
 #[test]
-fn a_moment_is_found_with_and_without_an_end() {
+fn moment_is_found_with_and_without_an_end() {
     for end in [true, false] {
         let (file, _) = recorded(1000, end);
         let mut reader = Reader::open(Cursor::new(file)).expect("a recording");
@@ -153,7 +153,7 @@ fn a_moment_is_found_with_and_without_an_end() {
 }
 
 #[test]
-fn a_recording_in_a_payload_does_not_end_the_one_around_it() {
+fn recording_in_a_payload_does_not_end_the_one_around_it() {
     let (inner, _) = recorded(2, true);
     let mut file = Vec::new();
     let mut writer = Writer::new(&mut file, &Header::raw("outer")).expect("a good name");

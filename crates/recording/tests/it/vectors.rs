@@ -91,7 +91,7 @@ fn files_are_read_as_the_page_says() {
 }
 
 #[test]
-fn a_long_file_has_its_indexes_where_the_page_says() {
+fn long_file_has_its_indexes_where_the_page_says() {
     let group = &groups("many")[0];
     let mut file = Vec::new();
     let header = Header {

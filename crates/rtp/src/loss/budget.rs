@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_then_the_rate_and_never_more() {
+    fn burst_then_the_rate_and_never_more() {
         let mut budget = Budget::new(1000, 300, 0);
         assert!(budget.take(300, 0));
         assert!(!budget.take(1, 0));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_steps_back_or_far_ahead_gives_nothing_extra() {
+    fn clock_that_steps_back_or_far_ahead_gives_nothing_extra() {
         let mut budget = Budget::new(u64::MAX, 10, 1_000_000_000);
         assert!(budget.take(10, 1_000_000_000));
         assert!(!budget.take(1, 0));

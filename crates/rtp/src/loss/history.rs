@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_are_kept_across_the_wrap_and_each_other_one_is_given_back_once() {
+    fn history_keeps_newest_across_wrap_and_returns_others() {
         let (history, released) = filled(12, 0xfffa);
         assert_eq!(released, [0xfffa, 0xfffb, 0xfffc, 0xfffd]);
         assert_eq!((history.len(), history.capacity()), (8, 8));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_out_of_order_begins_anew() {
+    fn number_out_of_order_begins_anew() {
         let (mut history, mut released) = filled(3, 10);
         history.keep(packet(500, 9), &mut |old| released.push(old.sequence));
         assert_eq!(released, [10, 11, 12]);

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compound_with_reports_is_read_and_other_feedback_passed_over() {
+    fn compound_with_reports_is_read_and_other_feedback_passed_over() {
         let mut resender = resender(PLENTY);
         let report = [0x80, 201, 0, 1, 9, 9, 9, 9];
         let picture_loss = [0x81, 206, 0, 2, 9, 9, 9, 9, 0x11, 0x22, 0x33, 0x44];
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_number_65536_packets_later_is_another_packet() {
+    fn same_number_65536_packets_later_is_another_packet() {
         let mut resender = resender(PLENTY);
         let rtcp = request(SSRC, &[(1, 0)]);
         for sent_ns in [0, 1_000_000 * MS] {
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_bounds_bytes_whatever_is_asked() {
+    fn budget_bounds_bytes_whatever_is_asked() {
         let limits = Limits {
             share_per_mille: 100,
             burst_bytes: 5000,
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_and_padded_feedback_is_counted_and_a_list_has_an_end() {
+    fn parser_counts_malformed_feedback_and_bounds_lists() {
         let mut resender = resender(PLENTY);
         let whole = request(SSRC, &[(1, 0)]);
         for length in 0..whole.len() {

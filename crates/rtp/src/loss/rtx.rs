@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_that_of_rfc_4588() {
+    fn layout_is_that_of_rfc_4588() {
         let mut sender = sender();
         let first = sender.packet(&ORIGINAL).unwrap();
         assert_eq!(
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_is_restored_with_sources_and_extension_and_without_padding() {
+    fn rtx_restores_packet_without_padding() {
         let with_middle = [
             &[0x92, 0x21, 0, 1, 0, 0, 0, 9, 0xa0, 0xb0, 0xc0, 0xd0][..],
             &[1, 1, 1, 1, 2, 2, 2, 2],             // two sources

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_packet_costs_its_own_frames_and_is_reported() {
+    fn lost_packet_costs_its_own_frames_and_is_reported() {
         let frames = [frame(1), frame(2), frame(3)];
         let packets = packets(&frames.concat(), 200);
         assert_eq!(packets.len(), 9);

@@ -333,7 +333,7 @@ fn any_order_and_any_damage_harms_nothing_that_follows() {
 }
 
 #[test]
-fn a_unit_without_marker_ends_with_its_time() {
+fn unit_without_marker_ends_with_its_time() {
     let nal = vec![0x65, 1];
     let mut sent = packets(Encoding::H264, std::slice::from_ref(&nal), 0, 64);
     sent[0].marker = false;
@@ -350,7 +350,7 @@ fn a_unit_without_marker_ends_with_its_time() {
 }
 
 #[test]
-fn parameter_sets_of_the_description_come_first_where_the_stream_has_none() {
+fn parameter_sets_come_first_where_stream_has_none() {
     let parameters = "packetization-mode=1;sprop-parameter-sets=Z0IACpZTBYmI,aMljiA==";
     let slice = vec![0x65, 1];
     for (nals, count) in [
@@ -408,7 +408,7 @@ fn what_is_not_understood_is_refused_by_name() {
 }
 
 #[test]
-fn a_fragment_of_another_unit_is_refused_and_memory_has_a_limit() {
+fn fragment_of_another_unit_is_refused_and_memory_has_a_limit() {
     let packet = |bytes: &[u8]| {
         Some(Packet {
             bytes: bytes.to_vec(),

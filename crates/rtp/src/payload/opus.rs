@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_does_not_fit_is_not_emitted() {
+    fn packet_that_does_not_fit_is_not_emitted() {
         let packet = [0xfc; 100];
         let unit = Unit {
             pieces: &[&packet],

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_says_what_was_received() {
+    fn report_says_what_was_received() {
         let (mut feedback, mut source) = (feedback(None), source());
         assert_eq!(
             feedback.goodbye(None, 0).unwrap(),
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thin_stream_is_reported_on_less_often() {
+    fn thin_stream_is_reported_on_less_often() {
         let (mut feedback, mut source) = (feedback(None), source());
         let mut sent = 0;
         for second in 0..3_600 {
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collision_changes_our_ssrc_and_not_for_ever() {
+    fn collision_changes_our_ssrc_and_not_for_ever() {
         let (mut feedback, mut source) = (feedback(None), source());
         let mut seen = vec![feedback.ssrc()];
         for _ in 0..20 {

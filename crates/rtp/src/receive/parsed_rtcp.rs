@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_and_a_goodbye_are_read() {
+    fn report_and_a_goodbye_are_read() {
         let ssrc = Identity::seeded(1).ssrc;
         let ntp = 2_208_988_801 << 32 | 1 << 31;
         let expected = [RtcpEvent::Report { ssrc, ntp }, RtcpEvent::Goodbye { ssrc }];

@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_waited_for_from_when_it_showed() {
+    fn hole_is_waited_for_from_when_it_showed() {
         let mut buffer = buffer(8, 0);
         push(&mut buffer, 2, 100).unwrap();
         push(&mut buffer, 3, 120).unwrap();
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_wants_to_be_popped_and_an_empty_one_jumps() {
+    fn full_buffer_wants_to_be_popped_and_an_empty_one_jumps() {
         let mut buffer = buffer(4, 0);
         push(&mut buffer, 1, 0).unwrap();
         push(&mut buffer, 3, 0).unwrap();

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_asked_for_a_few_times_ever_slower_and_not_too_late() {
+    fn number_is_asked_for_a_few_times_ever_slower_and_not_too_late() {
         let mut requests = requests();
         assert_eq!(requests.next_ns([missing(5)].into_iter()), Some(2 * MS));
         assert_eq!(asked_at(&mut requests, missing(5)), [2, 42, 101, 160]);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn parity_has_half_of_the_time_while_two_requests_would_be_answered_in_time() {
+    fn parity_gets_half_of_time_before_two_requests() {
         let limits = Limits {
             after_parity: true,
             ..Limits::default()

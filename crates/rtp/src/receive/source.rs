@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limits_of_a_jump_are_those_of_the_rfc() {
+    fn limits_of_a_jump_are_those_of_the_rfc() {
         // 0 + 2999 is a gap, 0 + 3000 is none; 100 back is late, 101 back is not.
         for (sequence, is_valid) in [(2999, true), (3000, false), (65_436, true), (65_435, false)] {
             let verdict = real(0).packet(sequence);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_takes_two_in_sequence_and_one_stray_packet_changes_nothing() {
+    fn source_restarts_on_two_packets_in_sequence() {
         let mut source = real(100);
         assert_eq!(source.packet(30_000), Verdict::Suspect);
         assert_eq!(source.packet(101), Verdict::Valid(FIRST_CYCLE + 101));

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_begins_anew_is_found() {
+    fn stream_that_begins_anew_is_found() {
         let mut sources = following();
         assert_eq!(sources.packet(&sender(1, 1, 40_000), 5), Decision::Keep);
         assert_eq!(
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_ssrc_at_the_same_address_needs_a_short_silence() {
+    fn new_ssrc_at_the_same_address_needs_a_short_silence() {
         let mut sources = following();
         for (sequence, now_ns) in [(5, 0), (6, 1), (7, SAME_ADDRESS_NS - 1)] {
             let decision = sources.packet(&sender(2, 1, sequence), now_ns);
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_announced_ssrc_is_a_hint_and_the_host_is_not() {
+    fn announced_ssrc_is_a_hint_and_the_host_is_not() {
         let mut sources = Sources::new(Expected {
             ssrc: Some(7),
             host: Some([127, 0, 0, 1].into()),
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_sources_takes_no_memory_and_not_the_stream() {
+    fn flood_of_sources_takes_no_memory_and_not_the_stream() {
         let mut sources = following();
         for ssrc in 100..10_000 {
             assert_eq!(sources.packet(&sender(ssrc, 3, 1), 5), Decision::Wait);

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_goes_on_where_the_time_is() {
+    fn restart_goes_on_where_the_time_is() {
         let mut timeline = Timeline::default();
         timeline.restart(99);
         assert_eq!(timeline.at(1000), 0);

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_media_is_described_with_its_length_and_the_urls_of_its_streams() {
+    fn description_has_length_and_stream_urls_of_stored_media() {
         let mut video = stream(Encoding::H264, 96, 90_000, 1);
         video.format.parameters = "packetization-mode=1;profile-level-id=42E01E".to_owned();
         let presentation = Presentation {

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_whole_with_its_last_byte() {
+    fn request_is_whole_with_its_last_byte() {
         let message =
             b"SET_PARAMETER rtsp://h/x RTSP/1.0\r\nCSeq: 7\r\ncontent-length:  3\r\n\r\na\n\0more";
         let whole = message.len() - 4;

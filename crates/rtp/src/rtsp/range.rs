@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_has_to_lie_within_the_media() {
+    fn range_has_to_lie_within_the_media() {
         let mut presentation = Presentation {
             streams: Vec::new(),
             duration_ns: Some(100),

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_acceptable_way_is_taken() {
+    fn first_acceptable_way_is_taken() {
         let unicast = |client| {
             format!("RTP/AVP;unicast;client_port={client};server_port=6970-6971;ssrc=000000AB")
         };
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_answered_with_what_the_owner_offers() {
+    fn group_is_answered_with_what_the_owner_offers() {
         let expected = "RTP/AVP;multicast;destination=239.9.9.9;port=5004-5005;ttl=3".to_owned();
         for header in [
             "RTP/AVP;multicast",

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_printed_url_leads_back_to_its_path() {
+    fn printed_url_leads_back_to_its_path() {
         for path in [
             "film.ts",
             "a b.ts",

@@ -81,7 +81,7 @@ mod tests {
         m=audio 6006 RTP/AVP 0\nc=IN IP4 239.1.2.3/1\n";
 
     #[test]
-    fn each_stream_is_listed_with_what_it_is_or_why_it_is_not_understood() {
+    fn listing_shows_each_stream_or_why_it_is_unknown() {
         let text = OF_FFMPEG.as_bytes();
         let listed = list(text).unwrap();
         let said: Vec<String> = listed.iter().map(ToString::to_string).collect();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_without_streams_and_nonsense_are_refused() {
+    fn description_without_streams_and_nonsense_are_refused() {
         let none = "v=0\r\no=- 1 0 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n";
         assert!(list(none.as_bytes()).unwrap_err().contains("no stream"));
         assert!(list(b"film").unwrap_err().contains("line 1"));

@@ -86,14 +86,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pyramid_is_put_in_order() {
+    fn pyramid_is_put_in_order() {
         let orders = [(0, true), (8, false), (4, false), (2, false), (6, false)];
         assert_eq!(display(&orders, 2), [0, 4, 2, 1, 3]);
         assert_eq!(display(&orders, 16), [0, 4, 2, 1, 3]);
     }
 
     #[test]
-    fn a_restart_shows_what_waits_first() {
+    fn restart_shows_what_waits_first() {
         let orders = [(0, true), (4, false), (2, false), (0, true), (2, false)];
         assert_eq!(display(&orders, 4), [0, 2, 1, 3, 4]);
     }

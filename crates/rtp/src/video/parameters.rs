@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_rfc_6184_is_read_and_written() {
+    fn example_of_rfc_6184_is_read_and_written() {
         // Section 8.3 has these values; both are sequence and picture parameter sets of a Baseline
         // stream.
         let line = "profile-level-id=42A01E;packetization-mode=1; sprop-parameter-sets=Z0IACpZTBYmI,aMljiA==";

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_front_of_each_is_laid_down_and_belongs_to_none() {
+    fn prefix_units_belong_to_no_picture() {
         let mut units = NalUnits::new(Vec::new(), &[0, 0, 0, 1]);
         units.push(&[1]).unwrap();
         units.grow(&[2, 3]).unwrap();

@@ -261,7 +261,7 @@ fn random_losses_leave_what_the_model_leaves() {
 }
 
 #[test]
-fn the_order_of_arrival_does_not_matter() {
+fn order_of_arrival_does_not_matter() {
     let mut chance = Chance::new(6);
     for stream in streams(5, 5, 6) {
         for _ in 0..20 {
@@ -302,7 +302,7 @@ fn what_is_left_is_what_was_predicted() {
 }
 
 #[test]
-fn a_steady_stream_allocates_nothing() {
+fn steady_stream_allocates_nothing() {
     let shape = Shape::new(5, 4).unwrap();
     let stream = Stream::new(Format::Smpte2022, shape, Protection::Both, 8);
     let mut encoder = Encoder::new(

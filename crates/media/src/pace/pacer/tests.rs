@@ -38,7 +38,7 @@ fn send_all(
 }
 
 #[test]
-fn the_first_goes_at_once_and_the_others_as_planned() {
+fn first_goes_at_once_and_the_others_as_planned() {
     let mut pacer = pacer(1, 0);
     assert_eq!(pacer.instant(&places([7]), 5), 5);
     assert_eq!(pacer.instant(&places([7 + 3 * MS]), 6), 5 + 3 * MS);
@@ -69,7 +69,7 @@ fn errors_are_differences_of_distances() {
 }
 
 #[test]
-fn late_packets_leave_in_bursts_at_four_times_the_rate_until_they_are_on_time() {
+fn late_packets_leave_at_four_times_rate_until_on_time() {
     let mut pacer = pacer(4, 0);
     let packets = places((0..40).map(|index| 10 * MS * index));
     // 100 ms late with the second one.
@@ -98,7 +98,7 @@ fn one_by_one_is_four_times_the_rate_as_well() {
 }
 
 #[test]
-fn a_pause_moves_the_plan_and_a_stop_does_not() {
+fn pause_moves_the_plan_and_a_stop_does_not() {
     for is_told in [false, true] {
         let mut pacer = pacer(1, 0);
         pacer.sent(&places([0]), 0);
@@ -141,7 +141,7 @@ fn live(late_ms: impl Fn(u64) -> u64, waited_ms: u64) -> Spacing {
 }
 
 #[test]
-fn a_live_source_that_is_late_moves_the_plan_and_its_jitter_does_not() {
+fn late_live_source_moves_plan_but_jitter_does_not() {
     let jitter = live(|index| index % 3 * 40, 100);
     assert_eq!((jitter.moves, jitter.late_max_ns), (0, 80 * MS));
     let silent = live(|index| 5000 * u64::from(index > 5), 5010);
@@ -152,7 +152,7 @@ fn a_live_source_that_is_late_moves_the_plan_and_its_jitter_does_not() {
 }
 
 #[test]
-fn a_live_source_is_not_blamed_for_what_this_machine_took() {
+fn live_source_is_not_blamed_for_what_this_machine_took() {
     // Stopped for 5 s; the source had its packets all the time, and was waited for 10 ms each.
     let stopped = live(|index| 5000 * u64::from(index > 5), 10);
     assert_eq!(stopped.moves, 0);
@@ -245,7 +245,7 @@ fn survives(seed: u64, limit: Limit, apart_ns: u64) {
 }
 
 #[test]
-fn beside_a_scheduler_that_takes_the_cpu_away_all_is_on_time_in_the_end() {
+fn pacer_recovers_after_lost_cpu_time() {
     for seed in 0..16 {
         // 5 Mbit/s in packets of 1,316 bytes, and ten times that; one by one only the first.
         for (burst, early_ns, apart_ns) in [

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_beyond_the_limit_is_passed_over_in_bounded_memory() {
+    fn unit_beyond_the_limit_is_passed_over_in_bounded_memory() {
         let mut stream = vec![0, 0, 1, 7, 0, 0, 1];
         stream.resize(3 * NAL_BYTES_MAX, 0xff);
         stream.extend([0, 0, 1, 9]);

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_follow_each_other_with_nothing_in_between_where_the_list_says_so() {
+    fn adjacent_edits_have_no_gap() {
         let edits = list(&[
             entry(40, None),
             entry(100, Some(500)),

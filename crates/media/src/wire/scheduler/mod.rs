@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn an_etf_that_sends_before_the_time_or_says_nothing_of_itself_is_none() {
+    fn etf_without_deadline_options_is_not_used() {
         assert_eq!(of(&[etf_at(ROOT, 1)], None).1, Timing::None);
         // Offloaded, and open to sockets without times.
         assert_eq!(of(&[etf_at(ROOT, 2 | 4)], None).1, ETF);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_chooses_a_class() {
+    fn priority_chooses_a_class() {
         let htb = qdisc("htb", 0x1_0000, ROOT);
         let told = |qdiscs: &[Qdisc], priority| of(qdiscs, priority);
         let (name, timing) = told(std::slice::from_ref(&htb), Some(CLASS));

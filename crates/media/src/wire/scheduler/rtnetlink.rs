@@ -224,7 +224,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn schedulers_are_read_with_their_options_and_the_end_of_the_list() {
+    fn parser_reads_schedulers_options_and_list_end() {
         let mut datagram = scheduler([3, 0x8001_0000, ROOT], "fq", &[1, 2, 3]);
         datagram.extend(scheduler([4, 0x10_0000, 0x1_0010], "etf", &[5; 16]));
         datagram.extend(message(NLMSG_DONE, &[0; 4]));
@@ -239,7 +239,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_route_names_its_interface_and_a_refusal_its_reason() {
+    fn route_names_its_interface_and_a_refusal_its_reason() {
         let mut body = vec![0; ROUTE_BYTES];
         body.extend(attribute(RTA_DST, &[127, 0, 0, 1]));
         body.extend(attribute(RTA_OIF, &7_u32.to_ne_bytes()));
@@ -253,7 +253,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn answers_cut_anywhere_or_with_false_lengths_are_read_as_far_as_they_are_sound() {
+    fn parser_reads_sound_part_of_damaged_answers() {
         let whole = scheduler([3, 0x8001_0000, ROOT], "fq", &[1, 2, 3]);
         for end in 0..whole.len() {
             assert_eq!(answers(&whole[..end]).count(), 0, "{end} bytes");

@@ -46,7 +46,7 @@ fn resending(keep: Duration, messages_max: usize) -> Repair {
 }
 
 #[test]
-fn a_message_is_held_until_its_last_packet_left() {
+fn message_is_held_until_its_last_packet_left() {
     let Some(stage) = Stage::new("until-left") else {
         return;
     };
@@ -124,7 +124,7 @@ fn what_is_kept_for_resending_is_sent_again_from_its_slot() {
 }
 
 #[test]
-fn the_history_lets_go_of_slots_by_age_and_by_number() {
+fn history_lets_go_of_slots_by_age_and_by_number() {
     let Some(stage) = Stage::new("history") else {
         return;
     };

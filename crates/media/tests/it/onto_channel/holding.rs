@@ -32,7 +32,7 @@ fn take(reader: &mut Reader, kept: &mut Vec<(usize, Sample)>, messages: &mut Vec
 }
 
 #[test]
-fn a_reader_that_keeps_what_it_reads_costs_copies_and_nothing_else() {
+fn reader_that_keeps_samples_costs_only_copies() {
     for (encoding, units) in [(Encoding::MpegTs, 6000), (Encoding::H264, 1500)] {
         let Some(stage) = Stage::new(&format!("kept-{}", encoding.name())) else {
             return;
@@ -80,7 +80,7 @@ fn lease_all(node: &Node, bytes: usize) -> Vec<Lease> {
 }
 
 #[test]
-fn a_full_pool_costs_copies_then_messages_and_never_the_stream() {
+fn full_pool_costs_copies_then_messages_and_never_the_stream() {
     for encoding in [Encoding::MpegTs, Encoding::H265] {
         let Some(stage) = Stage::new(&format!("full-{}", encoding.name())) else {
             return;

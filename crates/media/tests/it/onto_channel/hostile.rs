@@ -116,7 +116,7 @@ fn senders_that_lie_about_lengths_do_no_harm() {
 }
 
 #[test]
-fn whoever_scribbles_over_what_is_received_has_garbage_published() {
+fn overwritten_input_is_published_as_garbage() {
     for encoding in Encoding::ALL {
         let Some(stage) = Stage::new(&format!("scribbled-{}", encoding.name())) else {
             return;

@@ -84,7 +84,7 @@ fn what_the_kernel_wrote_into_a_slot_is_what_is_published() {
 }
 
 #[test]
-fn a_pool_that_is_cut_away_ends_the_session_by_name() {
+fn pool_that_is_cut_away_ends_the_session_by_name() {
     let Some(stage) = Stage::new("cut") else {
         return;
     };

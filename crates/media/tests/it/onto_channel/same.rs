@@ -124,7 +124,7 @@ fn units_as_large_as_slots_are_moved_on_and_larger_ones_counted() {
 }
 
 #[test]
-fn parameter_sets_of_the_description_come_in_front_of_the_first_picture() {
+fn parameter_sets_precede_first_picture() {
     let Some(stage) = Stage::new("sets") else {
         return;
     };

@@ -133,7 +133,7 @@ fn any_input_is_taken_without_harm() {
 }
 
 #[test]
-fn an_honest_stream_comes_through_a_flood() {
+fn honest_stream_comes_through_a_flood() {
     let identity = Identity::seeded(11);
     let mut random = Dice::new(77);
     let mut stream = stream(settings(), 0);

@@ -159,7 +159,7 @@ fn send_to_group(group: SocketAddr, senders: &[(&str, u32)]) {
 }
 
 #[test]
-fn groups_are_received_by_all_who_joined_and_from_one_source_if_wanted() {
+fn receivers_join_groups_and_select_source() {
     for (group, host, others) in [
         ("239.255.77.5", "127.0.0.1", "127.0.0.9"),
         ("ff11::77:5", "::1", "::1"),
@@ -201,7 +201,7 @@ fn groups_are_received_by_all_who_joined_and_from_one_source_if_wanted() {
 }
 
 #[test]
-fn a_session_ends_when_idle_and_when_told_and_keeps_what_it_has() {
+fn session_ends_when_idle_and_when_told_and_keeps_what_it_has() {
     let (stop, stopper) = rustix::pipe::pipe().unwrap();
     for is_told in [true, false] {
         let sockets = Sockets::open(&on("127.0.0.1")).unwrap();
@@ -242,7 +242,7 @@ fn a_session_ends_when_idle_and_when_told_and_keeps_what_it_has() {
 }
 
 #[test]
-fn what_the_kernel_drops_is_counted() {
+fn receiver_counts_drops_of_kernel() {
     let binding = Binding {
         receive_buffer_bytes: 4096,
         joins: false,

@@ -74,7 +74,7 @@ fn what_comes_again_too_late_is_late_and_never_foreign() {
 }
 
 #[test]
-fn the_last_packet_sent_again_shows_what_the_end_lost() {
+fn last_packet_sent_again_shows_what_the_end_lost() {
     let mut stream = repaired();
     // 3 to 5 are lost, and nothing follows but the last once more.
     come_again(&mut stream, 5, MS);
@@ -88,7 +88,7 @@ fn the_last_packet_sent_again_shows_what_the_end_lost() {
 }
 
 #[test]
-fn sent_again_as_it_was_it_is_repaired_if_it_was_asked_for_and_overtaken_if_not() {
+fn resent_packet_repairs_only_requested_loss() {
     let settings = Settings {
         requests: Some(Limits::default()),
         resent_as_first: true,

@@ -221,7 +221,7 @@ fn packets_of_other_payload_types_are_not_missing() {
 }
 
 #[test]
-fn a_stream_that_begins_anew_is_played_on() {
+fn stream_that_begins_anew_is_played_on() {
     let mut stream = stream(Settings::default(), 0);
     for sequence in [10, 11, 13] {
         let packet = packet(7, sequence, &[sequence as u8]);
@@ -344,7 +344,7 @@ fn missing_packets_are_asked_for_where_the_stream_comes_from() {
 }
 
 #[test]
-fn a_packet_that_comes_again_costs_no_other() {
+fn packet_that_comes_again_costs_no_other() {
     let mut stream = stream(Settings::default(), 0);
     for sequence in [1, 2, 4, 5, 5, 4, 1, 3] {
         let packet = packet(7, sequence, &[sequence as u8]);
@@ -356,7 +356,7 @@ fn a_packet_that_comes_again_costs_no_other() {
 }
 
 #[test]
-fn packets_sent_again_as_they_were_fill_their_holes_however_late() {
+fn resent_packets_fill_holes_however_late() {
     let settings = Settings {
         delay_ns: 1000,
         ..Settings::default()
@@ -471,7 +471,7 @@ fn repaired_packets_fill_holes_and_lies_are_counted() {
 }
 
 #[test]
-fn a_sink_that_fails_says_so_and_nothing_hangs() {
+fn sink_that_fails_says_so_and_nothing_hangs() {
     let mut stream = stream(Settings::default(), 0);
     let mut failed = 0;
     stream

@@ -126,7 +126,7 @@ fn run(session: &mut Session, mut act: impl FnMut(&Session)) -> Vec<Change> {
 }
 
 #[test]
-fn a_flood_of_requests_gets_its_share_and_the_stream_goes_on() {
+fn flood_of_requests_gets_its_share_and_the_stream_goes_on() {
     let Some(scene) = Scene::new("flood") else {
         return;
     };
@@ -292,7 +292,7 @@ fn host(index: u16) -> std::net::IpAddr {
 }
 
 #[test]
-fn the_end_is_shown_to_who_may_ask_but_played_once() {
+fn end_is_shown_to_who_may_ask_but_played_once() {
     let Some(scene) = Scene::new("end") else {
         return;
     };

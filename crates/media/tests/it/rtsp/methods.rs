@@ -125,7 +125,7 @@ fn setup_refuses() {
 }
 
 #[test]
-fn a_session_is_of_one_presentation() {
+fn session_is_of_one_presentation() {
     let mut fixture = fixture();
     let session = fixture.set_up("film", 0, 5000, None);
     fixture.set_up("film", 1, 5002, Some(&session));
@@ -249,7 +249,7 @@ fn live_media_is_played_from_now_on() {
 }
 
 #[test]
-fn a_group_is_where_its_owner_says() {
+fn group_is_where_its_owner_says() {
     let mut fixture = fixture();
     let answer = fixture.ask("SETUP", "rtsp://h/live", &["Transport: RTP/AVP;multicast"]);
     let expected = "RTP/AVP;multicast;destination=239.1.2.3;port=5004-5005;ttl=3";
@@ -265,7 +265,7 @@ fn a_group_is_where_its_owner_says() {
 }
 
 #[test]
-fn a_start_that_fails_is_answered_with_the_reason_and_undone() {
+fn start_that_fails_is_answered_with_the_reason_and_undone() {
     let mut fixture = fixture();
     let session = fixture.set_up("film", 0, 5000, None);
     fixture.starts = Err("the disk\r\nis gone".to_owned());
@@ -283,7 +283,7 @@ fn a_start_that_fails_is_answered_with_the_reason_and_undone() {
 }
 
 #[test]
-fn a_start_that_fails_beside_others_pauses_those() {
+fn start_that_fails_beside_others_pauses_those() {
     let mut fixture = fixture();
     let session = fixture.set_up("film", 0, 5000, None);
     fixture.set_up("film", 1, 5002, Some(&session));

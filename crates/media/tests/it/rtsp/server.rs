@@ -135,7 +135,7 @@ fn receive(socket: &UdpSocket) -> u32 {
 }
 
 #[test]
-fn a_client_that_vanished_is_stopped_after_the_time_out() {
+fn client_that_vanished_is_stopped_after_the_time_out() {
     let limits = Limits {
         session_ns: SECOND_NS,
         ..Limits::default()
@@ -152,7 +152,7 @@ fn a_client_that_vanished_is_stopped_after_the_time_out() {
 }
 
 #[test]
-fn a_silent_client_that_receives_is_not_stopped() {
+fn silent_client_that_receives_is_not_stopped() {
     let limits = Limits {
         session_ns: SECOND_NS,
         ..Limits::default()
@@ -189,7 +189,7 @@ fn garbage_is_answered_before_the_end() {
 }
 
 #[test]
-fn a_client_that_sends_nothing_more_gets_its_answers() {
+fn client_that_sends_nothing_more_gets_its_answers() {
     let running = running();
     let mut client = running.client();
     for _ in 0..300 {
@@ -203,7 +203,7 @@ fn a_client_that_sends_nothing_more_gets_its_answers() {
 }
 
 #[test]
-fn a_client_that_reads_nothing_is_cut_off_and_disturbs_nobody() {
+fn client_that_reads_nothing_is_cut_off_and_disturbs_nobody() {
     let limits = Limits {
         stall_ns: SECOND_NS,
         ..Limits::default()
@@ -240,7 +240,7 @@ fn a_client_that_reads_nothing_is_cut_off_and_disturbs_nobody() {
 }
 
 #[test]
-fn a_slow_loris_is_closed_and_disturbs_nobody() {
+fn slow_loris_is_closed_and_disturbs_nobody() {
     let limits = Limits {
         first_request_ns: SECOND_NS,
         ..Limits::default()
@@ -259,7 +259,7 @@ fn a_slow_loris_is_closed_and_disturbs_nobody() {
 }
 
 #[test]
-fn one_connection_too_many_is_told_so() {
+fn server_refuses_excess_connection_with_reason() {
     let limits = Limits {
         connections: 2,
         ..Limits::default()
@@ -283,7 +283,7 @@ fn one_connection_too_many_is_told_so() {
 }
 
 #[test]
-fn who_waits_for_media_to_start_waits_alone() {
+fn client_that_waits_for_media_delays_no_other() {
     let running = running();
     running.playing.lock().unwrap().withheld = Some(Vec::new());
     let url = running.url("voice");
@@ -326,7 +326,7 @@ fn who_waits_for_media_to_start_waits_alone() {
 }
 
 #[test]
-fn an_address_in_use_is_named() {
+fn address_in_use_is_named() {
     let other = TcpListener::bind(LOCALHOST).unwrap();
     let address = other.local_addr().unwrap();
     let error = Server::bind(&[address], Limits::default()).unwrap_err();
@@ -334,7 +334,7 @@ fn an_address_in_use_is_named() {
 }
 
 #[test]
-fn the_far_end_of_a_closed_pipe_stops_it_too() {
+fn far_end_of_a_closed_pipe_stops_it_too() {
     let server = Server::bind(&[LOCALHOST.parse().unwrap()], Limits::default()).unwrap();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(writer);

@@ -93,7 +93,7 @@ fn name(action: &Action) -> &'static str {
 }
 
 #[test]
-fn a_pause_is_left_by_play_and_ended_by_teardown() {
+fn pause_is_left_by_play_and_ended_by_teardown() {
     let (mut fixture, session) = at(Playing);
     assert_eq!(fixture.ask("PAUSE", URL, &[&session]).actions.len(), 1);
     let answer = fixture.ask("PLAY", URL, &[&session]);
@@ -130,7 +130,7 @@ fn play_while_playing_is_a_keep_alive_or_a_move() {
 }
 
 #[test]
-fn a_stream_that_ended_can_be_played_again() {
+fn stream_that_ended_can_be_played_again() {
     let (mut fixture, session) = at(Playing);
     let id = fixture.ask("GET_PARAMETER", URL, &[&session]).session();
     fixture.service.ended(id, 0);
@@ -186,7 +186,7 @@ fn streams_come_and_go_one_by_one() {
 }
 
 #[test]
-fn a_session_whose_client_vanished_ends() {
+fn session_whose_client_vanished_ends() {
     for method in ["OPTIONS", "GET_PARAMETER", "SET_PARAMETER", "PLAY"] {
         let (mut fixture, session) = at(Playing);
         fixture.service.close(fixture.connection);

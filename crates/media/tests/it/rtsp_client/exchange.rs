@@ -12,7 +12,7 @@ use super::script::{
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_stream_is_described_set_up_played_and_torn_down() {
+fn stream_is_described_set_up_played_and_torn_down() {
     let server = Server::of(played([answer(ok("", ""))]));
     let mut client = server.client(TIME_LIMIT);
     let streams = client.describe().unwrap();
@@ -171,7 +171,7 @@ fn answers_may_come_byte_by_byte_or_behind_other_things() {
 }
 
 #[test]
-fn a_session_that_is_not_played_is_torn_down_too() {
+fn session_that_is_not_played_is_torn_down_too() {
     let script = [answer(described()), answer(set_up()), answer(ok("", ""))];
     let server = Server::of(script.concat());
     let mut client = server.client(TIME_LIMIT);

@@ -140,7 +140,7 @@ fn what_does_not_end_is_left() {
 }
 
 #[test]
-fn whoever_does_not_answer_in_time_is_left_however_it_keeps_us_waiting() {
+fn client_leaves_server_that_answers_too_late() {
     let apart = Duration::from_millis(20);
     let long = |text: &str| text.as_bytes().repeat(400);
     let cases = [
@@ -281,7 +281,7 @@ fn transports_and_sessions_that_were_not_asked_for_are_refused() {
 }
 
 #[test]
-fn a_session_does_not_change_under_way() {
+fn session_does_not_change_under_way() {
     let other = ok(&format!("Session: other\r\n{TRANSPORT}"), "");
     let server = Server::of(
         [
@@ -351,7 +351,7 @@ fn streams_whose_url_is_none_are_not_understood_and_others_are() {
 }
 
 #[test]
-fn a_description_of_very_many_streams_is_refused() {
+fn description_of_very_many_streams_is_refused() {
     let begin = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n";
     let many = begin.to_owned() + &"m=a 0 RTP/AVP 0\r\n".repeat(50_000);
     let told = refused(answer(ok(BASE, &many)), TIME_LIMIT);

@@ -114,7 +114,7 @@ fn methods(requests: &[String]) -> Vec<&str> {
 }
 
 #[test]
-fn a_server_without_parameters_is_asked_for_its_options() {
+fn server_without_parameters_is_asked_for_its_options() {
     try_some_times(asks_for_options);
 }
 
@@ -216,7 +216,7 @@ fn passes_over_packets() -> Result<(), String> {
 }
 
 #[test]
-fn a_server_that_is_gone_or_forgot_the_session_is_found_lost() {
+fn server_that_is_gone_or_forgot_the_session_is_found_lost() {
     // Gone: nobody accepts behind the first connection; and silent: it hears on, and says nothing.
     at_once([vec![Act::Close], vec![]], |end| {
         let server = Server::of(played([end]));
@@ -244,7 +244,7 @@ fn a_server_that_is_gone_or_forgot_the_session_is_found_lost() {
 }
 
 #[test]
-fn what_comes_behind_the_end_is_nobody_s() {
+fn player_ignores_packets_after_end() {
     let ends = [
         // An answer, and more.
         vec![

@@ -62,7 +62,7 @@ fn every_destination_gets_every_packet_in_order() {
 }
 
 #[test]
-fn whoever_ends_a_stream_in_the_middle_sends_nothing_more_of_it() {
+fn stopped_stream_sends_nothing_more() {
     let Some(scene) = Scene::new("ending") else {
         return;
     };
@@ -81,7 +81,7 @@ fn whoever_ends_a_stream_in_the_middle_sends_nothing_more_of_it() {
 
 /// Units are read ahead: what is behind them is known long before they leave.
 #[test]
-fn an_error_waits_until_what_is_in_front_of_it_has_left() {
+fn error_waits_until_what_is_in_front_of_it_has_left() {
     let Some(scene) = Scene::new("error") else {
         return;
     };
@@ -212,7 +212,7 @@ fn reports_and_the_goodbye_come_over_rtcp() {
 }
 
 #[test]
-fn who_comes_late_has_a_report_before_the_next_packet() {
+fn late_destination_gets_report_before_next_packet() {
     let Some(scene) = Scene::new("late report") else {
         return;
     };
@@ -235,7 +235,7 @@ fn who_comes_late_has_a_report_before_the_next_packet() {
 }
 
 #[test]
-fn a_picture_leaves_in_pieces() {
+fn picture_leaves_in_pieces() {
     let Some(scene) = Scene::new("pieces") else {
         return;
     };
@@ -261,7 +261,7 @@ fn a_picture_leaves_in_pieces() {
 }
 
 #[test]
-fn a_pause_and_a_late_source_move_the_plan_and_are_counted() {
+fn pause_and_a_late_source_move_the_plan_and_are_counted() {
     let Some(scene) = Scene::new("moves") else {
         return;
     };

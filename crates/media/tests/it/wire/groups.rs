@@ -12,7 +12,7 @@ use super::support::{Prebuilt, expect, expect_nothing, receiver};
 const NO_WAIT: Duration = Duration::ZERO;
 
 #[test]
-fn a_dead_one_does_not_stop_the_others() {
+fn dead_one_does_not_stop_the_others() {
     let mut destinations = Destinations::new();
     let options = DestinationOptions::default();
     let (dead, dead_address) = receiver("127.0.0.1");

@@ -105,7 +105,7 @@ fn packets_with_holes_between_them_arrive_without_the_holes() {
 }
 
 #[test]
-fn a_run_is_one_call_and_the_best_method_is_the_choice() {
+fn run_is_one_call_and_the_best_method_is_the_choice() {
     let calls = |method: Option<Method>| {
         let prebuilt = Prebuilt::equal(44);
         let (_socket, address) = receiver("127.0.0.1");
@@ -135,7 +135,7 @@ fn pages_that_are_written_again_are_copied() {
 }
 
 #[test]
-fn a_packet_larger_than_any_path_is_counted_and_the_others_go() {
+fn packet_larger_than_any_path_is_counted_and_the_others_go() {
     for host in hosts() {
         for method in [None, Some(Method::MappedGso), Some(Method::Sendto)] {
             let prebuilt = Prebuilt::new(&[1400, 1400, 65_530, 1400], 0);
@@ -161,7 +161,7 @@ fn a_packet_larger_than_any_path_is_counted_and_the_others_go() {
 }
 
 #[test]
-fn a_file_that_cannot_be_sent_from_makes_the_method_fall_back_once() {
+fn unsendable_file_makes_method_fall_back_once() {
     let prebuilt = Prebuilt::equal(30);
     let (pipe, _other_end) = rustix::pipe::pipe().unwrap();
     let mut memory = prebuilt.memory();
@@ -186,7 +186,7 @@ fn a_file_that_cannot_be_sent_from_makes_the_method_fall_back_once() {
 }
 
 #[test]
-fn a_way_that_refuses_to_segment_is_remembered_and_probed_again_much_later() {
+fn refused_segmentation_is_probed_again_much_later() {
     let prebuilt = Prebuilt::equal(30);
     let (socket, address) = receiver("127.0.0.1");
     let mut destination = Destination::open(address, &DestinationOptions::default()).unwrap();
@@ -214,7 +214,7 @@ fn a_way_that_refuses_to_segment_is_remembered_and_probed_again_much_later() {
 }
 
 #[test]
-fn a_forced_method_that_is_refused_is_told_and_nothing_goes() {
+fn forced_method_that_is_refused_is_told_and_nothing_goes() {
     let prebuilt = Prebuilt::equal(30);
     let (socket, address) = receiver("127.0.0.1");
     let mut destination = Destination::open(address, &forced(Method::MappedGso)).unwrap();
@@ -228,7 +228,7 @@ fn a_forced_method_that_is_refused_is_told_and_nothing_goes() {
 }
 
 #[test]
-fn a_dead_receiver_is_reported_once_and_delays_no_packet() {
+fn dead_receiver_is_reported_once_and_delays_no_packet() {
     for host in hosts() {
         let (socket, address) = receiver(host);
         drop(socket);
@@ -262,7 +262,7 @@ fn a_dead_receiver_is_reported_once_and_delays_no_packet() {
 }
 
 #[test]
-fn an_empty_group_is_nothing() {
+fn empty_group_is_nothing() {
     let prebuilt = Prebuilt::new(&[], 0);
     let (socket, address) = receiver("127.0.0.1");
     let mut destination = Destination::open(address, &DestinationOptions::default()).unwrap();

@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_comes_again_after_a_round_is_another_packet() {
+    fn number_that_comes_again_after_a_round_is_another_packet() {
         let mut harness = Harness::new();
         for sequence in (0..=u16::MAX).chain(0..5) {
             harness.media([sequence]);
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_left_the_window_is_not_repaired_and_nothing_received_is() {
+    fn decoder_repairs_only_lost_packets_in_window() {
         let mut harness = Harness::new();
         harness.media((0..300).filter(|sequence| *sequence != 50));
         // 40 was received and is out of the window; without it, all that is missing in the column
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_drops_the_oldest_and_knows_repeats() {
+    fn full_table_drops_the_oldest_and_knows_repeats() {
         let mut harness = Harness::new();
         harness.media([0]);
         for base in [10, 10, 10, 20, 30, 40, 50] {
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restarted_stream_is_followed_and_another_source_is_not() {
+    fn restarted_stream_is_followed_and_another_source_is_not() {
         let mut harness = Harness::new();
         harness.media(40_000..40_010);
         harness.media(20_000..20_040);
@@ -578,7 +578,7 @@ mod tests {
     }
 
     #[test]
-    fn parity_that_does_not_belong_to_what_was_received_makes_no_packet() {
+    fn foreign_parity_makes_no_packet() {
         let mut harness = Harness::new();
         harness.media([10, 11, 13]);
         let (members, recovery, payload) = parity(10, 1, 4);

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_spread_over_the_next_matrix_and_rows_follow_their_last_packet() {
+    fn encoder_spreads_columns_and_sends_rows_at_once() {
         use Direction::{Column, Row};
         let mut both = encoder(Protection::Both);
         let first = run(&mut both, &numbers(0xfff6, 20));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_is_too_long_goes_unprotected() {
+    fn packet_that_is_too_long_goes_unprotected() {
         let mut encoder = encoder(Protection::Both);
         run(&mut encoder, &numbers(0, 4));
         let refused = encoder.push(&header(4), &[&[0; 6], &[0; 5]], &mut |_| panic!("a row"));

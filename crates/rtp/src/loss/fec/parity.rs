@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fixed_fields_are_flags_type_timestamp_and_length() {
+    fn fixed_fields_are_flags_type_timestamp_and_length() {
         let header = [0xb1, 0xe0, 0x99, 0x99, 1, 2, 3, 4, 9, 9, 9, 9];
         let mut recovery = Recovery::of(&header, 0x0506);
         assert_eq!(recovery.fields(), [0x31, 0xe0, 1, 2, 3, 4, 5, 6]);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_is_as_if_zeroes_followed_the_shorter_ones() {
+    fn sum_is_as_if_zeroes_followed_the_shorter_ones() {
         let bodies: [&[&[u8]]; 4] = [
             &[&[1, 2], &[3]],
             &[&[1], &[2, 3, 4, 5]],

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_as_computed_by_hand() {
+    fn header_is_as_computed_by_hand() {
         assert_eq!(header().bytes(), COLUMN[..28]);
         let row = Header {
             offset: 1,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_reads_back() {
+    fn packet_reads_back() {
         let parity = parse(&COLUMN).unwrap();
         assert_eq!(parity.members, Members::stride(0x1234, 5, 4));
         assert_eq!(parity.recovery, header().recovery);

@@ -132,7 +132,7 @@ mod tests {
 
     /// Packets 8 to 11 are covered (mask 0xf000).
     #[test]
-    fn the_short_mask_is_as_computed_by_hand() {
+    fn short_mask_is_as_computed_by_hand() {
         let (bytes, length) = header(0b1111).bytes();
         let expected = [
             0x80, 127, 0, 1, 0, 0, 0, 5, 0, 0, 0, 2, // RTP
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_long_mask_reaches_the_48th_packet() {
+    fn long_mask_reaches_the_48th_packet() {
         let offsets = 1 | 1 << 16 | 1 << 47;
         let (bytes, length) = header(offsets).bytes();
         assert_eq!(length, 30);
