@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_that_was_given_up_is_refused_for_all_generations_but_its_own() {
+    fn handle_pool_refuses_handles_of_other_generations() {
         let stale = pack::<Number>(0);
         assert_eq!(unpack(passed(stale)).ok(), Some(0));
         for number in 1..GENERATIONS as u32 {

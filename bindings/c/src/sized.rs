@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_program_gets_defaults() {
+    fn older_program_gets_defaults() {
         let old = Old { size: 16, depth: 3 };
         // SAFETY: it has as many bytes as it says.
         let read = unsafe { read(ptr::from_ref(&old).cast::<New>()) };
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_program_may_not_ask_for_what_is_not_known() {
+    fn newer_program_may_not_ask_for_what_is_not_known() {
         let mut new = New {
             size: 24,
             depth: 3,

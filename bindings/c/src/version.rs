@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_has_the_version_of_the_package() {
+    fn header_has_the_version_of_the_package() {
         let header = format!("{HYTHE_VERSION_MAJOR}.{HYTHE_VERSION_MINOR}.{HYTHE_VERSION_PATCH}");
         assert_eq!(header, env!("CARGO_PKG_VERSION"));
         // SAFETY: it is text that ends with a zero, and static.

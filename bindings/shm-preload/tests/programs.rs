@@ -146,7 +146,7 @@ fn made(output: &Output) -> String {
 }
 
 #[test]
-fn a_program_with_the_flag_runs_as_with_our_functions() {
+fn program_with_the_flag_runs_as_with_our_functions() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -259,7 +259,7 @@ fn segments_on_huge_pages_are_the_systems() {
 }
 
 #[test]
-fn a_refusal_is_the_systems_and_the_log_says_why() {
+fn refusal_is_the_systems_and_the_log_says_why() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -322,7 +322,7 @@ impl Drop for Paused {
 }
 
 #[test]
-fn a_core_that_is_to_make_a_segment_and_does_not_is_named() {
+fn core_that_is_to_make_a_segment_and_does_not_is_named() {
     let Some(fixture) = Fixture::start() else {
         return;
     };
@@ -390,7 +390,7 @@ print "outlived";
 "#;
 
 #[test]
-fn a_program_outlives_pools_and_closes_all_descriptors() {
+fn program_outlives_pools_and_closes_all_descriptors() {
     let Some(fixture) = Fixture::start() else {
         return;
     };

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_of_a_hostfile_begins_here() {
+    fn machine_of_a_hostfile_begins_here() {
         let host = |name: &str| JobHost {
             name: name.parse().expect("a name"),
             slots: 1,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_that_is_set_is_the_only_one() {
+    fn folder_that_is_set_is_the_only_one() {
         let own = Path::new("/opt/bin/hythe");
         let set = PathBuf::from("/elsewhere");
         assert_eq!(folders(Some(own), Some(set.clone())), [set]);

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_signal_of_job_control_holds() {
+    fn last_signal_of_job_control_holds() {
         let control = JobControl(Arc::new(AtomicUsize::new(SIGCONT as usize)));
         assert_eq!(control.latest(SIGTSTP), SIGCONT);
         control.0.store(SIGTSTP as usize, Ordering::SeqCst);

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definitions_know_how_many_runs_are_wanted() {
+    fn definitions_know_how_many_runs_are_wanted() {
         assert_eq!(RUNS_WANTED_TEXT, runs::RUNS_WANTED.to_string());
     }
 

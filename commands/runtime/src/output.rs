@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_stays_in_its_row_and_moves_no_cursor() {
+    fn cell_stays_in_its_row_and_moves_no_cursor() {
         let rows = [vec!["a\n\u{1b}[2J".to_owned(), "1".to_owned()]];
         assert_eq!(
             table(&["NAME", ">N"], &rows),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_says_the_same_without_a_character_that_a_terminal_obeys() {
+    fn document_has_no_terminal_control_characters() {
         let name = "a\u{1b}\u{7f}\u{9b}2J\u{202e}\u{2028}ü";
         let text = to_json(&serde_json::json!({ "name": name })).expect("plain");
         assert!(

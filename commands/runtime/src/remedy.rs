@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_says_what_to_do_whichever_crate_passes_the_error_on() {
+    fn command_says_what_to_do_whichever_crate_passes_the_error_on() {
         let said =
             "there is no pool `camera` in /dev/shm/hythe: `hythe pool create camera` makes it";
         for error in [CliError::from(missing()), CoreError::Node(missing()).into()] {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_names_the_flag() {
+    fn full_table_names_the_flag() {
         let full = PoolError::TableFull {
             what: "port",
             limit: 4,

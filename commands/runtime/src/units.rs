@@ -232,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn a_history_past_the_deepest_queue_is_refused_with_the_largest() {
+    fn history_past_the_deepest_queue_is_refused_with_the_largest() {
         assert_eq!(parse_history("32768"), Ok(32768));
         let refused = parse_history("99999999").expect_err("too many");
         assert!(refused.contains("32768"), "{refused}");
     }
 
     #[test]
-    fn a_refused_mode_says_what_a_mode_is() {
+    fn refused_mode_says_what_a_mode_is() {
         let refused = parse_mode("777").expect_err("execute bits");
         assert!(refused.contains("777 is not a mode"), "{refused}");
         assert!(refused.contains("no execute bit"), "{refused}");

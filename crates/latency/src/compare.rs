@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_taken_of_the_nearest_case_and_conditions_stand_beside() {
+    fn comparison_uses_nearest_case_and_lists_conditions() {
         let (idle, hog) = (
             host("A.json", "idle", |_| {}),
             host("B.json", "hog", |run| {
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_change_figures_are_warned_of_where_they_differ() {
+    fn comparison_warns_of_differing_conditions() {
         let run = |name, kernel: &str, load_average: Option<f64>, steal_percent: f64| {
             host(name, "idle", |run| {
                 run.machine.kernel = kernel.to_owned();
@@ -619,7 +619,7 @@ mod tests {
     }
 
     #[test]
-    fn emulated_and_real_and_differing_clocks_are_refused_unless_forced() {
+    fn comparison_refuses_emulated_with_real_unless_forced() {
         let real = host("A.json", "idle", |_| {});
         let emulated = host("B.json", "idle", |run| run.machine.emulated = true);
         let otherwise = host("C.json", "idle", |run| {

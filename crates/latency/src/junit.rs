@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_that_is_exceeded_is_a_failure() {
+    fn threshold_that_is_exceeded_is_a_failure() {
         let document = document();
         let threshold = Threshold::parse("p50=5.1us").expect("good");
         let strict = Threshold::parse("semaphore:p99.9=1us").expect("good");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn without_thresholds_each_result_is_a_case_and_any_text_can_be_written() {
+    fn junit_has_a_case_per_result_and_escapes_text() {
         let mut document = document();
         let flags = "-O2 <\"&'>\u{1b}[0m\u{0}";
         document.conditions.insert("flags".to_owned(), flags.into());

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_are_kept_in_whatever_order_they_come() {
+    fn largest_are_kept_in_whatever_order_they_come() {
         let many = KEPT as u64 * 4;
         let rising: Vec<u64> = (0..many).collect();
         let falling: Vec<u64> = rising.iter().rev().copied().collect();

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_named_from_the_root_of_the_image_and_others_are_counted() {
+    fn sort_list_names_files_from_image_root() {
         let pack = pack(
             &["/image/a", "/imaged/b", "/image/etc/c", "/image/unused"],
             &[1, 2, 0],
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_line_can_hold_is_refused_and_named() {
+    fn name_that_no_line_can_hold_is_refused_and_named() {
         let refused = for_mksquashfs(&[b"a\nb"]).expect_err("refused");
         assert!(refused.to_string().contains("a\\nb"), "{refused}");
     }

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn logarithmic_axes_have_round_values_as_many_as_there_is_room_for() {
+    fn logarithmic_axis_has_round_values_that_fit() {
         let axis = |low, high| Axis::logarithmic("latency", (low, high), time);
         assert_eq!(
             labels(&axis(900.0, 12_000.0), 8),

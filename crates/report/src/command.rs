@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_document_without_a_schema_is_told_what_prints_one() {
+    fn document_without_a_schema_is_told_what_prints_one() {
         let error = CliError::from(ReportError::NoSchema {
             path: "x.json".into(),
             expected: "hythe.result/1",

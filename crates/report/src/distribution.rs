@@ -277,7 +277,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_histogram_that_is_none_is_refused_with_its_case() {
+    fn histogram_that_is_none_is_refused_with_its_case() {
         for (broken, why) in [("%", "no base64"), ("AAAA", "no HdrHistogram")] {
             let mut document = small();
             document["results"] = json!([row("hythe/calls", "spacing_error_sent", broken)]);
@@ -288,7 +288,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_single_sample_can_be_drawn() {
+    fn single_sample_can_be_drawn() {
         let mut document = small();
         let one = encoded(std::iter::once(0));
         document["results"] = json!([row("hythe/calls", "spacing_error_sent", &one)]);

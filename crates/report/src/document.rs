@@ -378,7 +378,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_result_is_read() {
+    fn result_is_read() {
         let document = parsed(&small()).expect("good");
         let first = &document.results[0];
         assert_eq!(first.system_and_way(), ("floor", "poll/untouched"));

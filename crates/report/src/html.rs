@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_of_all_documents_come_first_with_a_note_where_there_is_no_timeline() {
+    fn latencies_come_first_with_note_of_missing_timeline() {
         let documents = [
             ("idle", "timer", true),
             ("hog", "timer", true),
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measure_by_several_clocks_has_a_link_to_each() {
+    fn measure_by_several_clocks_has_a_link_to_each() {
         let mut documents = [(); 2].map(|()| latency("idle", "timer", true));
         documents[1]["conditions"]["clock"] = json!("a counter");
         let documents = documents.map(|document| parsed(&document).expect("good"));

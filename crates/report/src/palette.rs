@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn series_differ_in_colour_and_dashes_and_none_is_that_of_the_frame() {
+    fn palette_gives_series_distinct_colours_and_dashes() {
         for (place, ink) in INKS.iter().enumerate() {
             let others = INKS[..place].iter();
             assert!(
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_style_replaces_what_is_drawn() {
+    fn style_replaces_what_is_drawn() {
         let style = style();
         for rule in [
             "svg [fill=\"#FFFFFF\"]{fill:var(--paper)}",

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_paper_stands_beside_the_core_hop_only() {
+    fn paper_stands_beside_the_core_hop_only() {
         let mut value = small();
         assert!(beside(&parsed(&value).expect("good")).is_none());
         value["bench"] = "core".into();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_player_stands_beside_ours() {
+    fn papers_player_stands_beside_ours() {
         let mut value = small();
         value["bench"] = "core".into();
         value["results"][0]["metric"] = "sync_error".into();

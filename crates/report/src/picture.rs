@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_machine_and_day_and_marks_what_is_better() {
+    fn table_has_machine_and_day_and_marks_what_is_better() {
         let picture = drawn(&run());
         for found in [
             ">1.23 us</text>",
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_not_valid_says_so() {
+    fn run_that_is_not_valid_says_so() {
         let mut document = run();
         document["conditions"]["invalid"] = json!("others <ran>");
         let picture = drawn(&document);

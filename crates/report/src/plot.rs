@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_under_other_conditions_is_no_point_of_that_line() {
+    fn same_under_other_conditions_is_no_point_of_that_line() {
         let mut document = small();
         let mut other = document["results"][2].clone();
         other["conditions"] = json!({"pinned": [0, 0]});

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_hop_has_a_table_for_each_reach_with_a_column_for_each_size() {
+    fn host_hop_has_table_per_reach_and_column_per_size() {
         let rows = [
             ("tcp/local/poll/filled", 64, 1_000),
             ("tcp/local/poll/filled", 1024, 2_000),

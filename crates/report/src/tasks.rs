@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comparison_with_pvm_has_its_messages_netpipe_and_programs_side_by_side() {
+    fn pvm_comparison_shows_messages_netpipe_and_programs() {
         let rows = [
             ("pvm/local/direct/raw", "round_trip", 64, 20_000),
             ("hythe/local/direct/raw", "round_trip", 64, 2_000),

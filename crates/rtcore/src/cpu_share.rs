@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn who_works_little_never_rests() {
+    fn idle_thread_never_rests() {
         let mut share = CpuShare::begin();
         // One part in nine.
         for _ in 0..100_000 {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_stops_is_held_to_the_share() {
+    fn busy_thread_is_held_to_its_share() {
         let mut share = CpuShare::begin();
         let part = worked(&mut share, Duration::ZERO, 1_000_000);
         assert!(part < 1.2 / f64::from(SHARE), "{part}");
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_that_of_the_thread() {
+    fn clock_is_that_of_the_thread() {
         let mut share = CpuShare::begin();
         let_time_pass(
             Duration::from_millis(2),

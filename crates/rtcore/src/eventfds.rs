@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_that_was_killed_left_is_no_offer_and_not_in_the_way() {
+    fn leftovers_of_killed_agent_offer_and_block_nothing() {
         let place = Place::new("left");
         let offer = Offer::open(&place.0, REGION).expect("listens");
         let kept = place.0.join("kept");

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_gets_what_it_needs_to_ring_and_to_be_rung() {
+    fn peer_gets_what_it_needs_to_ring_and_to_be_rung() {
         let (server, peer) = UnixStream::pair().expect("sockets");
         let events = Events::greet(&server).expect("greeted");
         let (version, none) = receive(&peer);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_is_gone_is_an_error() {
+    fn peer_that_is_gone_is_an_error() {
         let (server, peer) = UnixStream::pair().expect("sockets");
         drop(peer);
         assert!(Events::greet(&server).is_err());

@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_stands_behind_the_name() {
+    fn state_stands_behind_the_name() {
         assert!(is_stopped("12 (core) T 1 12 0"));
         assert!(is_stopped("12 (a) S (b)) t 1 12 0"));
         assert!(!is_stopped("12 (T) T) S 1 12 0"));

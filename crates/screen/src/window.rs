@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_space_bar_is_one_wish() {
+    fn held_space_bar_is_one_wish() {
         assert_eq!(meaning(&key(u32::from(b' '), false)), Event::Pause);
         assert_eq!(meaning(&key(u32::from(b' '), true)), Event::Other);
         assert_eq!(meaning(&key(27, false)), Event::Close);

@@ -76,7 +76,7 @@ abcdefghijklmnop 0
 ";
 
 #[test]
-fn a_c_program_and_a_core_call_each_other() {
+fn c_program_and_a_core_call_each_other() {
     let Some((mut cores, program)) = Cores::with_program("core_calls.c") else {
         return;
     };
@@ -87,7 +87,7 @@ fn a_c_program_and_a_core_call_each_other() {
 }
 
 #[test]
-fn a_sample_of_one_core_reaches_another_as_a_counted_copy() {
+fn sample_of_one_core_reaches_another_as_a_counted_copy() {
     let Some((mut cores, program)) = Cores::with_program("two_cores.c") else {
         return;
     };

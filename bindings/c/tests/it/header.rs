@@ -105,7 +105,7 @@ fn is_constant(line: &str) -> bool {
 }
 
 #[test]
-fn the_header_is_what_the_source_says() {
+fn header_is_what_the_source_says() {
     let (path, wanted) = (crate_path("include/hythe.h"), generated());
     if std::env::var_os("HYTHE_HEADER").is_some_and(|value| value == "write") {
         std::fs::write(&path, &wanted).expect("a writable header");

@@ -85,7 +85,7 @@ fn build_core(board: &Path, folder: &Path) {
 }
 
 #[test]
-fn a_program_and_a_core_exchange_messages_of_one_proto_file() {
+fn program_and_a_core_exchange_messages_of_one_proto_file() {
     let Some(hythe) = hythe_command() else { return };
     if !Path::new(GENERATOR).is_file() || !Path::new(HEADER).is_file() {
         eprintln!(

@@ -135,7 +135,7 @@ fn run_bounded(command: &mut Command) -> String {
 
 #[test]
 #[ignore = "slow: make test-slow runs it"]
-fn the_programs_end_as_expected() {
+fn programs_end_as_expected() {
     let Some(suite) = fetched() else { return };
     let stage = Stage::install();
     let all = files(&suite);

@@ -79,7 +79,7 @@ fn every_example_with_every_compiler_and_both_libraries() {
 }
 
 #[test]
-fn a_c_program_takes_what_the_command_publishes() {
+fn c_program_takes_what_the_command_publishes() {
     let Some(hythe) = hythe_command() else { return };
     let stage = Stage::install();
     let program = stage.example("gcc", Linking::Shared, "publish_subscribe");
@@ -105,7 +105,7 @@ fn a_c_program_takes_what_the_command_publishes() {
 }
 
 #[test]
-fn a_c_program_serves_a_core() {
+fn c_program_serves_a_core() {
     let Some(hythe) = hythe_command() else { return };
     let stage = Stage::install();
     let mut boards = stage.command(&hythe);
@@ -170,7 +170,7 @@ fn methods_that_do_not_return_end_their_calls() {
 /// With the library's handler for SIGBUS, with the program's own, and with one that was there
 /// before.
 #[test]
-fn a_pool_that_is_cut_away_is_a_code() {
+fn pool_that_is_cut_away_is_a_code() {
     let stage = Stage::install();
     let source = repository().join("bindings/c/tests/lost.c");
     let program = stage.compile("gcc", Linking::Shared, &source);
@@ -181,7 +181,7 @@ fn a_pool_that_is_cut_away_is_a_code() {
 }
 
 #[test]
-fn a_program_that_closes_all_descriptors_keeps_its_buffers() {
+fn program_that_closes_all_descriptors_keeps_its_buffers() {
     let stage = Stage::install();
     let source = repository().join("bindings/c/tests/closed.c");
     let program = stage.compile("gcc", Linking::Shared, &source);
@@ -233,7 +233,7 @@ fn valgrind_runs_programs_and_finds_nothing_wrong() {
 }
 
 #[test]
-fn the_address_sanitizer_finds_nothing_wrong_and_nothing_lost() {
+fn address_sanitizer_finds_nothing_wrong_and_nothing_lost() {
     let stage = Stage::install();
     let checked = ["-fsanitize=address", "-fno-omit-frame-pointer"];
     let replies = repository().join("examples/c/request_reply.c");
@@ -247,7 +247,7 @@ fn the_address_sanitizer_finds_nothing_wrong_and_nothing_lost() {
 /// The library's atomic operations are not compiled for the sanitizer: without the suppressions it
 /// reports each copy of a message that another thread wrote.
 #[test]
-fn thread_sanitizer_is_content_with_the_suppressions_of_the_guide() {
+fn suppressions_of_guide_satisfy_thread_sanitizer() {
     let stage = Stage::install();
     let guide = std::fs::read_to_string(repository().join("docs/guide/c.md")).expect("there");
     let is_suppression =
@@ -295,7 +295,7 @@ fn cmake_finds_the_package() {
 }
 
 #[test]
-fn the_header_is_also_for_cpp() {
+fn header_is_also_for_cpp() {
     let stage = Stage::install();
     let source = stage.prefix().join("header.cpp");
     let program = "#include <hythe.h>\nint main() { return hythe_version() == nullptr; }\n";
@@ -339,7 +339,7 @@ fn nothing_but_the_interface_is_visible() {
 }
 
 #[test]
-fn the_manual_names_every_function() {
+fn manual_names_every_function() {
     let folder = repository().join("bindings/c");
     let read = |name| std::fs::read_to_string(folder.join(name)).expect("readable");
     let (header, manual) = (read("include/hythe.h"), read("man/hythe.3"));
@@ -388,7 +388,7 @@ fn semaphores_and_message_queues_from_c() {
 }
 
 #[test]
-fn a_child_forked_amid_calls_of_other_threads_makes_its_own() {
+fn child_forked_amid_calls_of_other_threads_makes_its_own() {
     let said = said_with_a_pool("forks.c");
     assert_eq!(said, "children: 60 of 60\nfailures: 0\n");
 }

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_method_and_its_bytes_are_read() {
+    fn method_and_its_bytes_are_read() {
         let read = |words: &[&str]| read(words).expect("good");
         let wanted = |method, argument: &[u8]| Wanted {
             method,

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_depends_on_seed_and_number_and_nothing_else() {
+    fn message_depends_on_seed_and_number_and_nothing_else() {
         let one = message(1000, 1, 1);
         assert_eq!(one, message(1000, 1, 1));
         assert_ne!(one, message(1000, 2, 1));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_byte_that_differs_is_named() {
+    fn first_byte_that_differs_is_named() {
         let sent = message(100, 7, 0);
         let mut came = sent.clone();
         assert_eq!(difference(&sent, &came), None);

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_console_that_is_cut_is_named() {
+    fn console_that_is_cut_is_named() {
         assert_eq!(records("hello\n@01\n@.\n").expect("good"), [[1]]);
         let error = records("@01\n@.\n@02\n").expect_err("cut").to_string();
         assert!(error.contains("after 1 bytes"), "{error}");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_an_end() {
+    fn record_has_an_end() {
         let mut reader = Reader::default();
         let line = format!("@{}", "00".repeat(RECORD_BYTES_MAX));
         assert!(reader.take(&line).is_ok());

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sleep_never_ends_early() {
+    fn sleep_never_ends_early() {
         for ahead in [0, 1, 200_000] {
             let then = now_ns() + ahead;
             sleep_until(then);

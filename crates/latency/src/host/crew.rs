@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_a_limit_or_a_failure_ends_all() {
+    fn stop_a_limit_or_a_failure_ends_all() {
         for (limit, stops) in [(LONG, true), (Duration::ZERO, false)] {
             let mut crew = Crew::new();
             crew.add(&post("long"), until_over).expect("set up");

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_ends_it_too() {
+    fn time_ends_it_too() {
         let mut cycles = cycle(Until::Elapsed(Duration::from_nanos(250))).begin(0);
         let mut done = 0;
         while cycles.next_ns < cycles.end_ns && cycles.left > 0 {

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_without_a_place_is_named() {
+    fn load_without_a_place_is_named() {
         let said = Running::start(Load::Io, &[0], Path::new("/does/not/exist"))
             .expect_err("no such directory")
             .to_string();

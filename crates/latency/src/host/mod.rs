@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_ends_it_with_the_results_so_far() {
+    fn stop_ends_it_with_the_results_so_far() {
         let plan = Plan {
             until: Until::Elapsed(Duration::from_secs(3600)),
             measures: vec![Measure::FutexWake, Measure::Timer],

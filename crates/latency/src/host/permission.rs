@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_what_why_and_a_remedy() {
+    fn refusal_names_what_why_and_a_remedy() {
         // No thread has it, not even root's.
         let refusal = try_fifo(100).expect_err("there is no such priority");
         let said = refusal.to_string();

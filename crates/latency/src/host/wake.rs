@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeper_that_another_thread_wakes_wakes() {
+    fn sleeper_that_another_thread_wakes_wakes() {
         for (mut sleeper, mut waker) in [futex_ends(), eventfd_ends().expect("descriptors")] {
             let woken = std::thread::spawn(move || sleeper.sleep(Duration::from_secs(60)));
             waker.wake(|| 5).expect("its own");

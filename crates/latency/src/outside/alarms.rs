@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_that_is_no_whole_number_does_not_drift() {
+    fn period_that_is_no_whole_number_does_not_drift() {
         let third = Period {
             ticks: 1,
             tick_hz: 3,

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_from_upper_to_lower_case() {
+    fn interval_is_from_upper_to_lower_case() {
         let edges = [
             edge(10, 'A'),
             edge(12, 'B'),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_have_the_time_since_the_first_edge_of_their_measure() {
+    fn largest_have_the_time_since_the_first_edge_of_their_measure() {
         let mut edges = vec![edge(3, 'A'), edge(4, 'a'), edge(5, 'B')];
         // Half of them as usual, half of them one larger than the one before.
         for at in 0..200 {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_slept_between_two_edges_tells_no_time() {
+    fn cpu_that_slept_between_two_edges_tells_no_time() {
         let instructions = [5, 1, 1, 1, 1];
         for sleeps_before in [0, 3, 4, 5] {
             let log = record(&instructions, sleeps_before);

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_has_the_scheduler_that_was_asked_for() {
+    fn pool_has_the_scheduler_that_was_asked_for() {
         let of = |settings: &[Setting]| pool(&with(settings)).pool;
         assert!(of(&[Setting::Pool]).contains("cpupool-sched = \"credit2\""));
         assert!(of(&Setting::ALL).contains("cpupool-sched = \"null\""));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn static_memory_is_behind_what_is_loaded_and_inside_of_the_board() {
+    fn static_memory_lies_behind_images_inside_board() {
         assert_eq!(static_memory(&with(&[])), "");
         let expected = "xen,static-mem = <0x0 0x70000000 0x0 0x1000000>;";
         assert_eq!(static_memory(&with(&[Setting::StaticMemory])), expected);

@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_is_asked_for_until_enough_is_counted_and_while_no_timer_is_measured() {
+    fn log_is_read_until_count_suffices() {
         let mut log = Log::ready(2);
         for _ in 0..4 {
             log.pin('C');

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scheduler_of_the_whole_machine_is_null_only_without_a_pool() {
+    fn scheduler_of_the_whole_machine_is_null_only_without_a_pool() {
         let of = |settings: &[Setting]| words(Partition::Partitioned, settings);
         assert!(of(&[]).contains("sched=credit2 dom0_vcpus_pin"));
         assert!(of(&Setting::ALL).contains("sched=credit2 dom0_vcpus_pin vwfi=native"));

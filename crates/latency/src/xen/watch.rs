@@ -107,7 +107,7 @@ mod tests {
 
     /// Lines as they come through a pipe, with their ends; more than it holds at once.
     #[test]
-    fn what_comes_through_a_pipe_is_counted_and_the_monitor_is_asked() {
+    fn watch_counts_pipe_input_and_asks_monitor() {
         const SAMPLE: &str = "\
 pl011_write addr 0x00000000 value 0x00000043
 Taking exception 1 [Undefined Instruction] on CPU 1

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_order_stays_and_what_others_have_comes_behind_it() {
+    fn first_order_stays_and_what_others_have_comes_behind_it() {
         let first = pack(&["/a", "/b"], &[(1, 10, 5), (0, 0, 2)]);
         let other = pack(&["/c", "/b"], &[(1, 5, 20), (0, 3, 1)]);
         let mut both = Union::default();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pack_of_another_system_is_refused_and_changes_nothing() {
+    fn pack_of_another_system_is_refused_and_changes_nothing() {
         let first = pack(&["/a"], &[(0, 0, 1)]);
         type Change = fn(&mut PackFile);
         let changes: [(Change, &str); 3] = [

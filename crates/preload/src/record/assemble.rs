@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn extents_stand_in_the_order_of_the_trace_as_far_as_there_is_one() {
+    fn extents_follow_order_of_trace() {
         let directory = tempfile::tempdir().unwrap();
         let names = [("first", 1), ("second", 1), ("third", 1)];
         let mut entries: Vec<Entry> = measured(directory.path(), &names)

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_in_the_deepest_mount_and_the_last_of_a_point() {
+    fn path_is_in_the_deepest_mount_and_the_last_of_a_point() {
         let named = |number: u64, point: &str| Mount {
             number,
             device: "1:1".to_owned(),

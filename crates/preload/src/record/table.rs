@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn deleted_and_replaced_files_are_gone_and_renamed_ones_are_found_again() {
+    fn table_drops_deleted_files_and_follows_renames() {
         let directory = tempfile::tempdir().unwrap();
         let names = ["deleted", "replaced", "moving"];
         let [deleted, replaced, moving] = names.map(|name| directory.path().join(name));
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stand_in_counts_for_its_file() {
+    fn stand_in_counts_for_its_file() {
         let directory = tempfile::tempdir().unwrap();
         let [copy, original] = ["copy", "original"].map(|name| directory.path().join(name));
         old_file(&copy, 9000);

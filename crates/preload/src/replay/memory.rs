@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_is_bytes_or_a_share_and_leaves_the_floor() {
+    fn budget_is_bytes_or_a_share_and_leaves_the_floor() {
         let proc = proc(100 << 10, None);
         let mut memory = SystemMemory::new(proc.path());
         let mut bytes = |text: &str| {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_group_bounds_the_budget() {
+    fn control_group_bounds_the_budget() {
         let proc = proc(100 << 10, None);
         limit(&proc, 48, 20);
         let mut memory = SystemMemory::new(proc.path());

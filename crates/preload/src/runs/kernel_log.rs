@@ -152,7 +152,7 @@ mod tests {
         15,313,903,-;preload-init: pack=/etc/odd.pack end=all pages=x ns=5 boottime_ns=2000\n";
 
     #[test]
-    fn the_line_of_a_pack_is_found() {
+    fn line_of_a_pack_is_found() {
         let log = KernelLog::parse(LOG);
         assert!(!log.cut);
         let run = log.find(Path::new("/etc/my boot.pack")).expect("there");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_path_is_known_by_its_end() {
+    fn long_path_is_known_by_its_end() {
         let line =
             "6,0,0,-;preload-init: pack=...ong/boot.pack end=all pages=1 ns=1 boottime_ns=2\n";
         let log = KernelLog::parse(line);
@@ -181,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn a_log_without_its_beginning_says_so() {
+    fn log_without_its_beginning_says_so() {
         assert!(KernelLog::parse("6,17,0,-;something").cut);
         assert!(!KernelLog::parse("").cut);
     }
 
     #[test]
-    fn the_log_of_this_machine_is_read_to_its_end() {
+    fn log_of_this_machine_is_read_to_its_end() {
         match KernelLog::read(Path::new("/dev/kmsg")) {
             Ok(log) => assert_eq!(log.find(Path::new("/no/such.pack")), None),
             Err(error) => println!("SKIPPED: /dev/kmsg cannot be read: {error}"),

@@ -124,7 +124,7 @@ mod tests {
     use crate::pack::Pack;
 
     #[test]
-    fn a_new_recording_takes_verdicts_away_and_leaves_what_people_switched_off() {
+    fn new_recording_clears_verdicts_and_keeps_manual_off() {
         let directory = tempfile::tempdir().unwrap();
         let pack = directory.path().join("boot.pack");
         Pack::default().write(&pack).unwrap();

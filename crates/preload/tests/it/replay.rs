@@ -78,7 +78,7 @@ fn ext4_is_found_to_honour_readahead_and_read_by_address() {
 }
 
 #[test]
-fn a_last_page_that_is_not_full_is_loaded() {
+fn last_page_that_is_not_full_is_loaded() {
     count_pages(|| {
         let Some(disk) = Disk::new() else { return };
         for method in METHODS {
@@ -100,7 +100,7 @@ fn a_last_page_that_is_not_full_is_loaded() {
 }
 
 #[test]
-fn a_budget_takes_the_front_of_the_pack_to_the_page() {
+fn budget_takes_the_front_of_the_pack_to_the_page() {
     count_pages(|| {
         let Some(disk) = Disk::new() else { return };
         let (a, b) = (disk.file("a", 100), disk.file("b", 100));
@@ -247,7 +247,7 @@ fn replace_alike(path: &Path) {
 }
 
 #[test]
-fn a_file_that_is_cut_while_it_is_read_costs_an_error_and_nothing_else() {
+fn file_cut_during_read_costs_one_error() {
     count_pages(|| {
         let Some(disk) = Disk::new() else { return };
         // At the second look nothing of it is open yet; at the fourth it is, and two steps of it
@@ -278,7 +278,7 @@ fn a_file_that_is_cut_while_it_is_read_costs_an_error_and_nothing_else() {
 }
 
 #[test]
-fn a_file_that_is_unlinked_while_it_is_read_is_named() {
+fn file_that_is_unlinked_while_it_is_read_is_named() {
     count_pages(|| {
         let Some(disk) = Disk::new() else { return };
         let (gone, whole) = (disk.file("gone", 40), disk.file("whole", 40));
@@ -349,7 +349,7 @@ fn reading_at_another_priority_loads_the_same() {
 }
 
 #[test]
-fn an_empty_pack_is_done_at_once() {
+fn empty_pack_is_done_at_once() {
     let done = run(&pack(&[], &[]), &Options::default());
     assert_eq!((done.pages.asked, done.threads), (0, 0));
 }

@@ -162,7 +162,7 @@ fn read_by_another(path: &Path) {
 }
 
 #[test]
-fn a_program_that_ran_and_ended_has_used_its_pages() {
+fn program_that_ran_and_ended_has_used_its_pages() {
     count_pages(|| {
         let Some(disk) = Disk::new() else { return };
         if !frames_are_told() {
@@ -218,7 +218,7 @@ fn looking_marks_nothing() {
 }
 
 #[test]
-fn a_start_up_is_timed_from_its_replay_and_entered_once() {
+fn start_up_is_timed_from_its_replay_and_entered_once() {
     let Some(disk) = Disk::new() else { return };
     let file = disk.file("a", 4);
     let place = Place::new(disk, &pack(&[&file], &[(0, 0, 4)]));
@@ -241,7 +241,7 @@ fn a_start_up_is_timed_from_its_replay_and_entered_once() {
 }
 
 #[test]
-fn the_line_of_preload_init_is_a_start_up() {
+fn line_of_preload_init_is_a_start_up() {
     let Some(disk) = Disk::new() else { return };
     let file = disk.file("a", 10);
     let place = Place::new(disk, &pack(&[&file], &[(0, 0, 10)]));
@@ -277,7 +277,7 @@ fn the_line_of_preload_init_is_a_start_up() {
 }
 
 #[test]
-fn a_boot_without_anybody_is_one_to_compare_with_if_the_log_is_whole() {
+fn idle_boot_is_baseline_if_log_is_whole() {
     let Some(disk) = Disk::new() else { return };
     let file = disk.file("a", 1);
     let place = Place::new(disk, &pack(&[&file], &[(0, 0, 1)]));
@@ -295,7 +295,7 @@ fn a_boot_without_anybody_is_one_to_compare_with_if_the_log_is_whole() {
 }
 
 #[test]
-fn the_boot_that_was_recorded_is_not_judged() {
+fn boot_that_was_recorded_is_not_judged() {
     let Some(disk) = Disk::new() else { return };
     let file = disk.file("a", 1);
     let place = Place::new(disk, &pack(&[&file], &[(0, 0, 1)]));
@@ -345,7 +345,7 @@ fn marks_that_are_damaged_or_of_another_pack_are_refused() {
 }
 
 #[test]
-fn a_history_is_bounded_and_survives_lines_of_others() {
+fn history_is_bounded_and_survives_lines_of_others() {
     let Some(disk) = Disk::new() else { return };
     let file = disk.file("a", 1);
     let place = Place::new(disk, &pack(&[&file], &[(0, 0, 1)]));
@@ -361,7 +361,7 @@ fn a_history_is_bounded_and_survives_lines_of_others() {
 }
 
 #[test]
-fn a_history_that_cannot_be_written_is_named_and_the_mark_stays() {
+fn history_that_cannot_be_written_is_named_and_the_mark_stays() {
     let Some(disk) = Disk::new() else { return };
     let file = disk.file("a", 1);
     let place = Place::new(disk, &pack(&[&file], &[(0, 0, 1)]));
@@ -379,7 +379,7 @@ fn a_history_that_cannot_be_written_is_named_and_the_mark_stays() {
 }
 
 #[test]
-fn a_pack_that_did_not_help_is_switched_off_until_somebody_removes_the_switch() {
+fn useless_pack_is_off_until_switch_is_removed() {
     let Some(disk) = Disk::new() else { return };
     let file = disk.file("a", 1);
     let place = Place::new(disk, &pack(&[&file], &[(0, 0, 1)]));
@@ -416,7 +416,7 @@ fn a_pack_that_did_not_help_is_switched_off_until_somebody_removes_the_switch() 
 }
 
 #[test]
-fn the_switch_for_one_run_is_taken_away_again_and_others_are_not() {
+fn switch_for_one_run_is_taken_away_again_and_others_are_not() {
     let Some(disk) = Disk::new() else { return };
     let file = disk.file("a", 1);
     let place = Place::new(disk, &pack(&[&file], &[(0, 0, 1)]));

@@ -112,7 +112,7 @@ fn what_cannot_stand_in_a_pack_is_not_written() {
 
 proptest! {
     #[test]
-    fn whatever_is_changed_in_a_pack_is_noticed_or_makes_no_difference(at in any::<prop::sample::Index>(), to in any::<u8>()) {
+    fn pack_detects_every_change_that_matters(at in any::<prop::sample::Index>(), to in any::<u8>()) {
         let (_, group) = groups("pack.player").remove(0);
         let mut damaged = bytes(&group["hex"]);
         let at = at.index(damaged.len());
@@ -123,7 +123,7 @@ proptest! {
 }
 
 #[test]
-fn a_pack_is_replaced_whole_or_not_at_all() {
+fn pack_is_replaced_whole_or_not_at_all() {
     let folder = tempfile::tempdir().expect("a directory");
     let path = folder.path().join("boot.pack");
     let (_, group) = groups("pack.player").remove(0);

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outline_begins_and_ends_at_the_foot() {
+    fn outline_begins_and_ends_at_the_foot() {
         let (one, other) = (histogram(&[100, 100, 100]), histogram(&[5000]));
         let named = [("a".to_owned(), &one), ("b".to_owned(), &other)];
         let counts = Counts::new("c".to_owned(), named.into_iter());

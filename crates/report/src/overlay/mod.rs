@@ -306,7 +306,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_same_metric_of_all_documents_stands_in_one_figure() {
+    fn same_metric_of_all_documents_stands_in_one_figure() {
         let idle = latency("idle", "timer", true);
         let hog = latency("hog", "timer", true);
         let (titles, names) = laid(&[idle.clone(), hog, idle, small()]);
@@ -354,7 +354,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_of_one_metric_stands_together_and_many_lines_in_several_figures() {
+    fn overlay_groups_metrics_and_splits_many_lines() {
         let mut document = latency("idle", "timer", true);
         let one = document["results"][0].clone();
         let results = document["results"].as_array_mut().expect("a list");
@@ -389,7 +389,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_figure_is_drawn_and_has_its_table_and_those_without_times_are_named() {
+    fn overlay_draws_each_figure_with_its_table() {
         let documents = [
             latency("idle", "timer", true),
             latency("idle", "futex_wake", false),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn series_without_times_are_named_and_the_others_keep_their_colours() {
+    fn timeline_names_series_without_times_and_keeps_colours() {
         let documents = [
             latency("io", "timer", false),
             latency("idle", "timer", true),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn where_too_many_are_the_largest_it_is_said_that_one_stands_for_them() {
+    fn timeline_says_that_one_largest_represents_many() {
         let mut document = latency("idle", "timer", false);
         let result = &mut document["results"][0];
         result["outliers"] = json!([{"at_ns": 5, "value": 1264}]);

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_measure_that_was_seen_from_outside_has_times() {
+    fn measure_that_was_seen_from_outside_has_times() {
         let seen = [("a", false), ("a.outside", true), ("a.own_turn", false)];
         assert_eq!(said(&[board("b/none/idle", &seen)]), [""; 0]);
         let with_trip = [&seen[..], &[("round_trip", false)]].concat();

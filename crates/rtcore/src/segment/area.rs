@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_aligned_where_one_is_free() {
+    fn place_is_aligned_where_one_is_free() {
         // As on mps2: 4 MiB stand at 12 MiB of the memory.
         assert_eq!(AREA.place(&[], 1024), Some(pages(3072 - 2688, 1024)));
         assert_eq!(AREA.place(&[], 1), Some(pages(0, 1)));

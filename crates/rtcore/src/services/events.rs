@@ -88,14 +88,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_channel_has_the_core_s_own_name_in_front() {
+    fn channel_has_the_core_s_own_name_in_front() {
         let channel = |services| TaskEvents::begin(services).channel;
         assert_eq!(channel("core/services"), "core/events");
         assert_eq!(channel("left/core/services"), "left/core/events");
     }
 
     #[test]
-    fn a_line_says_what_a_task_did_and_where() {
+    fn line_says_what_a_task_did_and_where() {
         let header = CallHeader {
             task: 8,
             flags: 2,

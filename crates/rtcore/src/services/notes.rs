@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_cut() {
+    fn flood_is_cut() {
         let (mut notes, lines) = Notes::begin();
         for _ in 0..10 * BURST {
             notes.add("again");

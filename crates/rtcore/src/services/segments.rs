@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_has_no_more_than_256_attachments_and_none_when_it_has_ended() {
+    fn core_has_at_most_256_attachments_and_none_after_end() {
         let mut fixture = Fixture::new("many");
         let id = fixture.make();
         for _ in 0..256 {

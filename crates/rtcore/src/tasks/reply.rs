@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_is_one_to_its_method_and_of_its_size() {
+    fn reply_is_one_to_its_method_and_of_its_size() {
         let header = ReplyHeader {
             method: 7,
             result: -2,

@@ -258,7 +258,7 @@ fn two_segments(segments: &Segments, key: i32, modes: [u32; 2]) -> [i32; 2] {
 }
 
 #[test]
-fn a_segment_s_mode_is_kept_for_members_that_may_write() {
+fn segment_s_mode_is_kept_for_members_that_may_write() {
     if !is_root() {
         return;
     }
@@ -295,7 +295,7 @@ fn a_segment_s_mode_is_kept_for_members_that_may_write() {
 }
 
 #[test]
-fn a_member_that_may_only_read_has_nothing_mapped_to_write() {
+fn member_that_may_only_read_has_nothing_mapped_to_write() {
     if !is_root() {
         return;
     }
@@ -332,7 +332,7 @@ fn a_member_that_may_only_read_has_nothing_mapped_to_write() {
 }
 
 #[test]
-fn a_user_outside_of_the_group_opens_nothing() {
+fn user_outside_of_the_group_opens_nothing() {
     if !is_root() {
         return;
     }
@@ -352,7 +352,7 @@ fn a_user_outside_of_the_group_opens_nothing() {
 }
 
 #[test]
-fn a_core_may_what_its_agent_may() {
+fn core_may_what_its_agent_may() {
     if !is_root() {
         return;
     }

@@ -49,7 +49,7 @@ impl Fixture {
 }
 
 #[test]
-fn a_semaphore_is_the_same_on_both_sides() {
+fn semaphore_is_the_same_on_both_sides() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let core = &mut fixture.core;
@@ -86,7 +86,7 @@ fn a_semaphore_is_the_same_on_both_sides() {
 }
 
 #[test]
-fn a_wait_on_either_side_ends_with_a_post_on_the_other() {
+fn wait_on_either_side_ends_with_a_post_on_the_other() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let sem = fixture.core.sem_open("w", O_CREAT, 0).expect("made");
@@ -119,7 +119,7 @@ fn a_wait_on_either_side_ends_with_a_post_on_the_other() {
 }
 
 #[test]
-fn what_is_no_semaphore_is_refused() {
+fn core_refuses_what_is_no_semaphore() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let core = &mut fixture.core;
@@ -236,7 +236,7 @@ fn messages_have_up_to_64_kib() {
 }
 
 #[test]
-fn what_a_queue_refuses() {
+fn message_queue_refuses_wrong_use() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let core = &mut fixture.core;
@@ -286,7 +286,7 @@ fn what_a_queue_refuses() {
 }
 
 #[test]
-fn a_waiting_receiver_and_a_waiting_sender_go_on() {
+fn waiting_receiver_and_a_waiting_sender_go_on() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let (queue, _) = fixture
@@ -323,7 +323,7 @@ fn a_waiting_receiver_and_a_waiting_sender_go_on() {
 }
 
 #[test]
-fn a_notification_is_a_callback_of_the_next_call() {
+fn notification_is_a_callback_of_the_next_call() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let (queue, _) = fixture

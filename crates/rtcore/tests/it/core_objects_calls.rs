@@ -169,7 +169,7 @@ fn lock(pool: &Pool, name: &str, owner: u64) {
 
 /// This process, which lives, says that it works on one object, and does not.
 #[test]
-fn who_stands_still_with_one_object_holds_up_no_wait_for_another() {
+fn blocked_object_delays_no_wait_for_another() {
     let Some(mut caller) = Caller::start() else {
         return;
     };
@@ -270,7 +270,7 @@ fn what_a_task_had_comes_back_when_it_ends() {
 }
 
 #[test]
-fn a_message_leaves_its_queue_when_it_is_confirmed() {
+fn message_leaves_its_queue_when_it_is_confirmed() {
     let Some(mut caller) = Caller::start() else {
         return;
     };

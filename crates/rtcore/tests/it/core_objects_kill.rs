@@ -217,7 +217,7 @@ fn stopped_core(fixture: &Fixture) -> u32 {
 }
 
 #[test]
-fn a_message_on_its_way_to_a_core_that_dies_is_at_its_place() {
+fn message_on_its_way_to_a_core_that_dies_is_at_its_place() {
     for board in p1_boards() {
         for victim in [Victim::Core, Victim::Agent] {
             let (mut fixture, mut tasks) = started(&board);
@@ -317,7 +317,7 @@ fn counts_of_a_core_that_dies_are_a_dead_holder_s() {
 }
 
 #[test]
-fn whoever_is_killed_in_the_middle_of_calls_loses_nothing() {
+fn process_killed_amid_calls_loses_nothing() {
     for board in p1_boards() {
         let (mut fixture, mut tasks) = started(&board);
         let node = hythe_rtcore::join(&fixture.world.pool, "linux").expect("joins");

@@ -29,7 +29,7 @@ fn pieces(bytes: usize) -> [(usize, usize); 2] {
 }
 
 #[test]
-fn either_side_reads_what_the_other_wrote_whatever_the_size() {
+fn both_sides_read_segments_of_all_sizes() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let area = fixture.listed().area_bytes as usize;
@@ -86,7 +86,7 @@ fn same_bytes(fixture: &mut Fixture, here: &hythe_rtcore::segment::Attached, the
 }
 
 #[test]
-fn a_page_belongs_to_one_segment() {
+fn page_belongs_to_one_segment() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let made = [
@@ -124,7 +124,7 @@ fn a_page_belongs_to_one_segment() {
 }
 
 #[test]
-fn a_core_is_refused_with_the_numbers_of_the_system_calls() {
+fn core_is_refused_with_the_numbers_of_the_system_calls() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let area = fixture.listed().area_bytes as u32;
@@ -180,7 +180,7 @@ fn a_core_is_refused_with_the_numbers_of_the_system_calls() {
 }
 
 #[test]
-fn what_is_full_is_told_to_the_core_and_in_its_log() {
+fn full_table_is_reported_to_core_and_logged() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let area = fixture.listed().area_bytes as u32;
@@ -216,7 +216,7 @@ fn what_is_full_is_told_to_the_core_and_in_its_log() {
 }
 
 #[test]
-fn a_core_detaches_from_what_it_has_and_no_more() {
+fn core_detaches_from_what_it_has_and_no_more() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let id = fixture.make(PRIVATE, 5000);
@@ -296,7 +296,7 @@ fn status_rights_and_removal_while_the_core_has_it_attached() {
 }
 
 #[test]
-fn a_segment_that_linux_removed_goes_with_the_last_attachment_of_either_side() {
+fn removed_segment_ends_with_last_attachment() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         for core_is_last in [true, false] {

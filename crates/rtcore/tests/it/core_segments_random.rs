@@ -74,21 +74,21 @@ fn sequences_from_both_sides_do_what_a_simple_list_does() {
 }
 
 #[test]
-fn a_core_that_is_killed_at_any_step_leaves_the_list_to_linux() {
+fn core_that_is_killed_at_any_step_leaves_the_list_to_linux() {
     for board in p1_boards() {
         run(&board, 11, 48, Some((Kills::Core, 12)));
     }
 }
 
 #[test]
-fn an_agent_that_is_killed_at_any_step_leaves_the_list_to_the_next() {
+fn agent_that_is_killed_at_any_step_leaves_the_list_to_the_next() {
     for board in p1_boards() {
         run(&board, 21, 48, Some((Kills::Agent, 12)));
     }
 }
 
 #[test]
-fn whoever_is_killed_in_the_middle_of_calls_leaks_nothing() {
+fn process_killed_amid_calls_leaks_nothing() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let mut dice = Dice::new(31);

@@ -51,7 +51,7 @@ fn another_version_is_refused_as_an_incompatible_channel() {
 }
 
 #[test]
-fn a_channel_of_another_type_is_not_served_and_the_log_says_so() {
+fn channel_of_another_type_is_not_served_and_the_log_says_so() {
     for board in p1_boards() {
         let world = World::new();
         let node = hythe_rtcore::join(&world.pool, "first").expect("joins");

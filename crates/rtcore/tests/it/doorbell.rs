@@ -23,7 +23,7 @@ const MESSAGE_INTERRUPT: &str = "0x2000";
 /// enabled raises none, and while it lies there the device takes no other: the core then lives by
 /// its time-outs, a hundred times slower, and nobody is told.
 #[test]
-fn a_ring_before_the_core_listens_is_not_the_last_that_it_hears() {
+fn ring_before_the_core_listens_is_not_the_last_that_it_hears() {
     let Some(plain) = board("mps2-an386") else {
         return;
     };
@@ -49,7 +49,7 @@ fn a_ring_before_the_core_listens_is_not_the_last_that_it_hears() {
 /// By its time-outs alone a core would find every message, too: so the emulator says which
 /// interrupts the core acknowledged.
 #[test]
-fn an_event_of_linux_reaches_the_core_as_a_message_of_the_device() {
+fn event_of_linux_reaches_the_core_as_a_message_of_the_device() {
     let Some(plain) = board("virt-a53") else {
         return;
     };
@@ -78,7 +78,7 @@ fn an_event_of_linux_reaches_the_core_as_a_message_of_the_device() {
 /// A core that forwards takes no slot of the port: what it waits for is the message ahead of its
 /// own to be taken.
 #[test]
-fn a_core_that_waits_for_a_place_is_rung_when_a_message_is_taken() {
+fn core_that_waits_for_a_place_is_rung_when_a_message_is_taken() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);

@@ -142,7 +142,7 @@ fn ten_thousand_round_trips_lose_nothing() {
 }
 
 #[test]
-fn a_sample_outlives_the_core_and_its_agent() {
+fn sample_outlives_the_core_and_its_agent() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);

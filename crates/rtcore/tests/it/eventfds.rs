@@ -116,7 +116,7 @@ fn round_trips_without_rings(echo: &mut Echo, count: u32) {
 }
 
 #[test]
-fn a_stopped_agent_is_not_in_the_wake_path() {
+fn stopped_agent_is_not_in_the_wake_path() {
     let Some(board) = board(BOARD) else {
         return;
     };
@@ -134,7 +134,7 @@ fn a_stopped_agent_is_not_in_the_wake_path() {
 }
 
 #[test]
-fn a_core_goes_on_without_its_agent_until_the_next_starts_it_anew() {
+fn core_goes_on_without_its_agent_until_the_next_starts_it_anew() {
     let Some(board) = board(BOARD) else {
         return;
     };
@@ -175,7 +175,7 @@ fn a_core_goes_on_without_its_agent_until_the_next_starts_it_anew() {
 }
 
 #[test]
-fn a_core_without_agent_is_stopped() {
+fn core_without_agent_is_stopped() {
     let Some(board) = board(BOARD) else {
         return;
     };
@@ -195,7 +195,7 @@ fn a_core_without_agent_is_stopped() {
 }
 
 #[test]
-fn who_gets_no_eventfds_rings_through_the_agent() {
+fn process_without_eventfds_rings_through_agent() {
     let Some(board) = board(BOARD) else {
         return;
     };
@@ -363,7 +363,7 @@ fn every_waiter_hears_the_core() {
 
 /// Also where the wait set is waited for by its own descriptor, and nothing bounds that wait.
 #[test]
-fn a_wait_set_with_files_hears_the_core() {
+fn wait_set_with_files_hears_the_core() {
     let Some(board) = board(BOARD) else {
         return;
     };
@@ -402,7 +402,7 @@ fn a_wait_set_with_files_hears_the_core() {
 
 /// What the child does with its copies of epoll instances it does to the parent's.
 #[test]
-fn a_forked_child_takes_no_doorbell_away() {
+fn forked_child_takes_no_doorbell_away() {
     let Some(board) = board(BOARD) else {
         return;
     };

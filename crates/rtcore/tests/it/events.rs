@@ -77,7 +77,7 @@ fn every_listener_hears_a_core_and_a_process_beside_it() {
 }
 
 #[test]
-fn a_wait_set_wakes_for_the_events_of_a_core() {
+fn wait_set_wakes_for_the_events_of_a_core() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);
@@ -105,7 +105,7 @@ fn a_wait_set_wakes_for_the_events_of_a_core() {
 }
 
 #[test]
-fn ports_of_events_outlive_a_core_and_what_was_raised_before_is_not_heard_after() {
+fn event_ports_outlive_core_without_old_events() {
     for board in boards() {
         let world = World::new();
         let options = hythe_rtcore::CoreOptions::default()

@@ -8,7 +8,7 @@ use hythe_rtcore::{Core, CoreOptions, CoreState};
 use hythe_sys::fork::run_in_child;
 
 #[test]
-fn a_forked_child_of_the_agent_neither_stops_the_core_nor_leaves_its_endpoints() {
+fn forked_child_of_agent_keeps_core_running() {
     for board in boards() {
         let world = World::new();
         let options = CoreOptions::default().start_bound(LONG);

@@ -105,7 +105,7 @@ fn so_it_is_on_emulated_boards() {
 }
 
 #[test]
-fn a_port_says_which_word_is_impossible() {
+fn port_says_which_word_is_impossible() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let core = start(&world, &board);
@@ -162,7 +162,7 @@ fn words_that_are_right_again_need_nobody() {
 }
 
 #[test]
-fn a_counter_out_of_range_begins_another_session_of_the_flow() {
+fn counter_out_of_range_begins_another_session_of_the_flow() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);
@@ -195,7 +195,7 @@ fn a_counter_out_of_range_begins_another_session_of_the_flow() {
 }
 
 #[test]
-fn a_full_queue_no_slot_and_a_lost_link_are_different_errors_and_counted() {
+fn core_counts_full_queue_no_slot_and_lost_link_apart() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let core = start(&world, &board);
@@ -245,7 +245,7 @@ fn a_full_queue_no_slot_and_a_lost_link_are_different_errors_and_counted() {
 
 /// A stream of another host waits with it, and cannot end meanwhile.
 #[test]
-fn a_core_holds_up_a_host_for_a_second_at_most() {
+fn core_holds_up_a_host_for_a_second_at_most() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let core = start(&world, &board);
@@ -275,7 +275,7 @@ fn a_core_holds_up_a_host_for_a_second_at_most() {
 }
 
 #[test]
-fn a_lost_session_is_counted_over_the_lives_of_a_core() {
+fn lost_session_is_counted_over_the_lives_of_a_core() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let options = hythe_rtcore::CoreOptions::default()

@@ -355,11 +355,11 @@ fn rounds(board_name: &str) {
 }
 
 #[test]
-fn a_hostile_core_harms_nobody() {
+fn hostile_core_harms_nobody() {
     rounds("hosted");
 }
 
 #[test]
-fn a_hostile_emulated_core_harms_nobody() {
+fn hostile_emulated_core_harms_nobody() {
     rounds("mps2-an386");
 }

@@ -123,7 +123,7 @@ fn comes_up(world: &World, agent: &mut Other) -> bool {
 }
 
 #[test]
-fn a_port_that_dies_behind_any_store_leaves_nothing() {
+fn port_that_dies_behind_any_store_leaves_nothing() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let core = start(&world, &board);
@@ -152,7 +152,7 @@ fn a_port_that_dies_behind_any_store_leaves_nothing() {
 
 #[test]
 #[ignore = "slow: make test-slow runs it"]
-fn a_server_of_a_core_that_dies_behind_any_store_leaves_nothing() {
+fn server_of_a_core_that_dies_behind_any_store_leaves_nothing() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let core = start(&world, &board);
@@ -200,7 +200,7 @@ fn a_server_of_a_core_that_dies_behind_any_store_leaves_nothing() {
 
 #[test]
 #[ignore = "slow: make test-slow runs it"]
-fn an_agent_that_dies_behind_any_store_leaves_nothing() {
+fn agent_that_dies_behind_any_store_leaves_nothing() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let witness = hythe_rtcore::join(&world.pool, "witness").expect("joins");
@@ -252,7 +252,7 @@ fn die_behind_each_store(world: &World, board: &Board, mut live: impl FnMut(u64)
 
 #[test]
 #[ignore = "slow: make test-slow runs it"]
-fn a_core_that_dies_behind_any_store_leaves_nothing() {
+fn core_that_dies_behind_any_store_leaves_nothing() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let mut echo = None;
@@ -291,7 +291,7 @@ fn a_core_that_dies_behind_any_store_leaves_nothing() {
 
 #[test]
 #[ignore = "slow: make test-slow runs it"]
-fn a_core_that_asks_and_dies_behind_any_store_leaves_nothing() {
+fn core_that_asks_and_dies_behind_any_store_leaves_nothing() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let node = hythe_rtcore::join(&world.pool, "server").expect("joins");

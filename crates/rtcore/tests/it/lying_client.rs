@@ -187,7 +187,7 @@ fn what_is_no_request_is_counted_and_loses_no_slot() {
 }
 
 #[test]
-fn a_core_that_breaks_each_session_gets_another_one_now_and_then() {
+fn core_that_breaks_each_session_gets_another_one_now_and_then() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let core = start(&world, &board);

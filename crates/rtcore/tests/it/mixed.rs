@@ -118,7 +118,7 @@ fn one_slot_reaches_a_core_and_a_process() {
 }
 
 #[test]
-fn a_core_that_starts_or_dies_evicts_no_subscriber() {
+fn core_that_starts_or_dies_evicts_no_subscriber() {
     for board in boards() {
         let world = World::new();
         let node = hythe_rtcore::join(&world.pool, "both").expect("joins");
@@ -151,7 +151,7 @@ fn a_core_that_starts_or_dies_evicts_no_subscriber() {
 }
 
 #[test]
-fn a_core_that_starts_or_dies_evicts_no_publisher() {
+fn core_that_starts_or_dies_evicts_no_publisher() {
     for board in boards() {
         let world = World::new();
         let node = hythe_rtcore::join(&world.pool, "both").expect("joins");
@@ -193,7 +193,7 @@ fn a_core_that_starts_or_dies_evicts_no_publisher() {
 }
 
 #[test]
-fn a_core_that_stands_still_keeps_nothing_from_a_process() {
+fn core_that_stands_still_keeps_nothing_from_a_process() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);

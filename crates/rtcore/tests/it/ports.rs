@@ -92,7 +92,7 @@ fn eight_ports_read_one_slot_and_the_last_frees_it() {
 }
 
 #[test]
-fn a_port_that_stands_still_or_dies_costs_only_its_own_messages() {
+fn port_that_stands_still_or_dies_costs_only_its_own_messages() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);
@@ -230,7 +230,7 @@ fn cores_with_names_of_their_own_run_side_by_side() {
 }
 
 #[test]
-fn a_core_whose_channels_are_taken_is_refused_and_leaves_nothing() {
+fn core_whose_channels_are_taken_is_refused_and_leaves_nothing() {
     let boards = boards();
     let [first, second] = &boards[..] else {
         eprintln!("SKIPPED: one board only");
@@ -267,7 +267,7 @@ fn a_core_whose_channels_are_taken_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn what_a_port_misses_is_counted_there() {
+fn port_counts_messages_that_it_misses() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);

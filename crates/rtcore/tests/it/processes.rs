@@ -59,7 +59,7 @@ fn is_attached(world: &World, name: &str) -> bool {
 }
 
 #[test]
-fn a_killed_linux_side_leaves_the_endpoints_to_the_next() {
+fn killed_linux_side_leaves_the_endpoints_to_the_next() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);
@@ -92,7 +92,7 @@ fn a_killed_linux_side_leaves_the_endpoints_to_the_next() {
 }
 
 #[test]
-fn what_nobody_inherits_the_agent_takes_back() {
+fn agent_reclaims_buffers_without_heir() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);
@@ -112,7 +112,7 @@ fn what_nobody_inherits_the_agent_takes_back() {
 }
 
 #[test]
-fn a_killed_agent_takes_its_core_along_and_the_next_starts() {
+fn killed_agent_takes_its_core_along_and_the_next_starts() {
     for board in boards() {
         let world = World::new();
         // A living participant, to recover the dead.
@@ -158,7 +158,7 @@ fn is_up(world: &World, board: &str) -> bool {
 }
 
 #[test]
-fn an_agent_elsewhere_is_seen_and_stopped() {
+fn agent_elsewhere_is_seen_and_stopped() {
     for board in boards() {
         let world = World::new();
         let name = board.name();

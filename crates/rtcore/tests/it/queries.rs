@@ -37,7 +37,7 @@ fn take(server: &mut Server) -> Request {
 }
 
 #[test]
-fn a_linux_server_answers_a_core_in_every_size() {
+fn linux_server_answers_a_core_in_every_size() {
     for board in boards() {
         let (world, core, mut asker, node, mut server) = served(&board, 4);
         let sizes = [0, 1, 2, 64, 3000, 20_000, LARGEST];
@@ -148,7 +148,7 @@ fn several_requests_are_open_and_answered_in_any_order() {
 }
 
 #[test]
-fn two_servers_share_the_work_and_one_that_leaves_costs_its_own_requests() {
+fn leaving_server_costs_only_its_own_requests() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);
@@ -232,7 +232,7 @@ fn serve(pool: &Pool) {
 }
 
 #[test]
-fn a_server_that_is_killed_or_stopped_costs_its_own_requests_only() {
+fn server_that_is_killed_or_stopped_costs_its_own_requests_only() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);
@@ -283,7 +283,7 @@ fn taken_by_servers(world: &World) -> u64 {
 }
 
 #[test]
-fn a_server_without_empty_slots_is_counted() {
+fn server_without_empty_slots_is_counted() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);
@@ -311,7 +311,7 @@ fn a_server_without_empty_slots_is_counted() {
 }
 
 #[test]
-fn a_late_reply_is_dropped_and_the_server_goes_on() {
+fn late_reply_is_dropped_and_the_server_goes_on() {
     for board in boards() {
         let (world, core, mut asker, node, mut server) = served(&board, 2);
         for id in 1..20 {
@@ -331,7 +331,7 @@ fn a_late_reply_is_dropped_and_the_server_goes_on() {
 }
 
 #[test]
-fn a_core_that_dies_with_open_requests_leaves_nothing_and_the_next_one_asks() {
+fn dead_core_leaves_no_requests_and_next_one_asks() {
     for board in boards() {
         let world = World::new();
         let node = hythe_rtcore::join(&world.pool, "server").expect("joins");

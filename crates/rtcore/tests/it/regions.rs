@@ -59,7 +59,7 @@ fn resident_kib(path: &Path) -> u64 {
 type OpenPort = fn(&Node) -> Box<dyn Any>;
 
 #[test]
-fn a_port_that_meets_a_core_has_the_region_prefaulted() {
+fn port_that_meets_a_core_has_the_region_prefaulted() {
     for board in boards() {
         for is_wanted in [true, false] {
             let mut world = World::new();
@@ -131,7 +131,7 @@ fn echo_of(node: &Node, name: &str, payload: &[u8]) -> (Publisher, Subscriber, S
 }
 
 #[test]
-fn a_sample_of_one_core_reaches_another_as_a_counted_copy() {
+fn sample_of_one_core_reaches_another_as_a_counted_copy() {
     for board in boards() {
         let world = World::new();
         let left = start_as(&world.pool, &board, "left");
@@ -182,7 +182,7 @@ fn a_sample_of_one_core_reaches_another_as_a_counted_copy() {
 
 /// One that was there before the core copies to where the core sees it.
 #[test]
-fn a_copy_goes_to_a_core_that_came_later() {
+fn copy_goes_to_a_core_that_came_later() {
     for board in boards() {
         let world = World::new();
         let node = hythe_rtcore::join(&world.pool, "early").expect("joins");

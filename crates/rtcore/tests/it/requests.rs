@@ -29,7 +29,7 @@ fn reversed(payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_client_that_waits_for_a_silent_core_keeps_no_other_waiting() {
+fn client_that_waits_for_a_silent_core_keeps_no_other_waiting() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let start_as = |name| {
@@ -62,7 +62,7 @@ fn a_client_that_waits_for_a_silent_core_keeps_no_other_waiting() {
 }
 
 #[test]
-fn every_call_of_a_client_ends_in_its_time_while_a_core_that_came_later_is_silent() {
+fn client_calls_end_in_time_beside_silent_core() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let short = Duration::from_millis(100);
@@ -100,7 +100,7 @@ fn every_call_of_a_client_ends_in_its_time_while_a_core_that_came_later_is_silen
 }
 
 #[test]
-fn a_session_that_ends_is_told_and_the_same_core_answers_in_the_next() {
+fn ended_session_is_reported_and_core_answers_in_next() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let core = start(&world, &board);
@@ -128,7 +128,7 @@ fn a_session_that_ends_is_told_and_the_same_core_answers_in_the_next() {
 }
 
 #[test]
-fn a_core_answers_every_size() {
+fn core_answers_every_size() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);
@@ -202,7 +202,7 @@ fn eight_clients_ask_at_once_and_each_gets_its_own_replies() {
 }
 
 #[test]
-fn a_core_that_dies_tells_its_clients_and_the_next_one_answers() {
+fn core_that_dies_tells_its_clients_and_the_next_one_answers() {
     for board in boards() {
         let world = World::new();
         let node = hythe_rtcore::join(&world.pool, "client").expect("joins");

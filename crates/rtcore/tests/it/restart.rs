@@ -21,7 +21,7 @@ fn tagged(life: u32, number: u32) -> [u8; 8] {
 const LIVES: usize = 4;
 
 #[test]
-fn a_killed_core_comes_back_without_its_past() {
+fn killed_core_comes_back_without_its_past() {
     for board in boards() {
         kill_and_restart(&board);
     }
@@ -29,7 +29,7 @@ fn a_killed_core_comes_back_without_its_past() {
 
 #[test]
 #[ignore = "slow: make test-slow runs it"]
-fn the_other_boards_come_back_without_their_past() {
+fn other_boards_come_back_without_their_past() {
     for board in other_boards() {
         kill_and_restart(&board);
     }
@@ -152,7 +152,7 @@ fn receive_until(
 }
 
 #[test]
-fn what_a_dead_core_had_pushed_is_not_read() {
+fn entries_of_dead_core_are_not_read() {
     for board in boards() {
         let world = World::new();
         let options = CoreOptions::default().start_bound(LONG).restarts(1);

@@ -316,7 +316,7 @@ fn seed() -> u64 {
 
 /// A core that was never in order, beside ports of every kind; from its own process.
 #[test]
-fn a_core_of_nonsense_alone_harms_nobody() {
+fn core_of_nonsense_alone_harms_nobody() {
     let world = World::new();
     let options = CoreOptions::default().start_bound(LONG);
     let loud = Loud::start(&world, &options, COMPUTES);
@@ -343,7 +343,7 @@ fn a_core_of_nonsense_alone_harms_nobody() {
 }
 
 #[test]
-fn an_impossible_endpoint_is_left_out_and_the_others_keep_their_numbers() {
+fn impossible_endpoint_is_left_out_and_others_keep_numbers() {
     let world = World::new();
     let options = CoreOptions::default().start_bound(LONG);
     let loud = Loud::start(&world, &options, BAD_RECORD);
@@ -363,11 +363,11 @@ fn an_impossible_endpoint_is_left_out_and_the_others_keep_their_numbers() {
 }
 
 #[test]
-fn processes_keep_their_rate_beside_a_core_that_rings_without_end() {
+fn processes_keep_rate_beside_endlessly_ringing_core() {
     keeps_its_rate("between processes", between_processes);
 }
 
 #[test]
-fn another_core_keeps_its_rate_beside_a_core_that_rings_without_end() {
+fn other_core_keeps_rate_beside_endlessly_ringing_core() {
     keeps_its_rate("over another core", over_a_core);
 }

@@ -156,7 +156,7 @@ fn take(server: &mut Server) -> Call {
 }
 
 #[test]
-fn a_process_calls_methods_of_a_core_and_each_refusal_is_told_apart() {
+fn process_calls_core_methods_with_distinct_refusals() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         for (seed, bytes) in (1..).zip([0, 1, 2, 64, 3000, 20_000, LARGEST]) {
@@ -215,7 +215,7 @@ fn what_is_no_call_is_given_up_by_a_core() {
 }
 
 #[test]
-fn sixteen_calls_of_a_core_are_outstanding_and_answered_in_reverse() {
+fn process_answers_sixteen_calls_of_core_in_reverse() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         for round in 0..3_u8 {
@@ -231,7 +231,7 @@ fn sixteen_calls_of_a_core_are_outstanding_and_answered_in_reverse() {
 }
 
 #[test]
-fn a_result_that_comes_too_late_is_dropped_and_counted() {
+fn result_that_comes_too_late_is_dropped_and_counted() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let mut caller = Caller::new(&mut fixture.client);
@@ -249,7 +249,7 @@ fn a_result_that_comes_too_late_is_dropped_and_counted() {
 }
 
 #[test]
-fn a_core_that_is_killed_ends_its_calls_and_the_next_one_serves() {
+fn core_that_is_killed_ends_its_calls_and_the_next_one_serves() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let calls: Vec<_> = (0..4)
@@ -284,7 +284,7 @@ fn a_core_that_is_killed_ends_its_calls_and_the_next_one_serves() {
 }
 
 #[test]
-fn a_caller_that_leaves_takes_nothing_from_the_others() {
+fn caller_that_leaves_takes_nothing_from_the_others() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let other = hythe_rtcore::join(&fixture.world.pool, "leaves").expect("joins");
@@ -307,7 +307,7 @@ fn a_caller_that_leaves_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn a_core_calls_methods_of_a_process_and_each_refusal_has_its_own_code() {
+fn core_calls_process_methods_with_distinct_codes() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let call = fixture.begin_ask(REVERSE, 50, b"nobody serves");
@@ -367,7 +367,7 @@ fn a_core_calls_methods_of_a_process_and_each_refusal_has_its_own_code() {
 }
 
 #[test]
-fn a_core_has_sixteen_calls_outstanding_that_are_answered_in_reverse() {
+fn core_answers_sixteen_calls_in_reverse() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let mut server = fixture.server();
@@ -391,7 +391,7 @@ fn a_core_has_sixteen_calls_outstanding_that_are_answered_in_reverse() {
 }
 
 #[test]
-fn a_core_that_waits_no_longer_drops_and_counts_the_late_result() {
+fn core_that_waits_no_longer_drops_and_counts_the_late_result() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let mut server = fixture.server();
@@ -453,7 +453,7 @@ fn calls_of_a_core_end_when_their_server_is_killed_or_leaves() {
 }
 
 #[test]
-fn a_core_that_is_killed_while_it_waits_leaves_nothing() {
+fn core_that_is_killed_while_it_waits_leaves_nothing() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let mut server = fixture.server();

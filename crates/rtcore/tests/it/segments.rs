@@ -234,7 +234,7 @@ fn each_refusal_has_the_number_of_the_system_s_own_call() {
 }
 
 #[test]
-fn an_address_that_is_free_is_taken() {
+fn address_that_is_free_is_taken() {
     let fixture = Fixture::new();
     let id = fixture.make(PAGE).expect("made");
     let free = fixture.attach(id).address();
@@ -301,7 +301,7 @@ fn forked_children_are_counted_until_they_end_however_they_do() {
 static STEPS_LEFT: AtomicU32 = AtomicU32::new(0);
 
 #[test]
-fn the_kernels_segments_go_with_the_pool() {
+fn kernels_segments_go_with_the_pool() {
     let fixture = Fixture::new();
     let key = key();
     let idle = fixture.segments.get(key, PAGE, CREATE | 0o600);
@@ -367,7 +367,7 @@ fn die_at_the_last_step() {
 }
 
 #[test]
-fn a_maker_killed_behind_any_step_leaves_nothing_or_a_whole_segment() {
+fn killed_maker_leaves_nothing_or_whole_segment() {
     call_at_each_step(die_at_the_last_step);
     let fixture = Fixture::new();
     let mut kills = 0;

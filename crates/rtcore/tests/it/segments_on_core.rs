@@ -46,7 +46,7 @@ fn send(pid: u32, signal: Signal) {
 }
 
 #[test]
-fn a_core_makes_a_segment_that_both_sides_use() {
+fn core_makes_a_segment_that_both_sides_use() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let segments = fixture.segments.clone();
@@ -154,7 +154,7 @@ fn what_the_core_or_its_agent_refuses_has_the_number_of_shmget() {
 }
 
 #[test]
-fn a_program_that_makes_none_is_said_to_make_none() {
+fn program_that_makes_none_is_said_to_make_none() {
     let Some(board) = board("hosted") else { return };
     for (app, says) in [
         ("decoder", "its program makes none for Linux"),
@@ -177,7 +177,7 @@ fn a_program_that_makes_none_is_said_to_make_none() {
 }
 
 #[test]
-fn a_stopped_core_is_named_and_what_it_made_is_found() {
+fn stopped_core_is_named_and_what_it_made_is_found() {
     for board in p1_boards() {
         let fixture = Fixture::start(&board);
         let segments = &fixture.segments;
@@ -206,7 +206,7 @@ fn a_stopped_core_is_named_and_what_it_made_is_found() {
 }
 
 #[test]
-fn a_core_or_an_agent_that_is_killed_meanwhile_leaves_whole_segments_or_none() {
+fn killed_core_or_agent_leaves_no_partial_segment() {
     for board in p1_boards() {
         let mut fixture = Fixture::start(&board);
         let (segments, over) = (fixture.segments.clone(), AtomicBool::new(false));

@@ -62,7 +62,7 @@ fn assert_nothing_left(world: &World) {
 }
 
 #[test]
-fn an_unknown_board_is_named_with_the_known() {
+fn unknown_board_is_named_with_the_known() {
     let unknown = Board::find("no-such-board").expect_err("unknown");
     assert!(unknown.to_string().contains("no-such-board"), "{unknown}");
     assert!(matches!(unknown, CoreError::UnknownBoard { .. }));
@@ -75,7 +75,7 @@ fn an_unknown_board_is_named_with_the_known() {
 }
 
 #[test]
-fn a_missing_image_and_a_missing_program_are_named() {
+fn missing_image_and_a_missing_program_are_named() {
     for board in boards() {
         let world = World::new();
         let copied = Copied::of(&board);
@@ -113,7 +113,7 @@ fn a_missing_image_and_a_missing_program_are_named() {
 }
 
 #[test]
-fn a_wrong_image_is_told_with_what_was_said() {
+fn wrong_image_is_told_with_what_was_said() {
     for board in boards() {
         let world = World::new();
         let copied = Copied::of(&board);
@@ -142,7 +142,7 @@ fn a_wrong_image_is_told_with_what_was_said() {
 }
 
 #[test]
-fn a_core_that_never_connects_is_given_up() {
+fn core_that_never_connects_is_given_up() {
     let Some(board) = support::board("hosted") else {
         return;
     };
@@ -176,7 +176,7 @@ fn a_core_that_never_connects_is_given_up() {
 }
 
 #[test]
-fn a_start_that_is_not_wanted_any_more_ends_long_before_its_bound() {
+fn start_that_is_not_wanted_any_more_ends_long_before_its_bound() {
     let Some(board) = support::board("hosted") else {
         return;
     };
@@ -192,7 +192,7 @@ fn a_start_that_is_not_wanted_any_more_ends_long_before_its_bound() {
 }
 
 #[test]
-fn a_link_with_too_little_room_is_refused_by_the_core() {
+fn link_with_too_little_room_is_refused_by_the_core() {
     for board in boards() {
         let world = World::new();
         let copied = Copied::of(&board);

@@ -29,7 +29,7 @@ fn take(counted: &mut Subscriber) -> (u32, Vec<u8>) {
 }
 
 #[test]
-fn the_tasks_of_a_core_are_listed() {
+fn tasks_of_a_core_are_listed() {
     for board in p1_boards() {
         let mut p1 = P1::start(&board);
         p1.assert_answers();
@@ -75,7 +75,7 @@ fn the_tasks_of_a_core_are_listed() {
 }
 
 #[test]
-fn a_task_is_started_with_an_argument_stopped_and_started_again() {
+fn task_is_started_with_an_argument_stopped_and_started_again() {
     for board in p1_boards() {
         let mut p1 = P1::start(&board);
         let mut counted = counted(&p1);
@@ -170,7 +170,7 @@ fn each_refusal_says_why() {
 }
 
 #[test]
-fn a_task_that_never_returns_is_killed_and_gives_back_what_it_held() {
+fn killed_endless_task_returns_its_buffers() {
     for board in p1_boards() {
         let mut p1 = P1::start(&board);
         let counted = counted(&p1);
@@ -210,7 +210,7 @@ fn a_task_that_never_returns_is_killed_and_gives_back_what_it_held() {
 }
 
 #[test]
-fn an_echo_that_is_killed_leaves_the_others_to_answer() {
+fn echo_that_is_killed_leaves_the_others_to_answer() {
     for board in p1_boards() {
         let mut p1 = P1::start(&board);
         let mut echo = Echo::open(&p1.world.pool, "pinging").expect("ports");
@@ -233,7 +233,7 @@ fn an_echo_that_is_killed_leaves_the_others_to_answer() {
 }
 
 #[test]
-fn the_core_tells_the_registers_of_its_link() {
+fn core_tells_the_registers_of_its_link() {
     for board in p1_boards() {
         let mut p1 = P1::start(&board);
         let mut echo = Echo::open(&p1.world.pool, "pinging").expect("ports");
@@ -262,7 +262,7 @@ fn the_core_tells_the_registers_of_its_link() {
 }
 
 #[test]
-fn a_shutdown_stops_what_was_started_by_name() {
+fn shutdown_stops_what_was_started_by_name() {
     for board in p1_boards() {
         let mut p1 = P1::start(&board);
         let counted = counted(&p1);
@@ -279,7 +279,7 @@ fn a_shutdown_stops_what_was_started_by_name() {
 }
 
 #[test]
-fn a_core_without_control_and_one_that_is_not_there_are_told_apart() {
+fn core_without_control_differs_from_missing_core() {
     for board in boards() {
         if !board.apps().iter().any(|app| app == "bench") {
             continue;
@@ -303,7 +303,7 @@ fn a_core_without_control_and_one_that_is_not_there_are_told_apart() {
 }
 
 #[test]
-fn the_tasks_of_the_default_program_are_listed_and_stay() {
+fn tasks_of_the_default_program_are_listed_and_stay() {
     for board in boards() {
         let world = World::new();
         let core = support::start(&world, &board);

@@ -108,7 +108,7 @@ impl Guests {
 }
 
 #[test]
-fn an_access_beyond_what_was_granted_is_stopped_and_told() {
+fn access_beyond_what_was_granted_is_stopped_and_told() {
     let Some(mut guests) = Guests::start() else {
         return;
     };
@@ -181,7 +181,7 @@ fn what_is_not_code_is_not_run() {
 }
 
 #[test]
-fn a_stack_that_ends_or_is_none_stops_its_task_alone() {
+fn stack_that_ends_or_is_none_stops_its_task_alone() {
     let Some(mut guests) = Guests::start() else {
         return;
     };
@@ -244,7 +244,7 @@ fn what_a_stopped_task_had_comes_back_and_it_starts_again() {
 }
 
 #[test]
-fn a_restricted_task_works_with_what_it_was_granted() {
+fn restricted_task_works_with_what_it_was_granted() {
     let Some(mut guests) = Guests::start() else {
         return;
     };
@@ -326,7 +326,7 @@ fn segments_are_granted_for_reading_or_writing() {
 }
 
 #[test]
-fn a_gate_does_nothing_that_its_task_could_not() {
+fn gate_does_nothing_that_its_task_could_not() {
     let Some(mut guests) = Guests::start() else {
         return;
     };

@@ -34,7 +34,7 @@ fn receive(
 }
 
 #[test]
-fn what_a_core_sends_wakes_a_wait_set_also_after_it_was_started_anew() {
+fn messages_of_restarted_core_wake_wait_set() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);
@@ -159,7 +159,7 @@ fn outcome(wait_set: &mut WaitSet, client: &mut Client) -> Reply {
 }
 
 #[test]
-fn what_a_core_replies_and_the_end_of_its_session_wake_a_wait_set() {
+fn replies_and_session_end_of_core_wake_wait_set() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let core = start(&world, &board);

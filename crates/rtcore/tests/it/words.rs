@@ -34,18 +34,18 @@ fn linux_answers_for_each_reference_of_an_honest_core() {
 }
 
 #[test]
-fn a_core_that_gives_back_without_end_keeps_nobody() {
+fn core_that_gives_back_without_end_keeps_nobody() {
     let outcome = Scene::new(Choices::Seed(1), CoreFault::Endless).run(STEPS / 4);
     println!("{outcome:?}");
     assert!(outcome.lies > 100 && outcome.violations > 0);
 }
 
 #[test]
-fn a_core_that_lies_in_the_middle_of_every_step_does_no_harm() {
+fn core_that_lies_in_the_middle_of_every_step_does_no_harm() {
     play(CoreFault::Lying);
 }
 
 #[test]
-fn a_core_that_writes_over_all_memory_it_reaches_does_no_harm() {
+fn core_that_writes_over_all_memory_it_reaches_does_no_harm() {
     play(CoreFault::Scribbling);
 }

@@ -62,7 +62,7 @@ fn runs_of_missing_pages_are_found() {
 }
 
 #[test]
-fn a_budget_cuts_inside_an_extent() {
+fn budget_cuts_inside_an_extent() {
     let wanted = [extent(0, 5, 3), extent(1, 0, 4)];
     let (taken, left_out) = within_budget(&wanted, 5 * PAGE_BYTES + 4095);
     assert_eq!(taken, [extent(0, 5, 3), extent(1, 0, 2)]);
@@ -97,7 +97,7 @@ fn holes_have_no_address_and_are_read_all_the_same() {
 }
 
 #[test]
-fn what_is_needed_now_is_at_most_a_window_behind_what_is_needed_later() {
+fn urgent_reads_wait_at_most_one_window() {
     let map = reversed(1, 0);
     let whole = u32::try_from(WINDOW_PAGES).expect("small");
     let steps = arrange(&[extent(0, 0, 2 * whole)], |_| Some(&map));
@@ -109,7 +109,7 @@ fn what_is_needed_now_is_at_most_a_window_behind_what_is_needed_later() {
 
 proptest! {
     #[test]
-    fn a_budget_takes_the_front_to_the_page(wanted in wanted(), budget in 0_u64..20_000) {
+    fn budget_takes_the_front_to_the_page(wanted in wanted(), budget in 0_u64..20_000) {
         let (taken, left_out) = within_budget(&wanted, budget * PAGE_BYTES);
         let all: u64 = wanted.iter().map(|extent| u64::from(extent.pages)).sum();
         let got: u64 = taken.iter().map(|extent| u64::from(extent.pages)).sum();

@@ -57,7 +57,7 @@ fn unread(entries: &[Entry]) -> usize {
 }
 
 #[test]
-fn a_pack_that_helps_is_left_unread_so_often_and_then_never_again() {
+fn pack_that_helps_is_left_unread_so_often_and_then_never_again() {
     let (entries, advice) = follow(1_000, 2_000, 5, 40);
     assert_eq!(advice, Advice::Read);
     assert_eq!(unread(&entries), 5);
@@ -70,7 +70,7 @@ fn a_pack_that_helps_is_left_unread_so_often_and_then_never_again() {
 }
 
 #[test]
-fn a_pack_that_does_not_help_is_switched_off_with_the_figures() {
+fn pack_that_does_not_help_is_switched_off_with_the_figures() {
     let (entries, advice) = follow(2_000_000_000, 1_500_000_000, 3, 40);
     assert_eq!(entries.len(), 6);
     let Advice::SwitchOff { reason } = advice else {
@@ -150,7 +150,7 @@ fn figures_are_medians_and_shares() {
 
 proptest! {
     #[test]
-    fn a_verdict_has_enough_runs_of_each_kind(times in prop::collection::vec((any::<bool>(), 0_u64..100), 0..40), wanted in 1_usize..6) {
+    fn verdict_has_enough_runs_of_each_kind(times in prop::collection::vec((any::<bool>(), 0_u64..100), 0..40), wanted in 1_usize..6) {
         let entries: Vec<Entry> = times.iter().map(|(read, ns)| run(*read, *ns)).collect();
         let without = unread(&entries);
         let with = entries.len() - without;
