@@ -76,7 +76,7 @@ add() {
     # Of the recorder. But for the vectors they count pages of 4 KiB, and say that they are left out elsewhere. One runs a copy of ls, and there
     # is none that can be copied.
     it-*)
-        arguments="--skip a_program_that_ran_and_ended"
+        arguments="--skip program_that_ran_and_ended"
         [[ $name == armhf ]] || arguments="vectors::"
         ;;
     *) return ;;

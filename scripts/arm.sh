@@ -30,9 +30,9 @@ export HYTHE_KILL_SAMPLES=${HYTHE_KILL_SAMPLES:-6}
 # Tests left out, with the reason; they run natively in `make test`, and nothing of a width depends on them.
 declare -A left_out=(
     [sixty_four_publish_to_sixty_four_over_one_channel]="64 participants, 4,096 connections: minutes, emulated"
-    [a_thousand_and_twenty_four_channels_carry_messages]="1,024 channels: minutes, emulated"
-    [a_forked_child_may_join_by_itself]="QEMU 7.2 aborts when the forked child of a program with threads starts a thread"
-    [a_second_recoverer_finishes_what_the_first_began]="thousands of deaths in one process; kill_sweep has them one by one"
+    [thousand_and_twenty_four_channels_carry_messages]="1,024 channels: minutes, emulated"
+    [forked_child_may_join_by_itself]="QEMU 7.2 aborts when the forked child of a program with threads starts a thread"
+    [second_recoverer_finishes_what_the_first_began]="thousands of deaths in one process; kill_sweep has them one by one"
     [both_sides_of_a_connection_may_die_while_they_leave_it]="thousands of deaths in one process; kill_sweep has them one by one"
 )
 # A test that ends a program on purpose is no reason for the emulator to write a core file into the working directory.

@@ -560,7 +560,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "outside a mapping")]
-    fn a_copy_from_outside_panics() {
+    fn copy_from_outside_panics() {
         let [source, memory] = [(); 2].map(|()| Mapped::anonymous(4096).expect("memory"));
         memory.copy(0, &source, 4090, 7);
     }
@@ -590,7 +590,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "a program that Miri isolates opens no files")]
-    fn a_file_is_read_into_pieces_with_gaps() {
+    fn file_is_read_into_pieces_with_gaps() {
         let content: Vec<u8> = (0..3000_u32).map(|at| (at % 251) as u8).collect();
         let path = std::env::temp_dir().join(format!("hythe-pieces-{}", std::process::id()));
         std::fs::write(&path, &content).expect("written");

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lost_the_cpu_by_giving_way_sleeps_for_a_while() {
+    fn thread_that_lost_cpu_by_yield_sleeps_for_a_while() {
         let (crowd, limit) = (Crowd::default(), 4 * UNDISTURBED);
         assert_eq!(crowd.limit(limit), limit);
         crowd.give_way(|| let_time_pass(LONG, "as another thread takes the CPU"));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_others_beside_it_gives_way_sooner() {
+    fn thread_beside_others_yields_sooner() {
         let crowd = Crowd::default();
         assert!(gives_way(&crowd, UNDISTURBED) && !gives_way(&crowd, UNDISTURBED / 2));
         // More often than it takes: this machine may be busy, so that one of them takes long.

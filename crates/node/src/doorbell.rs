@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_hears_the_bell_and_doorbells_that_came_later_until_they_go() {
+    fn line_hears_bell_and_later_doorbells_until_they_leave() {
         with_doorbells("bell", |doorbells, pool| {
             let (first, second) = (event(), event());
             let added = doorbells.add(key(1), (event(), copy(&first)));

@@ -226,7 +226,7 @@ mod tests {
 
     /// Its zeroes are read behind a look at which it was whole.
     #[test]
-    fn a_cut_control_file_is_no_record_that_another_freed() {
+    fn cut_control_file_is_no_record_that_another_freed() {
         let name = format!("hythe-lost-{}", std::process::id());
         let root = std::env::temp_dir().join(name);
         let options = PoolOptions::new("cut").root(&root).bytes(16 << 20);

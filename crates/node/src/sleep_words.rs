@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sleeper_and_the_last_are_told() {
+    fn first_sleeper_and_the_last_are_told() {
         let words = SleepWords::default();
         assert_eq!(words.begin(), Duration::ZERO);
         let seen = Arc::new(Seen::default());

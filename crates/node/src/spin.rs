@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_asked_limit_goes_before_the_default_and_has_an_end() {
+    fn asked_limit_goes_before_the_default_and_has_an_end() {
         assert_eq!(limit(Some(Duration::ZERO)), Duration::ZERO);
         assert_eq!(limit(Some(Duration::from_secs(1))), LONGEST_LIMIT);
     }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_participant_pinned_to_one_cpu_spins_for_a_peer_on_another_and_for_no_other() {
+    fn pinned_participant_spins_for_peer_on_other_cpu_only() {
         let allowed = sched_getaffinity(None).expect("own mask");
         let mut cpus = (0..64).filter(|&cpu| allowed.is_set(cpu));
         let (Some(here), Some(there)) = (cpus.next(), cpus.next()) else {

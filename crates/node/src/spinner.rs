@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_gate_and_a_real_time_thread_do_not_spin() {
+    fn closed_gate_and_a_real_time_thread_do_not_spin() {
         assert_eq!(plan(Spinner::default(), &gate(true)).spin, LIMIT);
         assert_eq!(plan(Spinner::default(), &gate(false)).spin, Duration::ZERO);
         let never = WaitPlan {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_one_learns_the_same() {
+    fn shared_one_learns_the_same() {
         let (mut spinner, shared) = (Spinner::default(), SharedSpinner::default());
         let endings = [LONG; 5].into_iter().chain([SHORT; 2000]);
         for ending in endings.chain([Ending::Spun, LONG]) {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spin_that_pays_brings_back_the_whole_budget() {
+    fn spin_that_pays_brings_back_the_whole_budget() {
         let mut spinner = Spinner::default();
         wait(&mut spinner, LONG);
         assert_eq!(wait(&mut spinner, Ending::Spun), 8);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn short_sleeps_bring_spinning_back_ever_more_seldom_while_it_does_not_pay() {
+    fn useless_spinning_is_tried_ever_more_seldom() {
         let mut spinner = Spinner::default();
         let mut tries = 0;
         let mut total = 0;

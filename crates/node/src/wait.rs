@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_hears_the_doorbell_of_a_core_that_came_meanwhile() {
+    fn wait_hears_the_doorbell_of_a_core_that_came_meanwhile() {
         let root = format!("hythe-wait-{}", std::process::id());
         let root = std::env::temp_dir().join(root);
         let options = PoolOptions::new("test").root(&root).bytes(16 << 20);

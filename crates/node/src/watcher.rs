@@ -416,7 +416,7 @@ mod tests {
     /// A recoverer without a record of its own has claimed a dead participant, and dies before it
     /// marks the record as being recovered.
     #[test]
-    fn a_claim_by_a_dead_outsider_is_taken_over() {
+    fn claim_by_a_dead_outsider_is_taken_over() {
         use hythe_abi::pool::participant;
         use hythe_memory::Memory;
 
@@ -448,7 +448,7 @@ mod tests {
 
     /// As on a kernel that gives no pidfd of a peer: what is watched is a connection.
     #[test]
-    fn a_connection_that_hangs_up_is_a_reason_to_look_again() {
+    fn connection_that_hangs_up_is_a_reason_to_look_again() {
         let name = format!("hythe-watcher-{}", std::process::id());
         let root = std::env::temp_dir().join(name);
         let options = PoolOptions::new("test").root(&root).bytes(16 << 20);

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_made_pool_opens_with_what_it_was_made_with() {
+    fn made_pool_opens_with_what_it_was_made_with() {
         let (made, memory) = scene::pool();
         let opened = Control::open(memory).expect("opens");
         assert_eq!(opened.layout(), made.layout());
@@ -230,12 +230,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_is_being_made_is_busy() {
+    fn pool_that_is_being_made_is_busy() {
         assert_eq!(open_damaged(header::READY, 0), PoolError::Busy("the pool"));
     }
 
     #[test]
-    fn a_short_file_is_refused() {
+    fn short_file_is_refused() {
         let memory = Mapped::anonymous(512).expect("memory");
         let refused = Control::open(memory).expect_err("short");
         assert!(

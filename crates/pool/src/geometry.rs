@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_pool_keeps_entries_for_more_cores() {
+    fn larger_pool_keeps_entries_for_more_cores() {
         for (megabytes, cores) in [(16, 2), (32, 2), (40, 3), (64, 4), (1 << 10, 4)] {
             let geometry = Geometry::for_bytes(megabytes << 20).expect("fits");
             assert_eq!(
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_class_follows_the_size() {
+    fn largest_class_follows_the_size() {
         for (megabytes, largest) in [
             (16, 1 << 20),
             (64, 4 << 20),
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_of_a_small_pool_take_at_most_512_kib() {
+    fn tables_of_a_small_pool_take_at_most_512_kib() {
         for megabytes in [2, 4, 8, 64, 512, 1024] {
             let bytes = megabytes << 20;
             let small = Geometry::for_bytes_with(SMALL_LIMITS, bytes).expect("fits");
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_out_of_range_is_named_with_its_value_and_the_largest() {
+    fn limit_out_of_range_is_named_with_its_value_and_the_largest() {
         for (queue_segments, shown) in [(4_000_000_000, "4000000000"), (0, "is 0")] {
             let limits = Limits {
                 queue_segments,

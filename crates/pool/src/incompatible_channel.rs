@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn another_name_size_alignment_or_version_is_refused_with_both_sides() {
+    fn refusal_shows_both_types_of_channel() {
         let theirs = value(1);
         for ours in [
             value(2),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_of_an_impossible_kind_is_nobodys() {
+    fn channel_of_an_impossible_kind_is_nobodys() {
         use hythe_abi::pool::channel;
         use hythe_memory::Ordering;
         let (control, memory) = scene::pool();

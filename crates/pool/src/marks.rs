@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_whose_maker_stopped_halfway_is_finished_by_the_next() {
+    fn mark_whose_maker_stopped_halfway_is_finished_by_the_next() {
         let control = scene::control();
         let me = scene::join(&control).index();
         let cell = control.layout().mark_cell(me.0.into(), 0);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_does_not_reach_the_next_opening() {
+    fn event_does_not_reach_the_next_opening() {
         let (memory, cell) = opened();
         EventCell::begin(&memory, 8);
         assert_eq!(cell.raise(&memory, 1), Err(NotRaised::Closed));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_openings_wraps() {
+    fn number_of_openings_wraps() {
         let memory = Mapped::anonymous(4096).expect("memory");
         memory.store_cell(8, u64::MAX, Ordering::Relaxed);
         EventCell::begin(&memory, 8);

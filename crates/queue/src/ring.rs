@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lying_producer_is_found_out() {
+    fn lying_producer_is_found_out() {
         let (memory, _, mut consumer) = ends(0);
         memory.store(PLACES.tail, 5, Ordering::Relaxed);
         assert_eq!(
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_consumer_that_lied_from_the_start_is_found_out() {
+    fn consumer_that_lied_from_the_start_is_found_out() {
         let (memory, ..) = ends(0);
         memory.store(PLACES.head, 5, Ordering::Relaxed);
         let mut producer = Producer::resume(PLACES, 0, 5);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lying_consumer_is_found_out() {
+    fn lying_consumer_is_found_out() {
         let (memory, mut producer, _) = ends(0);
         for n in 0..4 {
             producer.push(&memory, number(n)).expect("room");

@@ -215,7 +215,7 @@ mod tests {
     use std::os::unix::net::{UnixListener, UnixStream};
 
     #[test]
-    fn a_connection_is_accepted_and_does_not_block() {
+    fn connection_is_accepted_and_does_not_block() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_listener_pauses_and_is_reported_once() {
+    fn error_of_the_listener_pauses_and_is_reported_once() {
         // It does not listen.
         let (listener, _other) = UnixStream::pair().unwrap();
         let mut acceptor = Acceptor::default();

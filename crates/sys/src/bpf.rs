@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_takes_as_many_entries_as_it_was_made_for() {
+    fn map_takes_as_many_entries_as_it_was_made_for() {
         let Some(map) = permitted(Map::create(MapKind::Hash, (12, 4), 2)) else {
             return;
         };
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verifier_says_why_it_refuses() {
+    fn verifier_says_why_it_refuses() {
         // Only `exit`: its result was never written.
         if permitted(Map::create(MapKind::Hash, (4, 4), 1)).is_none() {
             return;
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_another_tool_takes_away_is_missed() {
+    fn program_that_another_tool_takes_away_is_missed() {
         if permitted(Map::create(MapKind::Hash, (4, 4), 1)).is_none() {
             return;
         }

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_sees_its_own_group_as_the_root_of_the_mount() {
+    fn container_sees_its_own_group_as_the_root_of_the_mount() {
         // Without a namespace of its own for groups: the path is the host's, the mount a part of
         // it.
         let tree = Tree::new(

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unset_variable_chooses_nothing() {
+    fn unset_variable_chooses_nothing() {
         assert_eq!(variable("HYTHE_TEST_NOT_SET"), None);
         assert_eq!(text("HYTHE_TEST_NOT_SET"), None);
         assert_eq!(variable("PATH"), std::env::var_os("PATH"));

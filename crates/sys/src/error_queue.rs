@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_nobody_has_is_in_the_queue_and_taking_it_clears_the_error() {
+    fn error_queue_reports_and_clears_closed_port() {
         for (sender, receiver) in pairs() {
             assert_eq!(take_queued_error(&sender).unwrap(), None);
             drop(receiver);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_too_large_is_a_local_error() {
+    fn packet_too_large_is_a_local_error() {
         for (sender, _receiver) in pairs() {
             assert!(sender.send(&[0; 65_535]).is_err());
             let expected = QueuedError::Local {

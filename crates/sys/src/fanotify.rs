@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_says_what_happened_and_who_did_it() {
+    fn event_says_what_happened_and_who_did_it() {
         let told = event(&bytes(libc::FAN_OPEN | libc::FAN_MODIFY, 3)).unwrap();
         assert!(told.opened && told.modified && !told.closed_after_writing && !told.lost);
         assert_eq!((told.process, told.file.is_none()), (7, true));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opened_file_is_told() {
+    fn opened_file_is_told() {
         let mut group = match Group::new(Queue::Limited) {
             Ok(group) => group,
             Err(error) => return println!("skipped: no fanotify here: {error}"),

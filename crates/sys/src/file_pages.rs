@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_was_cut_off_is_an_error() {
+    fn page_that_was_cut_off_is_an_error() {
         let file = file(3, "cut");
         let pages = FilePages::map(&file, 0, 3 * page_size()).unwrap();
         file.set_len(page_size() as u64).unwrap();

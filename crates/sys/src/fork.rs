@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_knows_that_it_is_one() {
+    fn copy_knows_that_it_is_one() {
         let mark = ForkMark::new().unwrap();
         assert!(!mark.is_copy());
         assert_eq!(run_in_child(|| i32::from(mark.is_copy())).unwrap(), 1);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_waits_for_operations_and_they_for_no_other() {
+    fn fork_waits_for_operations_and_they_for_no_other() {
         static LOCK: ForkSafe<()> = ForkSafe::new(());
         static ENDS: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
         let operations = || {
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_inside_an_operation_of_its_own_thread_goes_on() {
+    fn fork_inside_an_operation_of_its_own_thread_goes_on() {
         let _operation = ForksWait::new();
         assert_eq!(run_in_child(|| 3).unwrap(), 3);
     }

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_that_is_not_there_or_has_no_queues_to_count_is_an_error() {
+    fn missing_or_queueless_interface_is_an_error() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("bound");
         for name in ["hythe-none", "a-name-that-is-longer-than-any", "lo"] {
             queue_count(&socket, name).expect_err(name);

@@ -226,7 +226,7 @@ mod tests {
 
     /// In a child: the umask is the process', and other tests make files meanwhile.
     #[test]
-    fn a_socket_has_its_mode_under_every_umask() {
+    fn socket_has_its_mode_under_every_umask() {
         let folder = tempfile::tempdir().unwrap();
         for umask in [0o000, 0o002, 0o022, 0o077, 0o777] {
             for peers in [
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_accepts_its_user_and_refuses_others() {
+    fn listener_accepts_its_user_and_refuses_others() {
         let folder = tempfile::tempdir().unwrap();
         let own = identity::effective_user();
         // A connection of root is accepted by all: so this user must be another to be refused.
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_refused_connections_ends_a_call() {
+    fn flood_of_refused_connections_ends_a_call() {
         if identity::effective_user() == 0 {
             eprintln!("SKIPPED (needs a user that is not root): a flood of strangers");
             return;
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_is_left_as_it_is() {
+    fn name_that_is_taken_is_left_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         std::fs::write(&path, "kept").unwrap();

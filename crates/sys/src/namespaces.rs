@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_goes_to_a_network_and_back() {
+    fn thread_goes_to_a_network_and_back() {
         let of_others = Network::current().expect("a network");
         let moved = std::thread::spawn(move || {
             let own = match Network::unshare() {

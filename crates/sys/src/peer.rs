@@ -105,7 +105,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn the_peer_is_this_process() {
+    fn peer_is_this_process() {
         let (one, _other) = UnixStream::pair().unwrap();
         assert_eq!(peer_uid(&one).unwrap(), rustix::process::getuid().as_raw());
         assert_eq!(peer_pid(&one).unwrap(), Some(std::process::id()));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_waited_for_is_reaped() {
+    fn process_that_was_waited_for_is_reaped() {
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = Pid::from_raw(child.id().cast_signed()).unwrap();

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_be_asked_for_and_a_pipe_may_not() {
+    fn file_may_be_asked_for_and_a_pipe_may_not() {
         read_ahead(file(8192), 0, 8192).unwrap();
         let (reader, _writer) = io::pipe().unwrap();
         assert!(read_ahead(reader, 0, 8192).is_err());

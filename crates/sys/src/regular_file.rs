@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_kernel_have_no_size_and_are_bounded_all_the_same() {
+    fn kernel_files_without_size_are_read_boundedly() {
         let path = Path::new("/proc/self/maps");
         assert!(!read_regular(path, 16 << 20).unwrap().is_empty());
         assert!(read_regular(path, 10).is_err());

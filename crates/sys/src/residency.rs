@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_thrown_out_for_want_of_room_are_told_from_those_never_there() {
+    fn evicted_pages_differ_from_pages_never_cached() {
         let page = page_size() as u64;
         let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
         let path = format!("{directory}/.evicted-{}", std::process::id());

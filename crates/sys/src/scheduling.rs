@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_priority_that_does_not_exist_is_refused() {
+    fn priority_that_does_not_exist_is_refused() {
         for priority in [-1, 0, 100, 1000] {
             assert!(enter_fifo(priority).is_err(), "{priority}");
         }

@@ -74,7 +74,7 @@ mod tests {
     use std::process::Stdio;
 
     #[test]
-    fn a_child_dies_with_the_thread_that_spawned_it() {
+    fn child_dies_with_the_thread_that_spawned_it() {
         let spawn = || {
             let mut command = Command::new("sleep");
             die_with_parent(command.arg("60").stdout(Stdio::null()));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_a_child_is_counted() {
+    fn time_of_a_child_is_counted() {
         let mut command = Command::new("sh");
         let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exit 3";
         let child = command.args(["-c", busy]).spawn().expect("sh");

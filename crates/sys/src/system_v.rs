@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segment_lives_from_making_to_the_last_detaching() {
+    fn segment_lives_from_making_to_the_last_detaching() {
         let id = open(PRIVATE, 5000, CREATE | NO_RESERVE | 0o600).expect("made");
         let made = status(id).expect("there");
         assert_eq!((made.bytes, made.mode, made.attached), (5000, 0o600, 0));

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_is_counted_and_a_buffer_without_a_part_refused() {
+    fn full_buffer_is_counted_and_a_buffer_without_a_part_refused() {
         let (sender, receiver) = pair("127.0.0.1").unwrap();
         rustix::net::sockopt::set_socket_recv_buffer_size(&receiver, 4096).unwrap();
         assert_eq!(drops(&receiver).unwrap(), 0);

@@ -69,7 +69,7 @@ mod tests {
     use std::net::UdpSocket;
 
     #[test]
-    fn the_control_buffer_is_long_enough() {
+    fn control_buffer_is_long_enough() {
         // SAFETY: pure arithmetic.
         let needed = unsafe { libc::CMSG_SPACE(size_of::<u16>() as u32) };
         assert!(needed as usize <= CONTROL_WORDS * size_of::<u64>());

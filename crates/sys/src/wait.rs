@@ -166,7 +166,7 @@ mod tests {
     const NAP: Duration = Duration::from_millis(20);
 
     #[test]
-    fn a_poll_that_is_refused_takes_its_time() {
+    fn poll_that_is_refused_takes_its_time() {
         let event = eventfd(1, EventfdFlags::CLOEXEC).unwrap();
         assert_eq!(
             poll_or_sleep(&mut [PollFd::new(&event, PollFlags::IN)], NAP).unwrap(),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_lasts_and_futexes_work_here() {
+    fn sleep_lasts_and_futexes_work_here() {
         let start = Instant::now();
         sleep(NAP);
         assert!(start.elapsed() >= NAP);

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_repeats_a_run_and_another_does_not() {
+    fn seed_repeats_a_run_and_another_does_not() {
         let run = |seed| {
             let mut dice = Dice::new(seed);
             (0..50).map(|_| dice.damage(&[7; 1000])).collect::<Vec<_>>()

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_of_another_program_is_passed_over() {
+    fn port_of_another_program_is_passed_over() {
         let _alone = crate::STARTING.lock();
         let port = reserve_ports(1);
         assert!(is_free(port));
@@ -137,11 +137,11 @@ mod tests {
 
     /// A look that binds takes the port for a moment, and its owner finds it taken (`AddrInUse`).
     #[test]
-    fn another_process_gets_other_ports_and_does_not_disturb_by_looking() {
+    fn other_process_gets_other_ports_without_disturbing() {
         let _alone = crate::STARTING.lock();
         let port = reserve_ports(1);
         let child = Command::new(std::env::current_exe().expect("known"))
-            .args(["ports::tests::a_process_reserves_ports", "--exact"])
+            .args(["ports::tests::process_reserves_ports", "--exact"])
             .args(["--nocapture", "--test-threads=1"])
             .env(BEGIN, port.to_string())
             .stdout(Stdio::piped())
@@ -166,7 +166,7 @@ mod tests {
 
     /// The other process: it looks at its parent's port first, each time.
     #[test]
-    fn a_process_reserves_ports() {
+    fn process_reserves_ports() {
         let Ok(begin) = std::env::var(BEGIN) else {
             return;
         };

@@ -99,7 +99,7 @@ mod tests {
 
     /// With `std::fs::copy` or `std::fs::write` some round is "text file busy".
     #[test]
-    fn a_program_can_be_run_at_once_though_others_are_started_meanwhile() {
+    fn written_program_runs_at_once_beside_other_starts() {
         const ROUNDS: usize = 100;
         let _alone = crate::STARTING.lock();
         let name = format!("hythe-testing-programs-{}", std::process::id());

@@ -48,13 +48,13 @@ mod tests {
     const ROLE: &str = "HYTHE_TEST_TAKES_A_TURN";
 
     #[test]
-    fn a_turn_ends_with_the_value_and_with_the_process() {
+    fn turn_ends_with_the_value_and_with_the_process() {
         let _alone = crate::STARTING.lock();
         let own = Turn::take("own");
         drop(own);
         drop(Turn::take("own"));
         let mut child = Command::new(std::env::current_exe().expect("known"))
-            .args(["turns::tests::a_process_takes_a_turn", "--exact"])
+            .args(["turns::tests::process_takes_a_turn", "--exact"])
             .args(["--nocapture", "--test-threads=1"])
             .env(ROLE, "1")
             .stdin(Stdio::piped())
@@ -74,7 +74,7 @@ mod tests {
 
     /// The other process: it has its turn until it is killed.
     #[test]
-    fn a_process_takes_a_turn() {
+    fn process_takes_a_turn() {
         if std::env::var_os(ROLE).is_none() {
             return;
         }

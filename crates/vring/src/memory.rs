@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_places_are_those_of_the_core() {
+    fn places_are_those_of_the_core() {
         assert_eq!(TO_LINUX.ring, 3456);
         assert_eq!((TO_LINUX.buffers, BYTES), (139_264, 270_336));
         const { assert!(TO_LINUX.ring + RING_BYTES <= TO_CORE.buffers) };

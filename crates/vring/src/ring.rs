@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_of_another_message_is_refused() {
+    fn fragment_of_another_message_is_refused() {
         let (memory, mut sender, mut receiver) = ends();
         sender.put(&memory, &message(64, 1), 0);
         assert_eq!(receiver.get(&memory, &mut [0; 72], 0), None);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_is_rung_for_once() {
+    fn sleep_is_rung_for_once() {
         let (memory, mut sender, mut receiver) = ends();
         assert!(!sender.sleeps.other_is_to_be_rung(&memory));
         receiver.sleeps.change(&memory);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_places_are_those_of_the_core() {
+    fn places_are_those_of_the_core() {
         assert_eq!((EMPTY, RING_BYTES, BUFFERS_BYTES), (2176, 3200, 131_072));
     }
 }

@@ -37,7 +37,7 @@ fn mapped(file: &File, count: usize, access: Access) -> Mapped {
 }
 
 #[test]
-fn a_cut_file_reads_as_zeroes_and_is_said_to_be_lost() {
+fn cut_file_reads_as_zeroes_and_is_said_to_be_lost() {
     let file = pages(3);
     let memory = mapped(&file, 3, Access::Write);
     let before = faults::losses();
@@ -58,7 +58,7 @@ fn a_cut_file_reads_as_zeroes_and_is_said_to_be_lost() {
 }
 
 #[test]
-fn a_store_or_a_copy_into_a_cut_file_goes_nowhere() {
+fn store_or_a_copy_into_a_cut_file_goes_nowhere() {
     let file = pages(2);
     let (first, second) = (
         mapped(&file, 2, Access::Write),
@@ -83,7 +83,7 @@ fn read_only_mappings_stay_read_only() {
 }
 
 #[test]
-fn the_kernel_meets_the_cut_first() {
+fn kernel_meets_the_cut_first() {
     let file = pages(2);
     let memory = mapped(&file, 2, Access::Write);
     let source = File::open("/proc/self/exe").expect("own program");
@@ -135,12 +135,12 @@ fn faults_of_others_still_kill() {
 }
 
 #[test]
-fn an_earlier_handler_gets_what_is_not_ours() {
+fn earlier_handler_gets_what_is_not_ours() {
     assert_eq!(play("earlier handler").code(), Some(0));
 }
 
 #[test]
-fn a_program_may_settle_its_faults_itself() {
+fn program_may_settle_its_faults_itself() {
     assert_eq!(play("own handler").code(), Some(0));
     assert_eq!(play("own handler forgotten").signal(), Some(libc::SIGBUS));
 }

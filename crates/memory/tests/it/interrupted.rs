@@ -40,7 +40,7 @@ fn sleeps(thread: i32) -> bool {
 }
 
 #[test]
-fn a_read_from_a_pipe_goes_on_after_a_signal() {
+fn read_from_a_pipe_goes_on_after_a_signal() {
     catch_without_restart();
     let file = rustix::fs::memfd_create("read", rustix::fs::MemfdFlags::CLOEXEC).expect("memfd");
     rustix::fs::ftruncate(&file, PAGE as u64).expect("length");

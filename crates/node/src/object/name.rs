@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_in_front_is_no_part_of_a_name() {
+    fn slash_in_front_is_no_part_of_a_name() {
         assert_eq!(checked("/a").expect("a name"), "a");
         assert_eq!(checked("a").expect("a name"), "a");
         assert!(matches!(checked("//a"), Err(SyncError::BadName { .. })));

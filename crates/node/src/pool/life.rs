@@ -146,7 +146,7 @@ mod tests {
 
     /// Descriptors can be closed by a program that does not know of them; its mappings stay.
     #[test]
-    fn a_refusing_socket_proves_no_death_of_who_maps_the_pool() {
+    fn refusing_socket_proves_no_death_of_who_maps_the_pool() {
         let root = std::env::temp_dir().join(format!("hythe-refusing-{}", std::process::id()));
         let options = PoolOptions::new("test").root(&root).bytes(16 << 20);
         let pool = Pool::open_or_create(&options).expect("made");

@@ -370,7 +370,7 @@ mod tests {
     /// What a kernel without pidfds of peers has: the connection hangs up with the listener,
     /// accepted or not.
     #[test]
-    fn a_connection_hangs_up_when_the_listener_ends() {
+    fn connection_hangs_up_when_the_listener_ends() {
         let (root, pool) = pool("hangs-up");
         let liveness_socket = LivenessSocket::announce(&pool).expect("listens");
         let session = liveness_socket.session();
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_went_are_let_go_of_and_too_many_are_not_kept() {
+    fn acceptor_drops_closed_and_excess_connections() {
         let (root, pool) = pool("let-go");
         let liveness_socket = LivenessSocket::announce(&pool).expect("listens");
         let mut acceptor = liveness_socket.acceptor().expect("opened");
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_taken_is_passed_over() {
+    fn number_that_is_taken_is_passed_over() {
         let (root, pool) = pool("taken");
         let next = pool.control().new_session() + 1;
         let taken = pool.path().join(MEMBERS).join(file_name(next));

@@ -450,7 +450,7 @@ mod tests {
 
     /// A child forked while a thread of the parent has the lock would wait for ever.
     #[test]
-    fn a_forked_child_has_peers_of_its_own() {
+    fn forked_child_has_peers_of_its_own() {
         let peers = Peers::default();
         peers.keep(peer(1));
         let locked = peers.known();

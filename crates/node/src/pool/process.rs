@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reused_id_is_dead() {
+    fn reused_id_is_dead() {
         let other = Identity {
             start_time: 1,
             ..own_identity()
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_is_dead() {
+    fn zombie_is_dead() {
         let mut child = std::process::Command::new("true").spawn().expect("true");
         let identity = identity_of(child.id()).expect("the child exists until it is waited for");
         while matches!(process_of(&identity), Process::Runs(_)) {

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_machine_and_groups_is_possible() {
+    fn least_of_machine_and_groups_is_possible() {
         let meminfo = "MemTotal: 9 kB\nMemAvailable:  102400 kB\nSwapFree:  51200 kB\n";
         let memory = Memory {
             total_bytes: 128 * MIB,
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_bounds_and_what_is_possible() {
+    fn refusal_says_what_bounds_and_what_is_possible() {
         let memory = Memory::by("", vec![group(48, 47)]);
         let limit = memory.limits().last().expect("the group");
         limit

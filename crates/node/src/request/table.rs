@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_takes_as_many_as_it_may_and_no_number_twice() {
+    fn table_takes_as_many_as_it_may_and_no_number_twice() {
         let mut table = Table::new(2);
         let numbers = [(); 2].map(|()| table.next_number().expect("room"));
         numbers.iter().for_each(|&number| table.open(number));

@@ -397,7 +397,7 @@ mod tests {
     /// The lock may be held by a thread that is not there: whoever dropped a copy would wait for
     /// ever.
     #[test]
-    fn a_copy_of_a_way_ends_without_the_lock() {
+    fn copy_of_a_way_ends_without_the_lock() {
         let root = std::env::temp_dir().join(format!("hythe-routes-{}", std::process::id()));
         let options = PoolOptions::new("test").root(&root).bytes(16 << 20);
         let pool = Pool::open_or_create(&options).expect("made");

@@ -6,7 +6,7 @@ use hythe_node::{Geometry, Limits, Node, Pool, PoolError, RegionKind, TrustPeers
 use rustix::io::pread;
 
 #[test]
-fn a_pool_has_one_whose_file_has_what_is_written_to_its_slots() {
+fn pool_has_one_whose_file_has_what_is_written_to_its_slots() {
     let root = Root::new();
     let pool = root.pool();
     let [node, other] = ["one", "other"].map(|name| Node::join(&pool, name).expect("joins"));
@@ -39,7 +39,7 @@ fn a_pool_has_one_whose_file_has_what_is_written_to_its_slots() {
 }
 
 #[test]
-fn a_pool_without_entries_for_it_goes_without() {
+fn pool_without_entries_for_it_goes_without() {
     let root = Root::new();
     let limits = Limits {
         slots: 100,

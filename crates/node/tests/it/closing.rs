@@ -15,7 +15,7 @@ fn take_all(subscriber: &mut Subscriber) -> u64 {
 }
 
 #[test]
-fn a_port_with_a_publisher_stays_open() {
+fn port_with_a_publisher_stays_open() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "node").expect("joins");
     let open = || node.publisher("news", &PublisherOptions::default());

@@ -148,7 +148,7 @@ fn sockets(pool: &Pool) -> usize {
 }
 
 #[test]
-fn a_publisher_killed_in_a_container_is_recovered_from_outside() {
+fn publisher_killed_in_a_container_is_recovered_from_outside() {
     let Some(places) = places(1) else { return };
     let root = Root::new();
     let pool = root.pool();
@@ -182,7 +182,7 @@ fn a_publisher_killed_in_a_container_is_recovered_from_outside() {
 }
 
 #[test]
-fn a_publisher_killed_outside_is_recovered_from_a_container() {
+fn publisher_killed_outside_is_recovered_from_a_container() {
     let Some(places) = places(1) else { return };
     let root = Root::new();
     let pool = root.pool();
@@ -200,7 +200,7 @@ fn a_publisher_killed_outside_is_recovered_from_a_container() {
 
 /// Both are process 1 where they are: neither may be taken for the other.
 #[test]
-fn two_containers_with_equal_process_ids_talk_and_recover_each_other() {
+fn containers_with_equal_pids_recover_each_other() {
     let Some(places) = places(2) else { return };
     let root = Root::new();
     let pool = root.pool();
@@ -224,7 +224,7 @@ fn two_containers_with_equal_process_ids_talk_and_recover_each_other() {
 
 /// Nobody of its namespace is left, nor anybody else who saw it alive.
 #[test]
-fn the_next_to_come_recovers_what_a_dead_container_left() {
+fn next_to_come_recovers_what_a_dead_container_left() {
     let Some(places) = places(2) else { return };
     let root = Root::new();
     let pool = root.pool();
@@ -249,7 +249,7 @@ fn the_next_to_come_recovers_what_a_dead_container_left() {
 }
 
 #[test]
-fn the_record_of_a_participant_that_lives_elsewhere_is_never_taken() {
+fn record_of_a_participant_that_lives_elsewhere_is_never_taken() {
     let Some(places) = places(1) else { return };
     let root = Root::new();
     let pool = root.pool();
@@ -274,7 +274,7 @@ fn the_record_of_a_participant_that_lives_elsewhere_is_never_taken() {
 
 /// Where users are numbered anew as well: a user's own container, in which that user is root.
 #[test]
-fn a_rootless_container_takes_part_with_its_user_outside() {
+fn rootless_container_takes_part_with_its_user_outside() {
     const USER: u32 = 4321;
     let Some(places) = places(1) else { return };
     let possible = std::process::Command::new("setpriv")

@@ -68,7 +68,7 @@ fn sums_up_to(pool: &Pool, held: u32) -> bool {
 }
 
 #[test]
-fn a_zombie_is_recovered() {
+fn zombie_is_recovered() {
     let root = Root::new();
     let pool = root.pool();
     let _node = Node::join(&pool, "test").expect("joins");
@@ -84,7 +84,7 @@ fn a_zombie_is_recovered() {
 }
 
 #[test]
-fn a_program_that_was_replaced_is_recovered() {
+fn program_that_was_replaced_is_recovered() {
     let root = Root::new();
     let pool = root.pool();
     let _node = Node::join(&pool, "test").expect("joins");
@@ -101,7 +101,7 @@ fn a_program_that_was_replaced_is_recovered() {
 /// What was held comes back at the next look, and not when the turn comes to the one that held it:
 /// there are many who would be asked before, one each second.
 #[test]
-fn a_program_that_was_replaced_is_noticed_among_many() {
+fn program_that_was_replaced_is_noticed_among_many() {
     const OTHERS: usize = 60;
     let root = Root::new();
     let pool = root.pool();
@@ -123,7 +123,7 @@ fn a_program_that_was_replaced_is_noticed_among_many() {
 
 /// A record whose process id belongs to somebody else now.
 #[test]
-fn a_reused_process_id_is_told_by_its_start_time() {
+fn reused_process_id_is_told_by_its_start_time() {
     let root = Root::new();
     let pool = root.pool();
     let own = identity_of(std::process::id()).expect("this process");
@@ -142,7 +142,7 @@ fn a_reused_process_id_is_told_by_its_start_time() {
 /// A record that says `joining` bears no identity yet: its process id may be one of another
 /// container.
 #[test]
-fn a_joiner_is_proven_dead_by_its_socket_alone() {
+fn joiner_is_proven_dead_by_its_socket_alone() {
     let root = Root::new();
     let pool = root.pool();
     let control = pool.control();
@@ -182,7 +182,7 @@ fn leave_behind(pool: &Pool, identity: Identity, name: &str) {
 }
 
 #[test]
-fn a_process_id_given_anew_is_not_the_participant() {
+fn process_id_given_anew_is_not_the_participant() {
     let possible = Command::new("unshare")
         .args(["--pid", "--mount", "--fork", "--mount-proc", "true"])
         .status();
@@ -265,7 +265,7 @@ fn small_table(root: &Root, participants: u32) -> PoolOptions {
 }
 
 #[test]
-fn a_table_full_of_the_dead_has_room() {
+fn table_full_of_the_dead_has_room() {
     let root = Root::new();
     let pool = Pool::open_or_create(&small_table(&root, 4)).expect("made");
     let mut holders: Vec<Player> = (0..4).map(|_| Player::start(&root, HOLDER)).collect();
@@ -314,7 +314,7 @@ fn has_stopped(pid: u32) -> bool {
 /// Connections to a participant's socket cost it a bounded number of descriptors, and do not keep
 /// it from its work.
 #[test]
-fn a_flood_of_connections_does_not_stop_a_watcher() {
+fn flood_of_connections_does_not_stop_a_watcher() {
     let root = Root::new();
     let pool = root.pool();
     let watching = Player::start(&root, HOLDER);
@@ -354,7 +354,7 @@ fn a_flood_of_connections_does_not_stop_a_watcher() {
 }
 
 #[test]
-fn a_socket_that_somebody_else_put_there_proves_nothing() {
+fn socket_that_somebody_else_put_there_proves_nothing() {
     let root = Root::new();
     let pool = root.pool();
     let holder = Player::start(&root, HOLDER);

@@ -21,7 +21,7 @@ fn refusal(root: &Root) -> NodeError {
 }
 
 #[test]
-fn a_pool_is_made_whole_with_the_modes_asked_for() {
+fn pool_is_made_whole_with_the_modes_asked_for() {
     let root = Root::new();
     assert!(Pool::create(&root.options().mode(0o660)).expect("made"));
     let mode = |path: PathBuf| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
@@ -115,7 +115,7 @@ fn files_of_others_are_refused() {
 }
 
 #[test]
-fn a_root_open_to_all_is_refused() {
+fn root_open_to_all_is_refused() {
     let root = Root::new();
     drop(root.pool());
     fs::set_permissions(root.path(), fs::Permissions::from_mode(0o777)).expect("own");
@@ -129,7 +129,7 @@ fn a_root_open_to_all_is_refused() {
 }
 
 #[test]
-fn a_root_made_by_another_user_serves_if_it_is_for_all() {
+fn root_made_by_another_user_serves_if_it_is_for_all() {
     if !is_root("a root of another user") {
         return;
     }
@@ -143,7 +143,7 @@ fn a_root_made_by_another_user_serves_if_it_is_for_all() {
 }
 
 #[test]
-fn a_cut_control_file_is_refused() {
+fn cut_control_file_is_refused() {
     let root = Root::new();
     drop(root.pool());
     let control = directory(&root).join("control");
@@ -165,7 +165,7 @@ fn a_cut_control_file_is_refused() {
 }
 
 #[test]
-fn a_cut_region_is_refused_before_it_is_touched() {
+fn cut_region_is_refused_before_it_is_touched() {
     let root = Root::new();
     drop(root.pool());
     let region = directory(&root).join("region.0");
@@ -251,7 +251,7 @@ fn another_version_is_named() {
 }
 
 #[test]
-fn a_full_file_system_is_an_error_and_leaves_nothing() {
+fn full_file_system_is_an_error_and_leaves_nothing() {
     let root = Root::new();
     let plan = [ClassPlan {
         payload_bytes: 3 << 30,
@@ -324,7 +324,7 @@ fn nobody_makes_pools_for_another() {
 
 /// A clean-up that was stopped leaves such directories: nobody is in them, and nobody can be.
 #[test]
-fn a_directory_without_a_pool_is_made_anew_or_removed() {
+fn directory_without_a_pool_is_made_anew_or_removed() {
     let root = Root::new();
     let options = root.options();
     for leaves in ["nothing", "all but the control file"] {

@@ -77,7 +77,7 @@ fn ends_of_processes_are_listed_and_those_of_hosts_are_not() {
 }
 
 #[test]
-fn a_change_of_ports_changes_the_epoch_and_rings_hosts() {
+fn change_of_ports_changes_the_epoch_and_rings_hosts() {
     let root = Root::new();
     let pool = root.pool();
     let local = Node::join(&pool, "local").expect("joins");

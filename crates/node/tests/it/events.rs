@@ -119,7 +119,7 @@ fn events_coalesce_and_reach_every_listener() {
 
 /// A listener that takes the port number of another hears nothing that was meant for that one.
 #[test]
-fn a_port_number_used_again_hears_only_its_own() {
+fn port_number_used_again_hears_only_its_own() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
@@ -176,7 +176,7 @@ fn no_event_is_lost_to_a_listener_that_sleeps() {
 }
 
 #[test]
-fn a_notifier_killed_anywhere_leaves_nothing_behind() {
+fn notifier_killed_anywhere_leaves_nothing_behind() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");

@@ -168,7 +168,7 @@ fn stays_alive(pool: &Pool, context: &str) {
 }
 
 #[test]
-fn a_known_peer_with_a_forged_record_stays_alive_and_dies_when_it_dies() {
+fn known_peer_with_forged_record_lives_until_its_end() {
     for forged in ALL {
         let root = Root::new();
         let pool = root.pool();
@@ -193,7 +193,7 @@ fn a_known_peer_with_a_forged_record_stays_alive_and_dies_when_it_dies() {
 }
 
 #[test]
-fn a_member_that_may_only_read_cannot_have_another_taken_for_dead() {
+fn member_that_may_only_read_cannot_have_another_taken_for_dead() {
     if !is_root("a member of a group that may only read") {
         return;
     }
@@ -215,7 +215,7 @@ fn a_member_that_may_only_read_cannot_have_another_taken_for_dead() {
 /// Another's socket cannot be forged: it says who listens. Only a record of which everything was
 /// forged is not seen through.
 #[test]
-fn a_stranger_with_a_forged_process_is_asked_by_its_socket() {
+fn stranger_with_a_forged_process_is_asked_by_its_socket() {
     let root = Root::new();
     let pool = root.pool();
     let holder = Player::start(&root, HOLDER);
@@ -240,7 +240,7 @@ fn kernels() -> Vec<&'static str> {
 }
 
 #[test]
-fn a_forked_child_neither_keeps_the_dead_alive_nor_lets_the_living_die() {
+fn forked_child_changes_no_liveness_of_parent() {
     for kernel in kernels() {
         for forged in [
             None,
@@ -269,10 +269,10 @@ fn a_forked_child_neither_keeps_the_dead_alive_nor_lets_the_living_die() {
     }
 }
 
-/// As [`a_stranger_with_a_forged_process_is_asked_by_its_socket`], and the socket is held open by a
+/// As [`stranger_with_a_forged_process_is_asked_by_its_socket`], and the socket is held open by a
 /// child.
 #[test]
-fn a_stranger_with_a_forked_child_is_known_by_who_listens() {
+fn stranger_with_a_forked_child_is_known_by_who_listens() {
     for kernel in kernels() {
         let root = Root::new();
         let pool = root.pool();

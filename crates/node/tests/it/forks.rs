@@ -224,7 +224,7 @@ fn sockets(directory: &Path) -> usize {
 }
 
 #[test]
-fn a_forked_child_that_drops_everything_changes_nothing() {
+fn forked_child_that_drops_everything_changes_nothing() {
     let root = Root::new();
     let pool = root.pool();
     let everything = RefCell::new(Some(Belongings::collect(&pool)));
@@ -259,7 +259,7 @@ fn a_forked_child_that_drops_everything_changes_nothing() {
 }
 
 #[test]
-fn a_forked_child_is_refused_what_only_the_participant_may_do() {
+fn forked_child_is_refused_what_only_the_participant_may_do() {
     let root = Root::new();
     let pool = root.pool();
     let everything = RefCell::new(Some(Belongings::collect(&pool)));
@@ -291,7 +291,7 @@ fn a_forked_child_is_refused_what_only_the_participant_may_do() {
 }
 
 #[test]
-fn a_forked_child_may_join_by_itself() {
+fn forked_child_may_join_by_itself() {
     let root = Root::new();
     let pool = root.pool();
     let everything = RefCell::new(Some(Belongings::collect(&pool)));
@@ -322,7 +322,7 @@ fn a_forked_child_may_join_by_itself() {
 /// The child holds the listening socket open, and so do its connections stay: death is still the
 /// parent's.
 #[test]
-fn a_participant_whose_forked_child_lives_on_is_recovered() {
+fn participant_whose_forked_child_lives_on_is_recovered() {
     let root = Root::new();
     let pool = root.pool();
     let mut parent = Player::start(&root, PARENT);

@@ -9,7 +9,7 @@ use std::time::Duration;
 const COUNT_EVERY: Duration = Duration::from_millis(250);
 
 #[test]
-fn a_peak_is_remembered_once_a_watcher_has_seen_it() {
+fn peak_is_remembered_once_a_watcher_has_seen_it() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "worker").expect("a place");

@@ -263,8 +263,8 @@ fn files_cut_away_under_honest_processes_kill_none() {
 }
 
 #[test]
-fn a_full_file_system_kills_none() {
-    in_a_small_file_system("a_full_file_system_kills_none", |root| {
+fn full_file_system_kills_none() {
+    in_a_small_file_system("full_file_system_kills_none", |root| {
         let first = number("HYTHE_FUZZ_SEED", 1);
         round(root, first + 4000, Deed::Starve("region.0"));
         round(root, first + 5000, Deed::Starve("control"));

@@ -83,7 +83,7 @@ fn what_one_host_publishes_reaches_processes_and_no_other_host() {
 
 /// A publisher sends each message to one of them: to the first until it looks, then to the other.
 #[test]
-fn a_stronger_port_of_a_host_takes_the_place_of_a_weaker_one() {
+fn stronger_port_of_a_host_takes_the_place_of_a_weaker_one() {
     let root = Root::new();
     let pool = root.pool();
     let [host, _] = hosts(&pool);
@@ -123,7 +123,7 @@ fn a_stronger_port_of_a_host_takes_the_place_of_a_weaker_one() {
 }
 
 #[test]
-fn a_host_asks_no_host() {
+fn host_asks_no_host() {
     let root = Root::new();
     let pool = root.pool();
     let [one, other] = hosts(&pool);
@@ -154,7 +154,7 @@ fn a_host_asks_no_host() {
 }
 
 #[test]
-fn a_host_notifies_no_host() {
+fn host_notifies_no_host() {
     let root = Root::new();
     let pool = root.pool();
     let [one, other] = hosts(&pool);
@@ -173,7 +173,7 @@ fn a_host_notifies_no_host() {
 }
 
 #[test]
-fn a_process_joins_once_for_each_host_and_is_recovered_from_each() {
+fn process_joins_once_for_each_host_and_is_recovered_from_each() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
@@ -198,7 +198,7 @@ fn a_process_joins_once_for_each_host_and_is_recovered_from_each() {
 }
 
 #[test]
-fn a_host_leaves_alone_and_its_process_stays_the_others() {
+fn host_leaves_alone_and_its_process_stays_the_others() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
@@ -214,7 +214,7 @@ fn a_host_leaves_alone_and_its_process_stays_the_others() {
 }
 
 #[test]
-fn a_request_whose_server_is_lost_elsewhere_ends_as_if_the_host_had_gone() {
+fn lost_remote_server_ends_request_like_lost_host() {
     let root = Root::new();
     let pool = root.pool();
     let [host, _] = hosts(&pool);
@@ -251,7 +251,7 @@ fn a_request_whose_server_is_lost_elsewhere_ends_as_if_the_host_had_gone() {
 }
 
 #[test]
-fn a_request_that_no_server_takes_now_gives_its_buffer_back() {
+fn request_that_no_server_takes_now_gives_its_buffer_back() {
     let root = Root::new();
     let pool = root.pool();
     let [host, _] = hosts(&pool);
@@ -300,7 +300,7 @@ fn answer_until(agent: &HostAgent, host: &Node, stop: &AtomicBool) -> Option<Sub
 }
 
 #[test]
-fn a_publisher_that_has_opened_knows_what_the_agent_of_hosts_knows() {
+fn opened_publisher_knows_hosts_of_agent() {
     let root = Root::new();
     let pool = root.pool();
     let agent = HostAgent::join(&pool).expect("joins");
@@ -333,7 +333,7 @@ fn a_publisher_that_has_opened_knows_what_the_agent_of_hosts_knows() {
 }
 
 #[test]
-fn an_agent_that_does_not_answer_or_has_left_keeps_no_publisher_from_opening() {
+fn silent_or_left_agent_delays_no_publisher() {
     let root = Root::new();
     let pool = root.pool();
     let agent = HostAgent::join(&pool).expect("joins");

@@ -197,7 +197,7 @@ impl<'a> Deaths<'a> {
 }
 
 #[test]
-fn whole_operations_of_processes_are_killed_and_recovered() {
+fn killed_operations_of_processes_are_recovered() {
     let seed = number("HYTHE_KILL_SEED", 1);
     println!("seed {seed}");
     let mut choices = Choices::Seed(seed);
@@ -254,7 +254,7 @@ fn recoverers_are_killed_and_recovered() {
 
 /// As before, but nobody joins: a process that only looks at the pool finishes what they began.
 #[test]
-fn an_onlooker_finishes_an_interrupted_recovery() {
+fn onlooker_finishes_an_interrupted_recovery() {
     let seed = number("HYTHE_KILL_SEED", 1);
     let mut choices = Choices::Seed(seed);
     let root = Root::new();

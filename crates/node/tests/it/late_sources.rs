@@ -136,7 +136,7 @@ fn assert_enough(outcome: Result<impl Sized, NodeError>) {
 }
 
 #[test]
-fn a_subscriber_naps_no_longer_than_a_source_that_came_during_the_wait_needs() {
+fn subscriber_naps_as_short_as_late_source_needs() {
     with_node(|node| {
         let options = SubscriberOptions::default();
         let mut subscriber = node.subscriber("data", &options).expect("opens");
@@ -149,7 +149,7 @@ fn a_subscriber_naps_no_longer_than_a_source_that_came_during_the_wait_needs() {
 }
 
 #[test]
-fn a_server_naps_no_longer_than_a_source_that_came_during_the_wait_needs() {
+fn server_naps_as_short_as_late_source_needs() {
     with_node(|node| {
         let options = ServerOptions::default();
         let mut server = node.server("ask", &options).expect("opens");
@@ -158,7 +158,7 @@ fn a_server_naps_no_longer_than_a_source_that_came_during_the_wait_needs() {
 }
 
 #[test]
-fn a_client_naps_no_longer_than_a_source_that_came_during_the_wait_needs() {
+fn client_naps_as_short_as_late_source_needs() {
     with_node(|node| {
         let options = ClientOptions::default();
         let mut client = node.client("ask", &options).expect("opens");
@@ -167,7 +167,7 @@ fn a_client_naps_no_longer_than_a_source_that_came_during_the_wait_needs() {
 }
 
 #[test]
-fn a_listener_naps_no_longer_than_a_source_that_came_during_the_wait_needs() {
+fn listener_naps_as_short_as_late_source_needs() {
     with_node(|node| {
         let mut listener = node.listener("house").expect("opens");
         // The channel changes: the first look of the wait finds what is there now.
@@ -178,7 +178,7 @@ fn a_listener_naps_no_longer_than_a_source_that_came_during_the_wait_needs() {
 }
 
 #[test]
-fn a_wait_set_naps_no_longer_than_a_port_that_it_finds_needs() {
+fn wait_set_naps_no_longer_than_a_port_that_it_finds_needs() {
     with_node(|node| {
         let options = SubscriberOptions::default();
         let mut subscriber = node.subscriber("data", &options).expect("opens");

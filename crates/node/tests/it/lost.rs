@@ -28,7 +28,7 @@ fn lost<T: std::fmt::Debug>(outcome: Result<T, NodeError>) -> (PathBuf, String) 
 }
 
 #[test]
-fn a_cut_control_file_is_named_by_whoever_acts() {
+fn cut_control_file_is_named_by_whoever_acts() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "tester").expect("join");
@@ -65,7 +65,7 @@ fn a_cut_control_file_is_named_by_whoever_acts() {
 }
 
 #[test]
-fn a_cut_region_reads_as_zeroes_and_is_named() {
+fn cut_region_reads_as_zeroes_and_is_named() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "tester").expect("join");
@@ -95,7 +95,7 @@ fn a_cut_region_reads_as_zeroes_and_is_named() {
 }
 
 #[test]
-fn a_file_read_into_a_cut_region_is_refused() {
+fn file_read_into_a_cut_region_is_refused() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "tester").expect("join");
@@ -108,7 +108,7 @@ fn a_file_read_into_a_cut_region_is_refused() {
 
 /// One that waits meets the loss when it looks again, and not after its time-out.
 #[test]
-fn whoever_waits_is_told() {
+fn waiting_ports_report_lost_pool() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "wait set").expect("join");
@@ -146,7 +146,7 @@ fn whoever_waits_is_told() {
 /// Files that are removed stay mapped: only their name tells, and the next program makes another
 /// pool.
 #[test]
-fn a_removed_pool_is_lost_to_its_members() {
+fn removed_pool_is_lost_to_its_members() {
     const LONG: Duration = Duration::from_secs(600);
     let root = Root::new();
     let pool = root.pool();
@@ -174,7 +174,7 @@ fn a_removed_pool_is_lost_to_its_members() {
 }
 
 #[test]
-fn a_replaced_pool_is_lost_to_its_members() {
+fn replaced_pool_is_lost_to_its_members() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "old").expect("join");
@@ -190,7 +190,7 @@ fn a_replaced_pool_is_lost_to_its_members() {
 }
 
 #[test]
-fn a_pool_removed_by_force_is_lost_to_its_members() {
+fn pool_removed_by_force_is_lost_to_its_members() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "old").expect("join");
@@ -201,7 +201,7 @@ fn a_pool_removed_by_force_is_lost_to_its_members() {
 
 /// As another member does that takes it for dead.
 #[test]
-fn a_freed_record_is_noticed_by_its_process() {
+fn freed_record_is_noticed_by_its_process() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "freed").expect("join");
@@ -255,8 +255,8 @@ fn every_pattern_tells_the_loss() {
 /// The space of a pool is reserved. If somebody gives it away (punches a hole) and the file system
 /// is full then, no page is left.
 #[test]
-fn a_full_file_system_loses_the_pool_and_kills_nobody() {
-    let name = "a_full_file_system_loses_the_pool_and_kills_nobody";
+fn full_file_system_loses_the_pool_and_kills_nobody() {
+    let name = "full_file_system_loses_the_pool_and_kills_nobody";
     in_a_small_file_system(name, |root| starve(root.path()));
 }
 

@@ -72,7 +72,7 @@ fn sixty_four_publish_to_sixty_four_over_one_channel() {
 }
 
 #[test]
-fn a_thousand_and_twenty_four_channels_carry_messages() {
+fn thousand_and_twenty_four_channels_carry_messages() {
     let root = Root::new();
     let pool = root.pool();
     let nodes = join_all(&pool);

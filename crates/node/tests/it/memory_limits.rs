@@ -81,7 +81,7 @@ fn start(group: &ControlGroup, root: &Root, role: &str) -> Player {
 }
 
 #[test]
-fn the_default_pool_fits_a_control_group() {
+fn default_pool_fits_a_control_group() {
     let Some((group, root)) = stage("default", 48) else {
         return;
     };
@@ -91,7 +91,7 @@ fn the_default_pool_fits_a_control_group() {
 }
 
 #[test]
-fn a_limit_above_counts_as_well() {
+fn limit_above_counts_as_well() {
     let Some((group, root)) = stage("above", 48) else {
         return;
     };
@@ -104,7 +104,7 @@ fn a_limit_above_counts_as_well() {
 }
 
 #[test]
-fn a_pool_that_the_group_cannot_hold_is_refused_with_what_is_possible() {
+fn control_group_refuses_too_large_pool_with_limit() {
     let Some((group, root)) = stage("too-large", 48) else {
         return;
     };

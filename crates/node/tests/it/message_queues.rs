@@ -118,7 +118,7 @@ fn two_processes_exchange_messages() {
 }
 
 #[test]
-fn the_highest_priority_first_and_the_oldest_of_one() {
+fn highest_priority_first_and_the_oldest_of_one() {
     let root = Root::new();
     let node = joined(&root);
     let queue = open(&node, "/q");
@@ -135,7 +135,7 @@ fn the_highest_priority_first_and_the_oldest_of_one() {
 }
 
 #[test]
-fn a_lease_travels_without_a_copy() {
+fn lease_travels_without_a_copy() {
     let root = Root::new();
     let node = joined(&root);
     let queue = open(&node, "/q");
@@ -152,7 +152,7 @@ fn a_lease_travels_without_a_copy() {
 }
 
 #[test]
-fn what_is_out_of_range_full_or_empty_is_refused() {
+fn message_queue_refuses_bad_ranges_full_and_empty() {
     let root = Root::new();
     let node = joined(&root);
     let refused = |messages, bytes| {
@@ -305,12 +305,12 @@ fn sweep(operation: &str) {
 }
 
 #[test]
-fn a_death_at_any_store_of_a_send() {
+fn death_at_any_store_of_a_send() {
     sweep("send");
 }
 
 #[test]
-fn a_death_at_any_store_of_a_receive() {
+fn death_at_any_store_of_a_receive() {
     sweep("receive");
 }
 

@@ -44,7 +44,7 @@ fn named(refused: Result<impl std::fmt::Debug, NodeError>) -> String {
 }
 
 #[test]
-fn a_port_of_another_kind_is_refused() {
+fn port_of_another_kind_is_refused() {
     let root = Root::new();
     let pool = root.pool();
     let (camera, viewer) = nodes(&pool);
@@ -114,7 +114,7 @@ fn another_type_size_or_version_is_refused() {
 }
 
 #[test]
-fn a_type_name_that_would_be_cut_is_refused() {
+fn type_name_that_would_be_cut_is_refused() {
     let root = Root::new();
     let pool = root.pool();
     let (camera, _) = nodes(&pool);

@@ -63,7 +63,7 @@ fn next(subscriber: &mut Subscriber) -> Option<(u8, u64)> {
 }
 
 #[test]
-fn a_gap_is_counted_before_the_message_behind_it() {
+fn gap_is_counted_before_the_message_behind_it() {
     for policy in [
         PortPolicy::DropNewest,
         PortPolicy::EvictOldest,
@@ -94,7 +94,7 @@ fn a_gap_is_counted_before_the_message_behind_it() {
 }
 
 #[test]
-fn a_gap_takes_no_place_in_a_queue() {
+fn gap_takes_no_place_in_a_queue() {
     let scene = Scene::new();
     let mut publisher = scene.publisher();
     let mut subscriber = scene.subscriber(&mut publisher, 2, PortPolicy::DropNewest);
@@ -112,7 +112,7 @@ fn a_gap_takes_no_place_in_a_queue() {
 }
 
 #[test]
-fn a_gap_outlives_the_evicted_message_behind_it() {
+fn gap_outlives_the_evicted_message_behind_it() {
     let scene = Scene::new();
     let mut publisher = scene.publisher();
     let mut subscriber = scene.subscriber(&mut publisher, 2, PortPolicy::EvictOldest);
@@ -132,7 +132,7 @@ fn a_gap_outlives_the_evicted_message_behind_it() {
 }
 
 #[test]
-fn a_sleeping_subscriber_counts_it_at_once() {
+fn sleeping_subscriber_counts_it_at_once() {
     let scene = Scene::new();
     let mut publisher = scene.publisher();
     let mut subscriber = scene.subscriber(&mut publisher, 2, PortPolicy::DropNewest);
@@ -150,7 +150,7 @@ fn a_sleeping_subscriber_counts_it_at_once() {
 }
 
 #[test]
-fn a_taken_message_says_which_publisher_it_is_from() {
+fn taken_message_says_which_publisher_it_is_from() {
     let scene = Scene::new();
     let mut publishers = [scene.publisher(), scene.publisher()];
     let mut subscriber = scene.subscriber(&mut publishers[0], 8, PortPolicy::DropNewest);
@@ -247,7 +247,7 @@ fn shown(scene: &Scene) -> Vec<u64> {
 }
 
 #[test]
-fn a_subscriber_that_never_looks_is_seen_to_miss() {
+fn subscriber_that_never_looks_is_seen_to_miss() {
     for policy in POLICIES {
         let scene = Scene::new();
         let mut publisher = scene.publisher();
@@ -275,7 +275,7 @@ fn a_subscriber_that_never_looks_is_seen_to_miss() {
 }
 
 #[test]
-fn a_message_past_the_quota_is_missed() {
+fn message_past_the_quota_is_missed() {
     let scene = Scene::new();
     let mut publisher = scene.publisher();
     let mut greedy = scene.subscriber(&mut publisher, 2, PortPolicy::EvictOldest);

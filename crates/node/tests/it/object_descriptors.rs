@@ -62,7 +62,7 @@ fn descriptors_are_readable_while_there_is_something() {
 }
 
 #[test]
-fn a_wait_set_waits_for_one() {
+fn wait_set_waits_for_one() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "one").expect("joins");
     let semaphore = semaphore(&node);
@@ -77,7 +77,7 @@ fn a_wait_set_waits_for_one() {
 }
 
 #[test]
-fn a_message_in_an_empty_queue_notifies_once() {
+fn message_in_an_empty_queue_notifies_once() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "one").expect("joins");

@@ -101,7 +101,7 @@ fn objects_of(pool: &Pool) -> File {
 /// Whatever stands in a queue's words, calls end, with an answer or an error; another queue goes
 /// on, and what the damaged one lost is given back with it.
 #[test]
-fn a_queue_of_anything_is_an_error_at_worst() {
+fn queue_of_anything_is_an_error_at_worst() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "honest").expect("joins");
@@ -139,7 +139,7 @@ fn a_queue_of_anything_is_an_error_at_worst() {
 /// That a process stands still with an object costs others a bounded wait, and an error that names
 /// it; its end frees the object.
 #[test]
-fn a_stopped_owner_is_named_and_its_end_frees_the_object() {
+fn stopped_owner_is_named_and_its_end_frees_the_object() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "waits").expect("joins");

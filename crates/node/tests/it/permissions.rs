@@ -170,7 +170,7 @@ fn directory(root: &Root) -> PathBuf {
 }
 
 #[test]
-fn a_stranger_is_told_what_is_missing() {
+fn stranger_is_told_what_is_missing() {
     if !is_root("a stranger at a pool") {
         return;
     }
@@ -193,7 +193,7 @@ fn a_stranger_is_told_what_is_missing() {
 }
 
 #[test]
-fn a_private_pool_is_closed_to_its_own_group() {
+fn private_pool_is_closed_to_its_own_group() {
     if !is_root("a stranger at a private pool") {
         return;
     }
@@ -208,7 +208,7 @@ fn a_private_pool_is_closed_to_its_own_group() {
 }
 
 #[test]
-fn a_group_that_may_read_reads_and_no_more() {
+fn group_that_may_read_reads_and_no_more() {
     if !is_root("a group that may only read") {
         return;
     }
@@ -296,7 +296,7 @@ fn who_may_only_read_stops_nobody_from_working() {
 }
 
 #[test]
-fn a_group_that_may_write_takes_part_in_all_but_owning() {
+fn group_that_may_write_takes_part_in_all_but_owning() {
     if !is_root("a group that may write") {
         return;
     }
@@ -324,7 +324,7 @@ fn a_group_that_may_write_takes_part_in_all_but_owning() {
 }
 
 #[test]
-fn a_pool_is_given_only_to_a_group_of_ones_own() {
+fn pool_is_given_only_to_a_group_of_ones_own() {
     if !is_root("giving pools to groups") {
         return;
     }
@@ -350,7 +350,7 @@ fn a_pool_is_given_only_to_a_group_of_ones_own() {
 
 /// Explicit modes, whatever the umask of those who make files.
 #[test]
-fn the_umask_has_no_say() {
+fn umask_has_no_say() {
     let root = Root::new();
     let masked = Player::start(&root, MASKED);
     let session = masked.hear();
@@ -368,7 +368,7 @@ fn the_umask_has_no_say() {
 
 /// For root nothing is forbidden, hence another user.
 #[test]
-fn a_umask_that_forbids_everything_has_no_say_either() {
+fn umask_that_forbids_everything_has_no_say_either() {
     if !is_root("another user with a umask of 0777") {
         return;
     }

@@ -97,7 +97,7 @@ fn evict_oldest_keeps_the_newest_and_counts_the_others() {
 /// A publisher whose counter jumps while the subscriber looks at it: between two looks of one take,
 /// too, now and then. That is counted, the liar is left, and the others are heard.
 #[test]
-fn a_liar_on_a_queue_of_the_newest_is_left_and_the_others_are_heard() {
+fn liar_on_newest_queue_is_disconnected() {
     let root = Root::new();
     let pool = root.pool();
     let [liar, honest, receiver] =
@@ -144,7 +144,7 @@ fn a_liar_on_a_queue_of_the_newest_is_left_and_the_others_are_heard() {
 /// Each side at its own speed, a taker that sleeps among them: it is woken, and what it gets is in
 /// order.
 #[test]
-fn a_slow_taker_of_the_newest_sleeps_and_is_woken() {
+fn slow_taker_of_the_newest_sleeps_and_is_woken() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "both").expect("joins");
@@ -173,7 +173,7 @@ fn a_slow_taker_of_the_newest_sleeps_and_is_woken() {
 }
 
 #[test]
-fn a_late_subscriber_gets_what_it_asks_for_before_anything_newer() {
+fn late_subscriber_gets_what_it_asks_for_before_anything_newer() {
     let root = Root::new();
     let pool = root.pool();
     let (sender, receiver) = (Node::join(&pool, "source"), Node::join(&pool, "b"));
@@ -233,7 +233,7 @@ fn narrow(root: &Root) -> Pool {
 }
 
 #[test]
-fn a_full_pool_takes_history_first_and_then_names_its_holders() {
+fn full_pool_takes_history_first_and_then_names_its_holders() {
     let root = Root::new();
     let pool = narrow(&root);
     let node = Node::join(&pool, "greedy").expect("joins");
@@ -288,7 +288,7 @@ fn a_full_pool_takes_history_first_and_then_names_its_holders() {
 }
 
 #[test]
-fn what_is_queued_for_others_shows_in_a_full_pool() {
+fn full_pool_error_shows_slots_queued_for_others() {
     let root = Root::new();
     let pool = narrow(&root);
     let node = Node::join(&pool, "slow").expect("joins");
@@ -365,7 +365,7 @@ fn subscriber_refused(node: &Node, options: &SubscriberOptions) -> NodeError {
 }
 
 #[test]
-fn a_greedy_subscriber_keeps_queues_from_nobody() {
+fn greedy_subscriber_keeps_queues_from_nobody() {
     let root = Root::new();
     let pool = root.pool();
     let (sender, greedy) = (Node::join(&pool, "sender"), Node::join(&pool, "greedy"));
@@ -429,7 +429,7 @@ fn a_greedy_subscriber_keeps_queues_from_nobody() {
 
 /// What is kept keeps the participant, until its publisher goes.
 #[test]
-fn the_history_of_a_forgotten_node_goes_with_it() {
+fn history_of_a_forgotten_node_goes_with_it() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "source").expect("joins");
@@ -447,7 +447,7 @@ fn the_history_of_a_forgotten_node_goes_with_it() {
 
 /// A batch goes the same ways as single messages: it is kept, and it evicts.
 #[test]
-fn a_batch_is_kept_and_evicts_the_oldest() {
+fn batch_is_kept_and_evicts_the_oldest() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "both").expect("joins");
@@ -478,7 +478,7 @@ fn a_batch_is_kept_and_evicts_the_oldest() {
 /// Of a queue whose head is elsewhere a wait set says that it holds something, and that it is
 /// empty.
 #[test]
-fn what_a_batch_published_before_it_panicked_is_announced() {
+fn panicked_batch_announces_published_messages() {
     let root = Root::new();
     let pool = root.pool();
     let (sender, receiver) = (Node::join(&pool, "sender"), Node::join(&pool, "receiver"));
@@ -503,7 +503,7 @@ fn what_a_batch_published_before_it_panicked_is_announced() {
 }
 
 #[test]
-fn a_wait_set_sees_what_waits_in_a_queue_that_drops_the_oldest() {
+fn wait_set_sees_what_waits_in_a_queue_that_drops_the_oldest() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "both").expect("joins");
@@ -528,7 +528,7 @@ fn a_wait_set_sees_what_waits_in_a_queue_that_drops_the_oldest() {
 }
 
 #[test]
-fn nobody_waits_for_a_subscriber_that_blocks_the_publisher() {
+fn blocking_subscriber_delays_no_other_subscriber() {
     let root = Root::new();
     let pool = root.pool();
     let [sender, quick, stuck] = ["sender", "quick", "stuck"].map(|name| Node::join(&pool, name));
@@ -563,7 +563,7 @@ fn nobody_waits_for_a_subscriber_that_blocks_the_publisher() {
 }
 
 #[test]
-fn a_history_longer_than_any_queue_is_refused_with_the_largest() {
+fn history_longer_than_any_queue_is_refused_with_the_largest() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "one").expect("joins");
     let too_long = HISTORY_MAX + 1;
@@ -587,7 +587,7 @@ fn a_history_longer_than_any_queue_is_refused_with_the_largest() {
 
 /// A participant leaves with messages in a queue, and another takes its number.
 #[test]
-fn a_queue_is_not_labelled_with_the_next_owner_of_a_number() {
+fn queue_is_not_labelled_with_the_next_owner_of_a_number() {
     let root = Root::new();
     let pool = root.pool();
     let receiver = Node::join(&pool, "receiver").expect("joins");

@@ -120,7 +120,7 @@ fn no_message_allocates() {
 }
 
 #[test]
-fn an_allocation_would_be_counted() {
+fn allocation_would_be_counted() {
     let counted = allocation_counter::measure(|| drop(black_box(Box::new(black_box(7)))));
     assert_eq!(counted.count_total, 1);
 }
@@ -140,7 +140,7 @@ fn no_message_makes_a_system_call() {
 }
 
 #[test]
-fn a_system_call_would_be_noticed() {
+fn system_call_would_be_noticed() {
     let Some(output) = confined(PLANTED) else {
         return;
     };

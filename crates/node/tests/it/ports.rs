@@ -64,7 +64,7 @@ fn subscriber_counts_publishers_that_have_not_connected() {
 /// Two threads of one node open and close subscribers, so that one gets the port number that the
 /// other has just given up.
 #[test]
-fn a_port_number_used_again_takes_nothing_of_the_port_before() {
+fn port_number_used_again_takes_nothing_of_the_port_before() {
     let root = Root::new();
     let pool = root.pool();
     let (sender, node) = (Node::join(&pool, "a"), Node::join(&pool, "b"));
@@ -157,7 +157,7 @@ fn no_subscriber_blocks_for_longer_than_the_publisher_lets_it() {
 
 /// What a liar sent is passed over at once, and shows.
 #[test]
-fn a_message_behind_nonsense_is_taken_at_once() {
+fn message_behind_nonsense_is_taken_at_once() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
@@ -189,7 +189,7 @@ fn a_message_behind_nonsense_is_taken_at_once() {
 /// A subscriber whose counter is impossible loses what it is sent; the others get it, and the
 /// publisher hears of no error.
 #[test]
-fn a_lying_subscriber_keeps_nothing_from_the_others() {
+fn lying_subscriber_keeps_nothing_from_the_others() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");

@@ -137,7 +137,7 @@ fn program_that_locks_all_memory_is_told_the_limit() {
 }
 
 #[test]
-fn a_directory_that_is_no_hugetlbfs_mount_is_refused() {
+fn directory_that_is_no_hugetlbfs_mount_is_refused() {
     let root = Root::new();
     let refused = Pool::create(&root.options().huge_pages(root.path()));
     let error = refused.expect_err("not hugetlbfs").to_string();
@@ -148,7 +148,7 @@ fn a_directory_that_is_no_hugetlbfs_mount_is_refused() {
 
 /// Whatever its owner writes there, nothing but a pool's file on huge pages is removed.
 #[test]
-fn a_record_of_another_place_removes_nothing_there() {
+fn record_of_another_place_removes_nothing_there() {
     let root = Root::new();
     drop(root.pool());
     let victim = root.path().join("hythe.victim");
@@ -178,7 +178,7 @@ fn a_record_of_another_place_removes_nothing_there() {
 
 /// As when its maker was refused the pool's group, or was killed before it wrote.
 #[test]
-fn a_record_that_names_nothing_yet_keeps_no_pool_from_being_removed() {
+fn unnamed_record_does_not_block_pool_removal() {
     let root = Root::new();
     let records: [(&str, &[u8]); 2] = [("region.3.at", b""), ("region.7.at", b"\0")];
     let add = || {

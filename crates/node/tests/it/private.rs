@@ -46,7 +46,7 @@ fn is_empty(root: &Root) -> bool {
 }
 
 #[test]
-fn a_private_pool_is_used_and_goes_with_its_last_handle() {
+fn private_pool_is_used_and_goes_with_its_last_handle() {
     let root = Root::new();
     let pool = Pool::create_private(&options(&root)).expect("made");
     let node = Node::join(&pool, "alone").expect("joins");

@@ -110,7 +110,7 @@ fn is_all_free(pool: &Pool) -> bool {
 }
 
 #[test]
-fn what_a_killed_subscriber_held_comes_back() {
+fn samples_of_killed_subscriber_come_back() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
@@ -153,7 +153,7 @@ fn what_a_killed_subscriber_held_comes_back() {
 }
 
 #[test]
-fn a_publisher_killed_while_a_subscriber_waits_leaves_nothing() {
+fn publisher_killed_while_a_subscriber_waits_leaves_nothing() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
@@ -213,7 +213,7 @@ fn handing_on_keeps_the_place() {
 }
 
 #[test]
-fn a_blocked_publisher_learns_who_blocks_it() {
+fn blocked_publisher_learns_who_blocks_it() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
@@ -275,7 +275,7 @@ fn a_blocked_publisher_learns_who_blocks_it() {
 /// Killed, or ended in good order, while a publisher waits for it to make room: that ends the wait,
 /// with an error of its own.
 #[test]
-fn a_blocked_publisher_gets_an_error_when_the_receiver_dies_or_leaves() {
+fn blocked_publisher_reports_lost_receiver() {
     for dies in [true, false] {
         let root = Root::new();
         let pool = root.pool();
@@ -368,7 +368,7 @@ fn drop_newest_counts_what_it_drops() {
 }
 
 #[test]
-fn the_first_to_come_back_finds_the_pool_in_order() {
+fn first_to_come_back_finds_the_pool_in_order() {
     let root = Root::new();
     let pool = root.pool();
     let mut source = Player::start(&root, roles::SOURCE);
@@ -402,13 +402,13 @@ fn the_first_to_come_back_finds_the_pool_in_order() {
 
 /// Killed at any moment of its work, a relay leaves nothing behind and takes nobody with it.
 #[test]
-fn a_relay_killed_anywhere_loses_no_slot() {
+fn relay_killed_anywhere_loses_no_slot() {
     kill_relays(roles::RELAY, PortPolicy::DropNewest, 16);
 }
 
 /// The same where both sides of each queue move its head.
 #[test]
-fn a_relay_killed_while_queues_drop_the_oldest_loses_no_slot() {
+fn relay_killed_while_queues_drop_the_oldest_loses_no_slot() {
     kill_relays(roles::SKIPPER, PortPolicy::EvictOldest, 2);
 }
 

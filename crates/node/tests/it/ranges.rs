@@ -32,7 +32,7 @@ fn expect(what: &str, bytes: usize, mut access: impl FnMut(usize, usize)) {
 }
 
 #[test]
-fn a_lease_is_written_and_read_within_its_capacity() {
+fn lease_is_written_and_read_within_its_capacity() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joined");
     let mut lease = node.lease(1000).expect("free");
@@ -56,7 +56,7 @@ fn a_lease_is_written_and_read_within_its_capacity() {
 }
 
 #[test]
-fn a_sample_is_read_and_cut_within_its_payload() {
+fn sample_is_read_and_cut_within_its_payload() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joined");
     let mut lease = node.lease(1000).expect("free");

@@ -231,7 +231,7 @@ impl Case {
 }
 
 #[test]
-fn a_refused_call_is_an_error_or_goes_another_way() {
+fn refused_call_is_an_error_or_goes_another_way() {
     if support::again::is_emulated() {
         eprintln!("SKIPPED (an emulator makes its own calls): refused system calls");
         return;

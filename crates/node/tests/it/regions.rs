@@ -49,7 +49,7 @@ fn one_more_than(options: &PoolOptions, count: u8) -> NodeError {
 }
 
 #[test]
-fn a_pool_of_the_default_size_has_entries_for_four_cores() {
+fn pool_of_the_default_size_has_entries_for_four_cores() {
     let root = Root::new();
     let refused = one_more_than(&root.options().bytes(64 << 20), 4);
     let says = refused.to_string();
@@ -78,7 +78,7 @@ fn with_entries_enough_the_table_of_regions_is_the_limit() {
 }
 
 #[test]
-fn the_area_of_segments_stands_in_the_record_of_the_region() {
+fn area_of_segments_stands_in_the_record_of_the_region() {
     let root = Root::new();
     let pool = Pool::open_or_create(&root.options().bytes(64 << 20)).expect("made");
     let node = Node::join(&pool, "agent").expect("joins");

@@ -94,7 +94,7 @@ fn is_all_free(pool: &Pool) -> bool {
 }
 
 #[test]
-fn a_reply_goes_to_who_asked_and_both_travel_uncopied() {
+fn reply_goes_to_who_asked_and_both_travel_uncopied() {
     let root = Root::new();
     let pool = root.pool();
     let (asking, serving) = two_nodes(&pool);
@@ -129,7 +129,7 @@ fn a_reply_goes_to_who_asked_and_both_travel_uncopied() {
 }
 
 #[test]
-fn a_reply_may_be_a_lease_a_part_or_another_sample() {
+fn reply_may_be_a_lease_a_part_or_another_sample() {
     let root = Root::new();
     let pool = root.pool();
     let (asking, serving) = two_nodes(&pool);
@@ -163,7 +163,7 @@ fn a_reply_may_be_a_lease_a_part_or_another_sample() {
 }
 
 #[test]
-fn a_buffer_that_others_hold_is_refused_both_ways() {
+fn buffer_that_others_hold_is_refused_both_ways() {
     let root = Root::new();
     let pool = root.pool();
     let (asking, serving) = two_nodes(&pool);
@@ -204,7 +204,7 @@ fn a_buffer_that_others_hold_is_refused_both_ways() {
 }
 
 #[test]
-fn a_request_dropped_unanswered_is_told_at_once() {
+fn request_dropped_unanswered_is_told_at_once() {
     let root = Root::new();
     let pool = root.pool();
     let (asking, serving) = two_nodes(&pool);
@@ -335,7 +335,7 @@ fn requests_go_to_the_servers_in_turn_past_the_full_ones() {
 }
 
 #[test]
-fn a_server_that_closes_answers_what_it_answered_and_loses_the_rest() {
+fn closed_server_delivers_replies_and_loses_the_rest() {
     let root = Root::new();
     let pool = root.pool();
     let (asking, serving) = two_nodes(&pool);
@@ -362,7 +362,7 @@ fn a_server_that_closes_answers_what_it_answered_and_loses_the_rest() {
 }
 
 #[test]
-fn a_late_reply_is_not_counted_at_the_port_that_has_the_number_now() {
+fn late_reply_is_not_counted_at_reused_port_number() {
     let root = Root::new();
     let pool = root.pool();
     let (asking, serving) = two_nodes(&pool);
@@ -398,7 +398,7 @@ fn a_late_reply_is_not_counted_at_the_port_that_has_the_number_now() {
 }
 
 #[test]
-fn a_killed_server_is_named_at_once_and_another_goes_on() {
+fn killed_server_is_named_at_once_and_another_goes_on() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
@@ -443,7 +443,7 @@ fn a_killed_server_is_named_at_once_and_another_goes_on() {
 /// Killed at any moment, a server loses no slot, and every request ends: with a reply or with its
 /// name.
 #[test]
-fn a_server_killed_anywhere_loses_no_slot_and_no_request() {
+fn server_killed_anywhere_loses_no_slot_and_no_request() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
@@ -512,7 +512,7 @@ fn replies_to_a_killed_client_are_dropped_and_counted() {
 /// A header that makes no sense, a reply to nothing, a counter that is impossible: passed over,
 /// counted, named.
 #[test]
-fn a_lying_peer_is_counted_and_keeps_nothing_from_the_others() {
+fn lying_peer_is_counted_and_keeps_nothing_from_the_others() {
     let root = Root::new();
     let pool = root.pool();
     let (asking, serving) = two_nodes(&pool);

@@ -114,7 +114,7 @@ fn each_answer_is_told_apart() {
 }
 
 #[test]
-fn a_table_finds_methods_keeps_calls_and_knows_when_a_caller_is_gone() {
+fn rpc_table_finds_methods_and_detects_lost_callers() {
     let mut fixture = fixture();
     let mut kept = Vec::new();
     let mut table = Table::new()
@@ -244,7 +244,7 @@ fn what_is_no_reply_to_a_call_is_an_error() {
 }
 
 #[test]
-fn a_result_that_a_server_sends_all_the_same_is_refused() {
+fn result_that_a_server_sends_all_the_same_is_refused() {
     let mut fixture = fixture();
     let mut caller = Caller::new(&mut fixture.client).largest_result(3);
     let pending = caller.begin(METHOD, b"", BOUND).expect("begun");
@@ -274,7 +274,7 @@ fn a_result_that_a_server_sends_all_the_same_is_refused() {
 }
 
 #[test]
-fn a_late_result_is_dropped_and_counted() {
+fn late_result_is_dropped_and_counted() {
     let mut fixture = fixture();
     let mut caller = Caller::new(&mut fixture.client);
     let late = caller.call(METHOD, b"", Duration::from_millis(1));
@@ -295,7 +295,7 @@ fn a_late_result_is_dropped_and_counted() {
 
 #[test]
 #[should_panic(expected = "method 2147483648 is none of a program's own")]
-fn a_method_of_hythe_is_not_called_so() {
+fn method_of_hythe_is_not_called_so() {
     let mut fixture = fixture();
     let _ = Caller::new(&mut fixture.client).begin(1 << 31, b"", BOUND);
 }

@@ -118,7 +118,7 @@ fn with_dead_holder(root: &Root, node: &Node, options: &SemaphoreOptions) -> Sem
 }
 
 #[test]
-fn a_dead_holder_is_reported_once_and_its_counts_come_back_on_demand() {
+fn dead_holder_is_reported_once_and_counts_return() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "other").expect("joins");
     let semaphore = with_dead_holder(&root, &node, &made(3));
@@ -162,7 +162,7 @@ fn counts_of_a_dead_holder_come_back_at_once_where_asked_for() {
 }
 
 #[test]
-fn whoever_closes_takes_its_counts_along_as_posix_says() {
+fn closing_process_keeps_its_counts_as_posix_says() {
     let root = Root::new();
     let pool = root.pool();
     let (one, other) = (
@@ -226,7 +226,7 @@ fn names_rights_and_ranges_are_refused() {
 }
 
 #[test]
-fn an_unlinked_one_lives_until_its_last_user_has_closed_it() {
+fn unlinked_one_lives_until_its_last_user_has_closed_it() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "one").expect("joins");
@@ -255,7 +255,7 @@ fn an_unlinked_one_lives_until_its_last_user_has_closed_it() {
 }
 
 #[test]
-fn the_table_has_an_end() {
+fn table_has_an_end() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "one").expect("joins");
     let all: Vec<_> = (0..64).map(|n| open(&node, &format!("/{n}"), 0)).collect();
@@ -265,7 +265,7 @@ fn the_table_has_an_end() {
 }
 
 #[test]
-fn a_wait_ends_with_its_time() {
+fn wait_ends_with_its_time() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "one").expect("joins");
     let semaphore = open(&node, "/s", 0);
@@ -288,7 +288,7 @@ fn a_wait_ends_with_its_time() {
 }
 
 #[test]
-fn the_copy_in_a_forked_child_is_refused() {
+fn copy_in_a_forked_child_is_refused() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "one").expect("joins");
     let semaphore = open(&node, "/s", 1);
@@ -399,23 +399,23 @@ const fn step(operation: &str, store: u32) -> u32 {
 }
 
 #[test]
-fn a_death_at_any_store_of_a_post() {
+fn death_at_any_store_of_a_post() {
     sweep(OPERATIONS[0]);
 }
 
 #[test]
-fn a_death_at_any_store_of_a_wait() {
+fn death_at_any_store_of_a_wait() {
     sweep(OPERATIONS[1]);
 }
 
 #[test]
-fn a_death_at_any_store_of_opening_and_unlinking() {
+fn death_at_any_store_of_opening_and_unlinking() {
     sweep(OPERATIONS[2]);
     sweep(OPERATIONS[3]);
 }
 
 #[test]
-fn a_death_at_any_store_of_closing_and_recovering() {
+fn death_at_any_store_of_closing_and_recovering() {
     sweep(OPERATIONS[4]);
     sweep(OPERATIONS[5]);
 }
@@ -485,7 +485,7 @@ fn random_operations_of_several_processes_add_up() {
 /// Whatever stands in the file, calls end, with an answer or an error, and others than the object
 /// that was written over go on.
 #[test]
-fn a_file_of_anything_is_an_error_at_worst() {
+fn file_of_anything_is_an_error_at_worst() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "honest").expect("joins");
@@ -524,7 +524,7 @@ fn a_file_of_anything_is_an_error_at_worst() {
 }
 
 #[test]
-fn a_lock_that_nobody_has_is_told_after_a_bounded_wait() {
+fn lock_that_nobody_has_is_told_after_a_bounded_wait() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "honest").expect("joins");

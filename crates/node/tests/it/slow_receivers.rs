@@ -130,24 +130,24 @@ fn with_every_size_and_policy(mib: usize) {
 }
 
 #[test]
-fn one_that_is_stopped_keeps_nothing_from_the_others_in_a_pool_of_9_mib() {
+fn stopped_receiver_blocks_no_other_in_9_mib() {
     with_every_size_and_policy(9);
 }
 
 #[test]
-fn one_that_is_stopped_keeps_nothing_from_the_others_in_a_pool_of_32_mib() {
+fn stopped_receiver_blocks_no_other_in_32_mib() {
     with_every_size_and_policy(32);
 }
 
 #[test]
-fn one_that_is_stopped_keeps_nothing_from_the_others_in_a_pool_of_64_mib() {
+fn stopped_receiver_blocks_no_other_in_64_mib() {
     with_every_size_and_policy(64);
 }
 
 /// One of each policy, stopped one after the other, so that each has messages of its own; two
 /// publishers; and one receiver that is lively all the time.
 #[test]
-fn many_that_are_stopped_one_after_the_other_leave_a_slot_for_the_lively_one() {
+fn many_stopped_receivers_leave_slot_for_live_one() {
     let root = Root::new();
     let pool = pool_of(&root, 64);
     let [sender, other, sleepers, awake] = ["a", "b", "c", "d"].map(|name| join(&pool, name));
@@ -198,7 +198,7 @@ fn publishers_that_come_and_go_reach_the_lively_one() {
 
 /// What it holds counts as what waits for it: it may not have all in its hands, either.
 #[test]
-fn one_that_keeps_what_it_takes_gets_half_of_the_slots() {
+fn hoarding_subscriber_gets_half_of_slots() {
     let root = Root::new();
     let pool = pool_of(&root, 64);
     let class = class_for(&pool, MIB).expect("a class");
@@ -246,7 +246,7 @@ fn parts_of_a_slot_count_once() {
 
 /// A client whose server is stopped passes it by at half of the class, and the pool serves others.
 #[test]
-fn a_stopped_server_leaves_slots_for_others() {
+fn stopped_server_leaves_slots_for_others() {
     let root = Root::new();
     let pool = pool_of(&root, 64);
     let class = class_for(&pool, MIB).expect("a class");
@@ -270,7 +270,7 @@ fn a_stopped_server_leaves_slots_for_others() {
 
 /// A server whose client is stopped drops its replies at half of the class, and serves others.
 #[test]
-fn a_stopped_client_leaves_slots_for_others() {
+fn stopped_client_leaves_slots_for_others() {
     let root = Root::new();
     let pool = pool_of(&root, 64);
     let class = class_for(&pool, MIB).expect("a class");
@@ -301,7 +301,7 @@ fn a_stopped_client_leaves_slots_for_others() {
 }
 
 #[test]
-fn a_lease_waits_until_a_slot_is_free() {
+fn lease_waits_until_a_slot_is_free() {
     let root = Root::new();
     let pool = pool_of(&root, 64);
     let node = join(&pool, "a");
@@ -327,7 +327,7 @@ fn a_lease_waits_until_a_slot_is_free() {
 
 /// The pool has fewer slots than receivers: the error says which would do, and that one does.
 #[test]
-fn a_pool_too_small_for_its_receivers_says_which_size_suffices() {
+fn pool_too_small_for_its_receivers_says_which_size_suffices() {
     let root = Root::new();
     let pool = pool_of(&root, 64);
     let node = join(&pool, "a");

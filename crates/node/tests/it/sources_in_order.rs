@@ -92,7 +92,7 @@ impl Transport for Both {
 }
 
 #[test]
-fn a_source_is_not_taken_from_before_all_that_drain_were_looked_at_behind_what_it_has() {
+fn draining_sources_are_polled_before_new_source() {
     let root = Root::new();
     let scene = Arc::<Scene>::default();
     let transport = Arc::new(Both(Arc::clone(&scene)));

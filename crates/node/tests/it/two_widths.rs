@@ -187,7 +187,7 @@ fn messages_go_both_ways() {
 }
 
 #[test]
-fn a_pool_made_by_the_other_width_opens() {
+fn pool_made_by_the_other_width_opens() {
     let root = Root::new();
     let Some(answerer) = other(&root, roles::ANSWERER) else {
         return;
@@ -249,7 +249,7 @@ fn what_the_other_width_held_when_it_was_killed_comes_back() {
 
 /// The other way round: this test takes no part itself, so nobody but the other side can recover.
 #[test]
-fn the_other_width_recovers_one_of_ours() {
+fn other_width_recovers_one_of_ours() {
     let root = Root::new();
     let pool = root.pool();
     let Some(source) = other(&root, roles::SOURCE) else {

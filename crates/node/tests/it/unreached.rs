@@ -41,7 +41,7 @@ fn is_too_deep(error: &NodeError) -> bool {
 }
 
 #[test]
-fn a_server_that_cannot_be_reached_hides_no_other() {
+fn server_that_cannot_be_reached_hides_no_other() {
     let root = Root::new();
     let pool = root.pool();
     let (asking, greedy, serving) = (
@@ -73,7 +73,7 @@ fn a_server_that_cannot_be_reached_hides_no_other() {
 }
 
 #[test]
-fn a_depth_that_nobody_could_make_queues_for_is_refused() {
+fn depth_that_nobody_could_make_queues_for_is_refused() {
     let root = Root::new();
     let pool = root.pool();
     let (greedy, other) = (join(&pool, "greedy"), join(&pool, "other"));
@@ -90,7 +90,7 @@ fn a_depth_that_nobody_could_make_queues_for_is_refused() {
 
 /// Nothing tells the server that there is room, and it does not wait: it only tries to take.
 #[test]
-fn a_client_that_could_not_be_answered_is_once_there_is_room() {
+fn client_that_could_not_be_answered_is_once_there_is_room() {
     let root = Root::new();
     let pool = root.pool();
     let (greedy, serving, sender) = (
@@ -116,7 +116,7 @@ fn a_client_that_could_not_be_answered_is_once_there_is_room() {
 /// What is kept cannot be given, so it is all tried again: the connection made for it must not
 /// stay.
 #[test]
-fn what_cannot_be_given_to_a_late_subscriber_leaves_no_connection() {
+fn undeliverable_history_leaves_no_connection() {
     let root = Root::new();
     let pool = root.pool();
     let (sending, receiving) = (join(&pool, "sending"), join(&pool, "receiving"));

@@ -119,7 +119,7 @@ fn plays_its_role() {
 }
 
 #[test]
-fn a_message_wakes_and_is_reported_until_it_is_taken() {
+fn message_wakes_and_is_reported_until_it_is_taken() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joins");
     let mut subscribers = [subscribe(&node, "a"), subscribe(&node, "b")];
@@ -144,7 +144,7 @@ fn a_message_wakes_and_is_reported_until_it_is_taken() {
 }
 
 #[test]
-fn what_came_before_it_was_attached_is_found() {
+fn wait_set_finds_message_older_than_attachment() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joins");
     let mut subscriber = subscribe(&node, "a");
@@ -156,7 +156,7 @@ fn what_came_before_it_was_attached_is_found() {
 }
 
 #[test]
-fn the_time_is_over_when_nothing_comes() {
+fn time_is_over_when_nothing_comes() {
     let (_root, _node, _subscriber, mut wait_set, _) = waiting_for("a");
     let (reader, _writer) = rustix::pipe::pipe().expect("a pipe");
     for with_file in [false, true] {
@@ -213,7 +213,7 @@ fn file_descriptors_and_ports_wake_the_same_wait() {
 }
 
 #[test]
-fn the_death_of_a_publisher_wakes() {
+fn death_of_a_publisher_wakes() {
     let (root, _node, mut subscriber, mut wait_set, token) = waiting_for("c0");
     let mut peer = Peer::start(&root, 1, 1);
     assert_eq!(tokens(&mut wait_set, BOUND), [token]);
@@ -227,7 +227,7 @@ fn the_death_of_a_publisher_wakes() {
 }
 
 #[test]
-fn publishers_that_come_and_go_without_a_word_leave_no_connection() {
+fn silent_publishers_leave_no_connection() {
     let (root, node, mut subscriber, mut wait_set, token) = waiting_for("a");
     for _ in 0..5 {
         let mut passer_by = publisher(&node, "a");
@@ -240,7 +240,7 @@ fn publishers_that_come_and_go_without_a_word_leave_no_connection() {
 }
 
 #[test]
-fn one_of_a_thousand_channels_is_found() {
+fn wait_set_finds_one_of_thousand_channels() {
     const CHANNELS: usize = 1024;
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joins");
@@ -392,7 +392,7 @@ fn two_wait_sets_of_one_node_do_not_take_each_others_marks() {
 }
 
 #[test]
-fn what_is_detached_or_dropped_is_not_reported_and_its_number_can_be_anothers() {
+fn detached_port_is_not_reported_and_frees_its_token() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joins");
     let mut wait_set = node.wait_set().expect("made");
@@ -424,7 +424,7 @@ fn what_is_detached_or_dropped_is_not_reported_and_its_number_can_be_anothers() 
 }
 
 #[test]
-fn what_cannot_be_waited_for_is_refused() {
+fn wait_set_refuses_unpollable_file() {
     let root = Root::new();
     let pool = root.pool();
     let (node, other) = (
@@ -456,7 +456,7 @@ fn is_readable(wait_set: &WaitSet, milliseconds: i64) -> bool {
 }
 
 #[test]
-fn the_wait_set_itself_is_a_file_descriptor() {
+fn wait_set_itself_is_a_file_descriptor() {
     let (_root, node, mut subscriber, mut wait_set, token) = waiting_for("a");
     let mut source = publisher(&node, "a");
     assert!(is_readable(&wait_set, 0), "before the first look");
@@ -482,7 +482,7 @@ fn the_wait_set_itself_is_a_file_descriptor() {
 
 /// What came behind the last wait has rung nobody who would make the descriptor readable.
 #[test]
-fn whoever_waits_for_the_descriptor_first_begins_with_a_look() {
+fn descriptor_wait_begins_with_poll() {
     let (_root, node, mut subscriber, mut wait_set, token) = waiting_for("a");
     let mut source = publisher(&node, "a");
     let (quiet, _writer) = rustix::pipe::pipe().expect("a pipe");
@@ -500,7 +500,7 @@ fn whoever_waits_for_the_descriptor_first_begins_with_a_look() {
 }
 
 #[test]
-fn other_threads_that_sleep_on_the_bell_do_not_keep_a_wait_set_from_its_marks() {
+fn sleeping_threads_do_not_hide_marks_from_wait_set() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");

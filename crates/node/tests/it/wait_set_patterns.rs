@@ -94,7 +94,7 @@ fn each_kind_of_port_wakes_the_wait_set_for_itself() {
 }
 
 #[test]
-fn a_client_is_reported_when_its_server_goes() {
+fn client_is_reported_when_its_server_goes() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");

@@ -118,7 +118,7 @@ fn filled(mut lease: Lease, seed: u8) -> Lease {
 }
 
 #[test]
-fn a_late_reader_gets_what_was_sent_though_the_slot_was_leased_again() {
+fn late_reader_gets_message_despite_reused_slot() {
     let Some(root) = Root::on_tmpfs("late readers") else {
         return;
     };
@@ -175,7 +175,7 @@ fn send_and_wait(ports: &str) {
 }
 
 #[test]
-fn a_late_reader_gets_what_a_dead_sender_sent() {
+fn late_reader_gets_what_a_dead_sender_sent() {
     let Some(root) = Root::on_tmpfs("late readers") else {
         return;
     };
@@ -206,7 +206,7 @@ fn a_late_reader_gets_what_a_dead_sender_sent() {
 }
 
 #[test]
-fn a_frozen_lease_is_a_sample_that_can_be_sent_and_parted() {
+fn frozen_lease_is_a_sample_that_can_be_sent_and_parted() {
     let Some(root) = Root::on_tmpfs("samples of the wire region") else {
         return;
     };
@@ -235,7 +235,7 @@ fn a_frozen_lease_is_a_sample_that_can_be_sent_and_parted() {
 }
 
 #[test]
-fn a_sample_of_the_wire_region_travels() {
+fn sample_of_the_wire_region_travels() {
     let Some(root) = Root::on_tmpfs("samples of the wire region") else {
         return;
     };
@@ -277,7 +277,7 @@ fn other_buffers_are_not_for_the_wire() {
 }
 
 #[test]
-fn a_pool_has_one_wire_region_whoever_asks_first() {
+fn pool_has_one_wire_region_whoever_asks_first() {
     let Some(root) = Root::on_tmpfs("adding the wire region") else {
         return;
     };
@@ -304,7 +304,7 @@ fn a_pool_has_one_wire_region_whoever_asks_first() {
 }
 
 #[test]
-fn a_size_that_does_not_work_is_refused_and_leaves_nothing() {
+fn size_that_does_not_work_is_refused_and_leaves_nothing() {
     let Some(root) = Root::on_tmpfs("adding the wire region") else {
         return;
     };
@@ -325,7 +325,7 @@ fn a_size_that_does_not_work_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn a_pool_that_is_not_on_a_tmpfs_is_refused() {
+fn pool_that_is_not_on_a_tmpfs_is_refused() {
     let root = Root::new();
     let block = rustix::fs::statfs(root.path()).expect("there");
     if block.f_type as u64 & 0xFFFF_FFFF == 0x0102_1994 {
@@ -344,8 +344,8 @@ fn a_pool_that_is_not_on_a_tmpfs_is_refused() {
 }
 
 #[test]
-fn a_tmpfs_with_huge_pages_is_refused() {
-    in_a_small_file_system("a_tmpfs_with_huge_pages_is_refused", |root| {
+fn tmpfs_with_huge_pages_is_refused() {
+    in_a_small_file_system("tmpfs_with_huge_pages_is_refused", |root| {
         let remount = Command::new("mount")
             .args(["-o", "remount,huge=always"])
             .arg(root.path())
@@ -368,8 +368,8 @@ fn a_tmpfs_with_huge_pages_is_refused() {
 }
 
 #[test]
-fn a_slot_without_room_for_fresh_pages_goes_back() {
-    let name = "a_slot_without_room_for_fresh_pages_goes_back";
+fn slot_without_room_for_fresh_pages_goes_back() {
+    let name = "slot_without_room_for_fresh_pages_goes_back";
     in_a_small_file_system(name, |root| {
         let node = joined(root, "test");
         let refused = node.wire_region(&WireOptions::default());
@@ -457,7 +457,7 @@ fn who_may_only_read_does_not_lease_for_the_wire() {
 }
 
 #[test]
-fn a_file_is_read_between_gaps() {
+fn file_is_read_between_gaps() {
     let root = Root::new();
     let node = joined(&root, "test");
     let path = root.path().join("media");

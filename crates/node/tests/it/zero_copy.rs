@@ -30,7 +30,7 @@ fn change_the_queued_byte(pool: &Pool, at: u64, byte: u8) {
 }
 
 #[test]
-fn a_byte_changed_after_publishing_is_seen() {
+fn byte_changed_after_publishing_is_seen() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "both").expect("joined");
@@ -52,7 +52,7 @@ fn a_byte_changed_after_publishing_is_seen() {
 }
 
 #[test]
-fn a_byte_changed_after_handing_on_a_part_is_seen() {
+fn byte_changed_after_handing_on_a_part_is_seen() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "all three").expect("joined");

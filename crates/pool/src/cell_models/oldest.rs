@@ -204,7 +204,7 @@ fn held(control: &Shared) -> u32 {
 /// Nobody drops: the consumer's swap lets the producer overwrite what was read, and the payload
 /// comes with the tail.
 #[test]
-fn loom_an_entry_of_a_head_cell_is_overwritten_after_it_was_read() {
+fn loom_head_cell_entry_is_overwritten_after_read() {
     model(|| {
         let control = queue(true);
         let own = Arc::clone(&control);

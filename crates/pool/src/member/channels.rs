@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_does_not_open_on_a_channel_that_went() {
+    fn port_does_not_open_on_a_channel_that_went() {
         let control = scene::control();
         let mut member = scene::join(&control);
         let raw = ChannelType::default();
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_with_a_port_stays() {
+    fn channel_with_a_port_stays() {
         let control = scene::control();
         let mut member = scene::join(&control);
         let channel = member.open_channel(&control, "c", &frames()).expect("made");

@@ -411,7 +411,7 @@ mod tests {
     use crate::{ChannelType, MemberKind, PortKind, PortPolicy};
 
     #[test]
-    fn who_stood_for_a_host_is_known_behind_its_end_and_none_is_taken_for_it() {
+    fn host_member_is_known_after_end_and_never_mistaken() {
         let control = scene::control();
         let mut consumer = scene::join(&control);
         let channel = consumer

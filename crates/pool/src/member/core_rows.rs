@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_not_recovered_under_the_hands_of_a_port() {
+    fn row_is_not_recovered_under_the_hands_of_a_port() {
         let mut world = world();
         let control = &world.control;
         let process = &mut world.process;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_does_not_attach_to_a_core_that_has_gone() {
+    fn port_does_not_attach_to_a_core_that_has_gone() {
         let mut world = world();
         assert!(world.recover());
         let attached = world.process.attach_core(&world.control, &world.channel, 0);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_port_has_a_row_of_its_own() {
+    fn second_port_has_a_row_of_its_own() {
         let mut world = world();
         let control = &world.control;
         let process = &mut world.process;
@@ -340,7 +340,7 @@ mod tests {
 
     /// Somebody has found the channel unused a moment ago, and will see that it is not.
     #[test]
-    fn a_channel_about_to_be_retired_counts() {
+    fn channel_about_to_be_retired_counts() {
         let mut world = world();
         let control = &world.control;
         world

@@ -385,7 +385,7 @@ mod tests {
     use hythe_abi::RegionIndex;
 
     #[test]
-    fn a_payload_that_no_slot_takes_is_refused_with_the_largest() {
+    fn payload_that_no_slot_takes_is_refused_with_the_largest() {
         let control = scene::control();
         let mut member = scene::join(&control);
         let bytes = PAYLOAD_BYTES + 1;
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_pool_says_how_many_slots_would_have_done() {
+    fn full_pool_says_how_many_slots_would_have_done() {
         let control = scene::control();
         let mut member = scene::join(&control);
         scene::with_region(&control, |_, region| {
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_slot_is_leased_without_a_search() {
+    fn next_slot_is_leased_without_a_search() {
         let control = scene::control();
         let mut member = scene::join(&control);
         scene::with_region(&control, |_, region| {
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_writes_to_as_few_slots_as_are_under_way() {
+    fn stream_writes_to_as_few_slots_as_are_under_way() {
         let slots = slots_of_a_stream(2, 40);
         let used: std::collections::BTreeSet<u32> = slots.iter().copied().collect();
         // Two under way, one being written, and the one that is held.

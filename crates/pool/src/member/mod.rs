@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_names_its_limit() {
+    fn full_table_names_its_limit() {
         let control = scene::control();
         let limit = scene::LIMITS.participants;
         let members: Vec<Member> = (0..limit).map(|_| scene::join(&control)).collect();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_never_given_twice() {
+    fn session_is_never_given_twice() {
         let control = scene::control();
         let first = scene::join(&control);
         let (index, session) = (first.index(), first.session());

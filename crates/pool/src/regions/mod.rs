@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_that_leaves_the_ledger_is_refused() {
+    fn region_that_leaves_the_ledger_is_refused() {
         let (control, memory) = scene::pool();
         let at = control.layout().region(0);
         for (word, value) in [

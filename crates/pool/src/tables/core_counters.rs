@@ -120,7 +120,7 @@ mod tests {
     use hythe_memory::Mapped;
 
     #[test]
-    fn a_row_counts_for_itself_and_begins_with_zeroes() {
+    fn row_counts_for_itself_and_begins_with_zeroes() {
         let geometry = Geometry::for_bytes(16 << 20).expect("geometry");
         let bytes = geometry.layout().expect("layout").bytes();
         let memory = Mapped::anonymous(bytes).expect("memory");

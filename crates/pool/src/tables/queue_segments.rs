@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greedy_consumer_gets_half_and_usual_queues_always_fit() {
+    fn greedy_consumer_gets_half_and_usual_queues_always_fit() {
         let control = pool();
         let (mut maker, greedy, other) = (join(&control), join(&control), join(&control));
         let port = PortIndex(0);

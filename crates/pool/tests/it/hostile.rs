@@ -72,7 +72,7 @@ fn scribbles_anywhere_hurt_nobody_and_are_told() {
 }
 
 #[test]
-fn a_word_that_changes_between_two_looks_hurts_nobody() {
+fn word_that_changes_between_two_looks_hurts_nobody() {
     let outcomes = run_many(PeerFault::Aimed);
     assert!(
         outcomes.damaged > 0 && outcomes.mismatches > 0,
@@ -81,14 +81,14 @@ fn a_word_that_changes_between_two_looks_hurts_nobody() {
 }
 
 #[test]
-fn a_cell_that_never_stands_still_keeps_nobody() {
+fn cell_that_never_stands_still_keeps_nobody() {
     let outcomes = run_many(PeerFault::Relentless);
     assert!(outcomes.damaged > 0, "{outcomes:?}");
 }
 
 #[test]
 #[ignore = "slow: make test-slow runs it"]
-fn a_cell_in_which_one_bit_never_stands_still_keeps_nobody() {
+fn cell_in_which_one_bit_never_stands_still_keeps_nobody() {
     let outcomes = run_many(PeerFault::Stubborn);
     assert!(outcomes.damaged > 0, "{outcomes:?}");
 }

@@ -75,7 +75,7 @@ fn no_store_of_any_operation_is_a_bad_place_to_die() {
 }
 
 #[test]
-fn the_other_side_is_told_of_a_departure_whenever_it_happens() {
+fn other_side_is_told_of_a_departure_whenever_it_happens() {
     for store in 1..=3 {
         let world = World::new();
         let (mut near, mut victim) = (world.join("near"), world.join("victim"));
@@ -149,7 +149,7 @@ fn meets_a_closed_port(store: u32, attended: bool) -> bool {
 }
 
 #[test]
-fn a_connection_to_a_closed_port_goes_without_its_consumer() {
+fn connection_to_a_closed_port_goes_without_its_consumer() {
     for attended in [false, true] {
         let stores = (1..)
             .take_while(|&store| meets_a_closed_port(store, attended))
@@ -159,7 +159,7 @@ fn a_connection_to_a_closed_port_goes_without_its_consumer() {
 }
 
 #[test]
-fn a_message_whose_sender_died_before_the_mark_is_asked_for_all_the_same() {
+fn unmarked_message_of_dead_sender_is_found() {
     let cases = cases::all();
     let case = cases.iter().find(|case| case.name == "send with a mark");
     let case = case.expect("a case");

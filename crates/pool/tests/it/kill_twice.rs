@@ -64,7 +64,7 @@ fn recover_all_but(stage: &Stage, undertaker: Recoverer, control: &Control<Dying
 }
 
 #[test]
-fn a_second_recoverer_finishes_what_the_first_began() {
+fn second_recoverer_finishes_what_the_first_began() {
     let interesting = [
         "join",
         "lease",

@@ -51,7 +51,7 @@ fn owner_dies(store: u32) -> bool {
 }
 
 #[test]
-fn the_owner_of_the_last_port_may_die_anywhere() {
+fn owner_of_the_last_port_may_die_anywhere() {
     let deaths = (1..).take_while(|&store| owner_dies(store)).count();
     assert!(deaths >= 5, "only {deaths} deaths");
 }

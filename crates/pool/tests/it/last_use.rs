@@ -225,7 +225,7 @@ fn dies_twice(case: &Case, first: u32, second: u32, reverse: bool) -> [bool; 2] 
 }
 
 #[test]
-fn a_channel_goes_with_its_last_use_whoever_dies_over_it() {
+fn channel_goes_with_its_last_use_whoever_dies_over_it() {
     for case in &CASES {
         let mut deaths = [0, 0];
         for reverse in [false, true] {
@@ -297,7 +297,7 @@ fn half_open(first: u32, second: u32, near_goes_first: bool) -> [bool; 2] {
 }
 
 #[test]
-fn a_port_that_was_half_open_leaves_nothing() {
+fn port_that_was_half_open_leaves_nothing() {
     for near_goes_first in [false, true] {
         let mut deaths = 0;
         for first in 1.. {

@@ -382,7 +382,7 @@ fn live(turns: &[Turn]) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn the_ledger_agrees_with_plain_maps() {
+fn ledger_agrees_with_plain_maps() {
     let clock = || {
         SystemTime::UNIX_EPOCH
             .elapsed()

@@ -26,7 +26,7 @@ fn slot_counts_that_come_round_are_refused() {
 }
 
 #[test]
-fn a_journal_with_an_impossible_count_is_settled() {
+fn journal_with_an_impossible_count_is_settled() {
     let world = World::new();
     let (mut liar, honest) = (world.join("liar"), world.join("honest"));
     let held = world.lease(&mut liar);
@@ -44,7 +44,7 @@ fn a_journal_with_an_impossible_count_is_settled() {
 }
 
 #[test]
-fn a_reference_too_many_is_refused_and_removed() {
+fn reference_too_many_is_refused_and_removed() {
     let world = World::new();
     let (mut liar, mut honest) = (world.join("liar"), world.join("honest"));
     let mut way = world.connect(&mut liar, &mut honest, 4);
@@ -66,7 +66,7 @@ fn a_reference_too_many_is_refused_and_removed() {
 }
 
 #[test]
-fn a_region_that_makes_no_sense_stops_nobody() {
+fn region_that_makes_no_sense_stops_nobody() {
     let world = World::new();
     let (mut liar, mut honest) = (world.join("liar"), world.join("honest"));
     let mut way = world.connect(&mut liar, &mut honest, 4);
@@ -102,7 +102,7 @@ fn a_region_that_makes_no_sense_stops_nobody() {
 /// All queues claim to be full, as long as can be, and in the same place.
 #[test]
 #[cfg_attr(miri, ignore = "minutes under Miri")]
-fn an_audit_reads_no_more_than_the_arena_has_room_for() {
+fn audit_reads_no_more_than_the_arena_has_room_for() {
     let world = World::new();
     let (mut from, mut to) = (world.join("from"), world.join("to"));
     let mut way = world.connect(&mut from, &mut to, 4);
@@ -172,7 +172,7 @@ fn records_that_name_nobody_are_not_there() {
 /// Not a lie, but as bad: a port's number given to another while its connections are still being
 /// left.
 #[test]
-fn a_port_is_not_used_again_before_its_connections_are_left() {
+fn port_is_not_used_again_before_its_connections_are_left() {
     let world = World::new();
     let (mut from, mut to) = (world.join("from"), world.join("to"));
     let way = world.connect(&mut from, &mut to, 4);

@@ -145,7 +145,7 @@ fn sweep_diamond(corner: Corner) -> u32 {
 }
 
 #[test]
-fn the_diamond_survives_the_death_of_any_corner() {
+fn diamond_survives_the_death_of_any_corner() {
     for corner in [Corner::Source, Corner::Middle, Corner::Receiver] {
         let deaths = sweep_diamond(corner);
         println!("{corner:?}: {deaths} stores, a death before each");

@@ -48,7 +48,7 @@ fn numbered(world: &World, from: &mut Member, number: u32) -> Message {
 }
 
 #[test]
-fn the_newest_stay_in_order() {
+fn newest_stay_in_order() {
     let world = World::new();
     let (mut from, mut to, mut way) = contested(&world);
     let mut dropped = Vec::new();
@@ -134,7 +134,7 @@ fn nonsense_is_passed_over_once() {
 /// The high bits of the head are in the count of the cell: a queue goes on where 24 bits end, and
 /// where 32 do.
 #[test]
-fn the_head_is_thirty_two_bits_wide() {
+fn head_is_thirty_two_bits_wide() {
     for start in [(1 << 24) - 2, u32::MAX - 1] {
         let world = World::new();
         let (mut from, mut to, mut way) = contested(&world);

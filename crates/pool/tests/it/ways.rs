@@ -6,7 +6,7 @@ use hythe_memory::{Memory, Ordering};
 use hythe_pool::{MemberInfo, PoolError, Recoverer};
 
 #[test]
-fn a_slot_may_reach_a_receiver_over_two_ways() {
+fn slot_may_reach_a_receiver_over_two_ways() {
     let world = World::new();
     let [mut a, mut b, mut c] = ["a", "b", "c"].map(|name| world.join(name));
     let mut direct = world.connect(&mut a, &mut c, 2);
@@ -44,7 +44,7 @@ fn a_slot_may_reach_a_receiver_over_two_ways() {
 }
 
 #[test]
-fn the_parts_of_a_slot_travel_one_by_one() {
+fn parts_of_a_slot_travel_one_by_one() {
     const PARTS: u32 = 4;
     let world = World::new();
     let (mut from, mut to) = (world.join("from"), world.join("to"));
@@ -81,7 +81,7 @@ fn the_parts_of_a_slot_travel_one_by_one() {
 }
 
 #[test]
-fn a_stale_descriptor_is_refused_and_removed() {
+fn stale_descriptor_is_refused_and_removed() {
     let world = World::new();
     let (mut from, mut to) = (world.join("from"), world.join("to"));
     let mut way = world.connect(&mut from, &mut to, 4);
@@ -110,7 +110,7 @@ fn a_stale_descriptor_is_refused_and_removed() {
 
 /// Nobody sees the end of a process that had no record, once its socket is gone.
 #[test]
-fn a_failed_recovery_by_an_outsider_keeps_no_claim() {
+fn failed_recovery_by_an_outsider_keeps_no_claim() {
     let world = World::new();
     let (mut dead, living) = (world.join("dead"), world.join("living"));
     let held = world.lease(&mut dead);
@@ -133,7 +133,7 @@ fn a_failed_recovery_by_an_outsider_keeps_no_claim() {
 }
 
 #[test]
-fn a_scribbled_counter_wastes_what_was_queued_and_no_more() {
+fn scribbled_counter_wastes_what_was_queued_and_no_more() {
     let world = World::new();
     let (mut liar, mut honest) = (world.join("liar"), world.join("honest"));
     let mut way = world.connect(&mut liar, &mut honest, 4);

@@ -92,7 +92,7 @@ fn payloads_arrive_and_slots_come_back() {
 
 /// Each notifier writes its own bytes once, then raises its event.
 #[test]
-fn what_was_written_before_an_event_is_there_when_it_is_taken() {
+fn event_publishes_earlier_writes() {
     const NOTIFIERS: usize = 3;
     let memory = Mapped::anonymous(4096).expect("memory");
     EventCell::begin(&memory, 0);
@@ -121,7 +121,7 @@ fn what_was_written_before_an_event_is_there_when_it_is_taken() {
 }
 
 #[test]
-fn what_was_written_before_a_ring_is_there_for_the_sleeper() {
+fn ring_publishes_earlier_writes() {
     const BELL: Bell = Bell {
         count: 0,
         sleepers: 4,

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_makes_an_owner_and_another_thread_ends_that() {
+    fn long_run_makes_an_owner_and_another_thread_ends_that() {
         if !facade::can_order_all_threads() {
             eprintln!("skipped: no membarrier here");
             return;
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "taken twice")]
-    fn an_owner_that_takes_it_twice_is_told() {
+    fn owner_that_takes_it_twice_is_told() {
         let lock = BiasedLock::with_run(0_u64, 1);
         let _guard = lock.lock();
         if !is_owned(&lock) {
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_panic_left_is_used() {
+    fn lock_is_usable_after_panic() {
         let lock = BiasedLock::with_run(0_u64, 1);
         for round in 1..4 {
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
