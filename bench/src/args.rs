@@ -142,7 +142,7 @@ mod tests {
     use crate::scale::Scale;
 
     #[test]
-    fn the_definition_is_sound() {
+    fn definition_is_sound() {
         use clap::CommandFactory;
         Arguments::command().debug_assert();
     }

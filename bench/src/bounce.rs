@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_goes_there_and_back() {
+    fn line_goes_there_and_back() {
         let Some(cpus) = cpus::choose().expect("CPUs") else {
             eprintln!("skipped: one CPU only");
             return;

@@ -98,7 +98,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_process_is_bound_until_it_ends() {
+    fn process_is_bound_until_it_ends() {
         let mut child = Command::new("sleep").arg("600").spawn().expect("sleep");
         let id = child.id();
         let [cpu, _] = choose().expect("allowed").unwrap_or_default();

@@ -92,13 +92,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parent_is_found_behind_any_name() {
+    fn parent_is_found_behind_any_name() {
         assert_eq!(parent("7 (a) 9 (b) S 42 1 1 0"), Some(42));
         assert_eq!(parent(""), None);
     }
 
     #[test]
-    fn a_child_is_found() {
+    fn child_is_found() {
         let mut sleeper = std::process::Command::new("sleep");
         let mut sleeper = sleeper.arg("60").spawn().expect("it starts");
         let found = children().expect("read");

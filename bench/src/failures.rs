@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_fails_is_left_out_and_its_reason_said() {
+    fn case_that_fails_is_left_out_and_its_reason_said() {
         let mut failures = Failures::default();
         let error = BenchError::OrderFailed("the near host: it\nhangs".to_owned());
         note(&mut failures, error, false).expect("the run goes on");
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_of_the_project_that_fails_makes_the_run_invalid() {
+    fn case_of_the_project_that_fails_makes_the_run_invalid() {
         let mut failures = Failures::default();
         for why in ["first", "second"] {
             let error = BenchError::OrderFailed(why.to_owned());
@@ -101,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_any_figure_is_invalid() {
+    fn run_without_any_figure_is_invalid() {
         let (_, objection) = Failures::default().into_lines(true);
         assert!(objection.is_some());
     }
 
     #[test]
-    fn a_lost_end_and_a_signal_end_the_run() {
+    fn lost_end_and_a_signal_end_the_run() {
         let mut failures = Failures::default();
         for error in [
             BenchError::PeerLost("it has ended".to_owned()),

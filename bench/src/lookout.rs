@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spinning_wait_ends_when_the_peer_does() {
+    fn spinning_wait_ends_when_the_peer_does() {
         let (lookout, gone) = Lookout::default().for_peer();
         let mut bounded_wait = BoundedWait::new(&lookout);
         for _ in 0..SPINS_PER_LOOK * 2 {

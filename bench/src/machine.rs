@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cpu_is_named_on_x86_and_on_arm() {
+    fn cpu_is_named_on_x86_and_on_arm() {
         let x86 = "processor\t: 0\nmodel name\t: A CPU @ 3 GHz\n";
         assert_eq!(cpu_name(x86), Some("A CPU @ 3 GHz"));
         assert_eq!(

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_brackets_is_no_field() {
+    fn name_with_brackets_is_no_field() {
         let stat = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 100 20 3 0 20 0";
         assert_eq!(used(stat), 123);
     }

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_audit_refuses_a_slot_that_is_not_free_and_a_participant_that_stays() {
+    fn audit_refuses_leased_slot_and_remaining_participant() {
         let root = tempfile::tempdir().expect("a directory");
         let options = options("audited").root(root.path()).bytes(16 << 20);
         let pool = BenchPool::make_with(&options).expect("a pool");

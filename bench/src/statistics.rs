@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_in_the_middle() {
+    fn median_is_in_the_middle() {
         assert_eq!(median(vec![9.0, 1.0, 5.0]), 5.0);
         assert_eq!(median(vec![4.0, 1.0, 2.0, 100.0]), 3.0);
         assert!(median(Vec::new()).is_nan());
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_encoded_histogram_has_the_samples_of_all_rounds() {
+    fn encoded_histogram_has_the_samples_of_all_rounds() {
         let text = encode(&[round([100, 200]), round([300])]).expect("encoded");
         let found = decode(&text).expect("decoded");
         assert_eq!((found.len(), found.min(), found.max()), (3, 100, 300));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_beyond_the_range_still_counts() {
+    fn time_beyond_the_range_still_counts() {
         let found = round([LONGEST_NS * 3]);
         assert_eq!(found.len(), 1);
         assert!(found.max() >= LONGEST_NS);

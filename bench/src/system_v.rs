@@ -247,7 +247,7 @@ mod tests {
     const SOON: Duration = Duration::from_millis(20);
 
     #[test]
-    fn what_one_copies_in_the_other_copies_out() {
+    fn segment_carries_bytes_to_other_process() {
         let here = Segment::create(4096).expect("made");
         let there = Segment::attach(here.id()).expect("attached while the first is");
         assert_eq!((here.bytes, there.bytes), (4096, 4096));
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_semaphore_is_taken_as_often_as_it_was_posted() {
+    fn semaphore_is_taken_as_often_as_it_was_posted() {
         let made = Semaphores::create(2).expect("made");
         let opened = Semaphores::open(made.id());
         opened.post(1).expect("posted");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeper_is_woken() {
+    fn sleeper_is_woken() {
         let made = Semaphores::create(1).expect("made");
         std::thread::scope(|scope| {
             let (thread, take) = watched(|| made.take(0, Duration::from_secs(60)));

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_the_papers_table_and_quick_is_not() {
+    fn default_is_the_papers_table_and_quick_is_not() {
         let full = scale(&[]);
         assert_eq!((full.sizes.len(), full.rounds), (16, 5));
         assert!(full.sizes.iter().all(|&bytes| bytes.is_power_of_two()));

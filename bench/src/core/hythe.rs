@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_the_sum_of_what_was_sent() {
+    fn answer_is_the_sum_of_what_was_sent() {
         let mut bytes = [0; 64];
         fill(&mut bytes, 7);
         let sum = sum(&bytes).to_le_bytes();

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_budget_is_of_samples_or_of_time() {
+    fn budget_is_of_samples_or_of_time() {
         let wanted = |count, time| {
             let budget = Budget { count, time };
             let sampled = sample(budget, &Lookout::default(), |_| Ok(()));

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_count_is_read_as_it_is_written() {
+    fn count_is_read_as_it_is_written() {
         let text = "# started on Fri\n\n145,,raw_syscalls:sys_exit,1998617,100.00,,\n";
         assert_eq!(counted(text), Some(145));
         assert_eq!(

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_case_survives_being_written() {
+    fn case_survives_being_written() {
         for case in all() {
             assert_eq!(case.to_string().parse(), Ok(case));
         }

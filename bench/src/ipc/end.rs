@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_is_of_samples_or_of_time() {
+    fn budget_is_of_samples_or_of_time() {
         let wanted = |count, time| {
             let budget = Budget { count, time };
             round_trips(&mut mirror(10_000), budget)
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_early_end_is_a_lost_peer() {
+    fn early_end_is_a_lost_peer() {
         let budget = Budget {
             count: 100,
             time: Duration::from_secs(60),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_echo_answers_each_message_once() {
+    fn echo_answers_each_message_once() {
         let mut end = mirror(4);
         echo(&mut end).expect("echoed");
         assert_eq!(end.sent, [0, 1, 2]);

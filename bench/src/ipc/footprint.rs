@@ -252,7 +252,7 @@ Private_Dirty:        20 kB
     }
 
     #[test]
-    fn a_program_has_the_size_of_its_file_and_a_reason_not_to_have_one() {
+    fn program_reports_file_size_or_reason() {
         let own = std::env::current_exe().expect("this");
         let nothing = own.with_file_name("no-such-library.a");
         assert!(program_bytes("int main(void) { return 0; }", &nothing, &[]).is_err());

@@ -232,7 +232,7 @@ mod tests {
     use crate::statistics;
 
     #[test]
-    fn the_floor_is_compared_with_the_bounce_beside_it() {
+    fn floor_is_compared_with_the_bounce_beside_it() {
         // The CPUs moved apart in the second round: the floor and its bounce did together.
         let mut floor = Series::new(THE_FLOOR, 8);
         for ns in [200, 800, 210] {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_floor_is_said_aloud() {
+    fn disturbed_floor_is_said_aloud() {
         assert_eq!(verdict(2.4), None);
         let why = verdict(3.2).expect("invalid");
         assert!(why.contains("3.2 times"), "{why}");

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_further_subscriber_costs_what_it_adds() {
+    fn further_subscriber_costs_what_it_adds() {
         let series = [
             times("iceoryx2/poll/fan-1", 64, &[300]),
             times("hythe/poll/fan-1", 64, &[100]),

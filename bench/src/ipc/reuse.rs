@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_has_the_distance_of_its_slots() {
+    fn ring_has_the_distance_of_its_slots() {
         let mut reuse = ReuseDistance::default();
         (0..6).for_each(|slot| reuse.wrote(slot * 4096));
         assert_eq!(reuse.slots(), None);

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_a_median_and_counts_all_messages() {
+    fn rate_is_a_median_and_counts_all_messages() {
         let series = made::rates("hythe/poll/single", &[1e6, 9e6, 2e6]);
         let found = series.measurement(vec![0, 1]).expect("measured");
         assert_eq!(
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_has_a_row_of_its_slots() {
+    fn stream_has_a_row_of_its_slots() {
         let series = made::rates("hythe/poll/stream-4", &[1e3, 2e3]);
         let found = series.reuse(vec![0, 1]).expect("measured");
         assert_eq!((found.metric, found.unit), ("reuse_distance", "slots"));

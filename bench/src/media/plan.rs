@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_that_is_not_permitted_is_named() {
+    fn priority_that_is_not_permitted_is_named() {
         let refused = || Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied));
         let plan = make(&scale(), |_| true, refused);
         assert!(plan.calls.iter().all(|calls| calls.case.priority.is_none()));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plain_way_by_ours_and_ours_by_what_it_is_made_of() {
+    fn plain_way_by_ours_and_ours_by_what_it_is_made_of() {
         let case = |system| Case {
             system,
             mode: Mode::Prepared,

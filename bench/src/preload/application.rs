@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pack_is_found_on_a_disk_that_is_larger() {
+    fn pack_is_found_on_a_disk_that_is_larger() {
         let made = pack(&[(0, 4)]);
         let mut disk = made.to_bytes().expect("sound");
         disk.resize(4096, 0);

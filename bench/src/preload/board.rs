@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_real_program_lives_on_the_flash() {
+    fn real_program_lives_on_the_flash() {
         let words = words(FileSystem::Ubifs, Way::ApplicationPreload, "/i").expect("a command");
         let words = words.join(" ");
         assert!(words.contains("way=preload ") && words.contains("below=/flash"));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_with_a_comma_is_refused() {
+    fn path_with_a_comma_is_refused() {
         let refused = words(FileSystem::Ubifs, Way::Plain, "/a,b");
         assert!(matches!(refused, Err(BootError::Path(_))), "{refused:?}");
     }

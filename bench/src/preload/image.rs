@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pack_names_every_page_of_the_file_as_it_is() {
+    fn pack_names_every_page_of_the_file_as_it_is() {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("file");
         write_file(&path, 10_000).expect("written");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_not_there_is_named() {
+    fn tool_that_is_not_there_is_named() {
         let error = run(&mut Command::new("mkfs.of-nothing")).expect_err("not there");
         assert!(error.to_string().contains("mkfs.of-nothing"), "{error}");
         assert!(error.to_string().contains("make setup"), "{error}");

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_the_fastest_boot_and_the_bar_stands_from_two_mib_up() {
+    fn bound_is_the_fastest_boot_and_the_bar_stands_from_two_mib_up() {
         let all = [
             series(Way::Preload, 2 * MIB, &[1000, 1150, 1200]),
             series(Way::Bound, 2 * MIB, &[1000, 1200, 1100]),

@@ -242,7 +242,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     #[test]
-    fn a_boot_that_failed_makes_the_document_invalid() {
+    fn boot_that_failed_makes_the_document_invalid() {
         let scale = Scale {
             file_systems: vec![FileSystem::Ubifs],
             boots: 1,

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_between_the_two_lines_wherever_the_bytes_are_cut() {
+    fn time_is_between_the_two_lines_wherever_the_bytes_are_cut() {
         let heard = hear(&[
             "SeaBIOS\r\nhythe disk busy 20 ms\r\nhythe kernel 6.1.0-56-amd64, 40412 KiB available\r\nA",
             "AA\r",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_raw_flash_is_no_run_of_the_bound() {
+    fn raw_flash_is_no_run_of_the_bound() {
         let read = "hythe read 1048576 bytes in 500000000 ns, 0 pages were resident\n";
         let bound = format!("BBB\n{read}");
         let heard = hear(&[
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_others_reports_nothing_but_its_end() {
+    fn program_of_others_reports_nothing_but_its_end() {
         let heard = hear(&[
             "AAA\n",
             "BBB\nhythe start found 0 pages resident\nhythe done\n",
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_over_other_bytes_than_asked_for_does_not_count() {
+    fn run_over_other_bytes_than_asked_for_does_not_count() {
         let heard = hear(&[
             "AAA\n",
             "BBB\nhythe read 4096 bytes in 7000 ns, 1 pages were resident\nhythe done\n",

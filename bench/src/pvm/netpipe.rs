@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_netpipe_is_read_and_nothing_else() {
+    fn table_of_netpipe_is_read_and_nothing_else() {
         let read = rows("      4 9.307865   0.00000328\n   1024 347.796416   0.00002246\n");
         let expected = [(4, 3_280), (1024, 22_460)];
         let expected = expected.map(|(size, ns)| (size, Duration::from_nanos(ns)));

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_participant_does_not_count_and_the_rest_is_named() {
+    fn own_participant_does_not_count_and_the_rest_is_named() {
         let made = SoakPool::make().expect("a pool");
         let pool = Pool::open(&made.0).expect("opened");
         let own = Node::join(&pool, "own").expect("joins");

@@ -218,7 +218,7 @@ mod tests {
 
     /// As `mpirun` ends its ranks.
     #[test]
-    fn a_program_that_takes_too_long_may_end_what_it_started() {
+    fn program_that_takes_too_long_may_end_what_it_started() {
         let folder = tempfile::tempdir().expect("a folder");
         let tidied = folder.path().join("tidied");
         let mut command = Command::new("sh");

@@ -333,7 +333,7 @@ fn has_no_product() -> bool {
 }
 
 #[test]
-fn the_player_plays_with_each_method() {
+fn player_plays_with_each_method() {
     if is_left_out("hosted") || one_cpu() || has_no_product() {
         return;
     }
@@ -373,7 +373,7 @@ fn the_player_plays_with_each_method() {
 }
 
 #[test]
-fn a_movie_that_cannot_be_played_is_told_by_the_player() {
+fn movie_that_cannot_be_played_is_told_by_the_player() {
     if is_left_out("hosted") || one_cpu() || has_no_product() {
         return;
     }
@@ -479,7 +479,7 @@ fn without_json_it_is_a_table_that_names_the_board() {
 }
 
 #[test]
-fn what_makes_no_sense_is_wrong_use() {
+fn command_refuses_meaningless_options() {
     let root = root();
     for arguments in [
         ["--sizes", "12"],
@@ -515,7 +515,7 @@ fn is_core(pid: u32) -> bool {
 }
 
 #[test]
-fn a_core_that_is_killed_is_a_lost_peer() {
+fn core_that_is_killed_is_a_lost_peer() {
     if is_left_out("hosted") || one_cpu() {
         return;
     }
@@ -547,7 +547,7 @@ fn a_core_that_is_killed_is_a_lost_peer() {
 }
 
 #[test]
-fn a_signal_ends_it_in_order() {
+fn signal_ends_it_in_order() {
     if is_left_out("hosted") {
         return;
     }

@@ -81,7 +81,7 @@ fn every_case_runs_and_the_document_has_its_shape() {
 /// Those that are installed run, those that are not are named with what is missing. MPICH's ranks
 /// at times never find each other, which its row says.
 #[test]
-fn peers_with_a_starter_of_their_own_run_or_are_said_to_be_missing() {
+fn peers_with_own_starter_run_or_are_reported_missing() {
     if is_skipped() {
         return;
     }
@@ -132,7 +132,7 @@ fn broken_mpich() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_row_that_fails_is_left_out_with_its_reason_and_the_run_goes_on() {
+fn failed_row_is_left_out_with_reason() {
     if is_skipped() {
         return;
     }
@@ -187,7 +187,7 @@ fn children_called(name: &str) -> Vec<String> {
 
 /// Needs `make hosts`, and the command beside the bench.
 #[test]
-fn messages_go_by_the_carrier_of_their_row_and_agents_end_with_the_run() {
+fn rows_use_their_carrier_and_agents_end_with_run() {
     if is_skipped() {
         return;
     }

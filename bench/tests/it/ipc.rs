@@ -302,7 +302,7 @@ fn check_ratios(ratios: &Value) {
 }
 
 #[test]
-fn what_is_not_installed_is_left_out_with_the_package_that_brings_it() {
+fn missing_peer_is_left_out_with_its_package() {
     let root = root();
     let run = |systems| {
         let arguments = ["--json", "--quick", "--sizes", "64", "--patterns", "filled"];
@@ -349,7 +349,7 @@ fn without_json_it_is_a_table() {
 }
 
 #[test]
-fn what_makes_no_sense_is_wrong_use() {
+fn command_refuses_meaningless_options() {
     let root = root();
     for arguments in [
         ["--sizes", "12"].as_slice(),
@@ -378,7 +378,7 @@ fn is_echo(pid: u32) -> bool {
 }
 
 #[test]
-fn a_killed_peer_is_a_lost_peer_for_every_system() {
+fn killed_peer_is_a_lost_peer_for_every_system() {
     let root = root();
     for system in ["floor", "hythe", "iceoryx2", "unix", "pipe", "sysv"] {
         let run = long_run(root.path(), system);
@@ -402,7 +402,7 @@ fn a_killed_peer_is_a_lost_peer_for_every_system() {
 }
 
 #[test]
-fn a_signal_ends_it_in_order() {
+fn signal_ends_it_in_order() {
     let root = root();
     let run = long_run(root.path(), "hythe");
     let echo = run.child(is_echo);

@@ -229,7 +229,7 @@ fn streams_as_they_play_are_measured_beside_other_programs() {
 }
 
 #[test]
-fn whoever_is_killed_takes_processes_and_networks_along() {
+fn killed_bench_ends_processes_and_networks() {
     if is_left_out() {
         return;
     }
@@ -281,7 +281,7 @@ fn is_in_use(network: &Path) -> bool {
 }
 
 #[test]
-fn whoever_may_not_make_networks_is_told_so() {
+fn bench_reports_missing_right_to_make_networks() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = bench(folder.path(), &["--quick"]);
     if rustix::process::geteuid().is_root() {

@@ -64,7 +64,7 @@ fn is_empty(folder: &Path) -> bool {
 }
 
 #[test]
-fn a_file_is_in_memory_before_the_board_begins_its_work() {
+fn file_is_in_memory_before_the_board_begins_its_work() {
     if is_left_out() {
         return;
     }
@@ -97,7 +97,7 @@ fn a_file_is_in_memory_before_the_board_begins_its_work() {
 
 #[test]
 #[ignore = "slow: make test-slow runs it"]
-fn whoever_is_stopped_takes_the_board_along_and_shows_what_there_is() {
+fn stopped_bench_ends_board_and_shows_results() {
     if is_left_out() {
         return;
     }
@@ -146,7 +146,7 @@ fn is_emulator(pid: &str) -> bool {
 }
 
 #[test]
-fn a_board_that_does_not_come_up_is_shown_with_its_last_words() {
+fn board_that_does_not_come_up_is_shown_with_its_last_words() {
     if is_left_out() {
         return;
     }
@@ -168,7 +168,7 @@ fn a_board_that_does_not_come_up_is_shown_with_its_last_words() {
 }
 
 #[test]
-fn what_the_set_up_makes_is_named_where_it_is_missing() {
+fn bench_names_missing_parts_of_set_up() {
     let folder = tempfile::tempdir().expect("a folder");
     let nowhere = folder.path().join("nowhere");
     let (output, complaint) = run(bench(folder.path(), &["--quick"]).env("HYTHE_GUEST", &nowhere));

@@ -224,7 +224,7 @@ fn with_open_mpi_results_are_the_serial_ones() {
 
 /// What is installed runs, what is not is named; Hythe's library is given to nobody here.
 #[test]
-fn the_document_has_its_shape() {
+fn document_has_its_shape() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: the two networks of scenario pvm need root");
         return;

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 #[test]
-fn a_short_soak_loses_nothing_and_leaves_nothing() {
+fn short_soak_loses_nothing_and_leaves_nothing() {
     let root = tempfile::tempdir_in("/dev/shm").expect("a directory for pools");
     let output = Command::new(env!("CARGO_BIN_EXE_hythe-bench"))
         .args([

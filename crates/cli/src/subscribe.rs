@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_has_all_of_a_small_message_and_the_start_of_a_large_one() {
+    fn document_truncates_large_messages_only() {
         let bytes: Vec<u8> = (0..=255).cycle().take(DOCUMENT_BYTES + 1).collect();
         let small = MessageDocument::of(0, &bytes[1..], false);
         assert_eq!((small.hex.len(), small.truncated), (512, false));

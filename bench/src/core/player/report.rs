@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_the_samples_of_all_rounds() {
+    fn row_has_the_samples_of_all_rounds() {
         let of_rounds = made(&[Some(1)])[0].times(Metric::SyncError, &[0, 1]);
         let row = of_rounds.expect("there are samples").into_one_round();
         let row = row.expect("one shape");

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_companion_ends_with_its_run() {
+    fn companion_ends_with_its_run() {
         let mut sleeper = Command::new("sleep");
         sleeper.arg("600");
         let companion = Companion::start(sleeper).expect("started");

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_has_fifty_turns_of_the_wheel() {
+    fn second_has_fifty_turns_of_the_wheel() {
         let case = CallCase {
             system: System::Hythe,
             calls: 1,

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_double_or_damaged_is_counted_and_the_tail_does_not_count() {
+    fn checker_counts_missing_double_damaged_but_no_tail() {
         let made = payloads(6);
         let mut tally = Tally::new(4);
         let mut damaged = made[3].clone();

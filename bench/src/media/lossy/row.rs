@@ -230,7 +230,7 @@ pub(in super::super) mod tests {
     }
 
     #[test]
-    fn a_share_is_as_predicted_or_not() {
+    fn share_is_as_predicted_or_not() {
         // 1.13 % of 20,000 are 226.
         for (missing, expected) in [(226, true), (200, true), (20, false), (700, false)] {
             let row = LossyRow::new(&outcome(Remedy::Columns, missing));

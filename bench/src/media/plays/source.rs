@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_that_does_not_keep_its_rate_is_refused() {
+    fn stream_that_does_not_keep_its_rate_is_refused() {
         assert!(is_of_rate(6_248_556, 5_000_000, 10));
         assert!(is_of_rate(1_250_000, 5_000_000, 2));
         // Twice as much as was asked for.

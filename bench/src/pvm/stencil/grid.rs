@@ -128,7 +128,7 @@ mod tests {
 
     /// Two shares that tell each other their borders are the whole.
     #[test]
-    fn shares_that_tell_each_other_their_borders_have_the_serial_result() {
+    fn shares_with_exchanged_borders_match_serial_result() {
         const SIZE: usize = 9;
         const ROUNDS: u32 = 7;
         let mut grids = [Grid::new(0, 4, SIZE), Grid::new(4, 5, SIZE)];

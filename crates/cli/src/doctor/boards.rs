@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_names_its_package() {
+    fn program_that_is_not_there_names_its_package() {
         let absent = board_program("hythe-no-such-program", "nothing", "hythe-none");
         let probe = program(&absent);
         assert_eq!(probe.status, Status::Missing);

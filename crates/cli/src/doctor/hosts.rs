@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_that_another_program_has_is_told_from_the_agents() {
+    fn port_that_another_program_has_is_told_from_the_agents() {
         let probe = |tried| port_probe((7450, "connections", "--listen"), tried, Some(7));
         let used = |pid, name: &str| {
             let name = name.to_owned();

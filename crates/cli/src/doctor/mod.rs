@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_names_every_probe_and_how_to_enable_what_is_missing() {
+    fn table_names_every_probe_and_how_to_enable_what_is_missing() {
         let probes = [
             Probe::works(Group::Memory, "one", "it was tried"),
             Probe::missing(Group::Network, "another", "nobody has it").enable("get it"),

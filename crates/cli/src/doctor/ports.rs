@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_of_this_process_is_this_processs() {
+    fn port_of_this_process_is_this_processs() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             // A host without IPv6 has no such address.
             let Ok(listener) = TcpListener::bind(address) else {

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scheduler_in_brackets_is_chosen() {
+    fn scheduler_in_brackets_is_chosen() {
         assert_eq!(chosen("none [mq-deadline] bfq"), Some("mq-deadline"));
         assert_eq!(chosen("[none]"), Some("none"));
         assert_eq!(chosen("none"), None);

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_pools_is_roots_and_open_to_all() {
+    fn folder_of_pools_is_roots_and_open_to_all() {
         use std::os::unix::fs::PermissionsExt as _;
         let machine = tempfile::tempdir().unwrap();
         let root = machine.path();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_without_protection_is_warned() {
+    fn user_without_protection_is_warned() {
         let machine = tempfile::tempdir().unwrap();
         let root = machine.path();
         let status = |user| judge(root, user).status;

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_shows_channels_participants_and_classes() {
+    fn terminal_shows_channels_participants_and_classes() {
         let mut shown = Shown::new(two_seconds());
         let lines = drawn(&mut shown, 110, 30);
         let row = |start: &str| {

@@ -179,7 +179,7 @@ fn seconds_of_six(root: &Root, arguments: &[&str]) -> f64 {
 }
 
 #[test]
-fn a_rate_is_kept_also_over_rounds_and_lines() {
+fn rate_is_kept_also_over_rounds_and_lines() {
     let root = Root::new();
     let file = root.path().join("payload");
     let path = file.to_str().expect("plain");
@@ -199,7 +199,7 @@ fn a_rate_is_kept_also_over_rounds_and_lines() {
 }
 
 #[test]
-fn the_end_of_the_input_costs_no_wait() {
+fn end_of_the_input_costs_no_wait() {
     let root = Root::new();
     let file = root.path().join("payload");
     fs::write(&file, "one line\n").expect("own");
@@ -240,7 +240,7 @@ fn what_arrives_is_shown_in_each_form() {
 }
 
 #[test]
-fn a_document_of_a_large_message_stays_small_unless_all_of_it_is_asked_for() {
+fn document_truncates_large_message_unless_asked() {
     let root = Root::new();
     let payload = noise(1 << 20);
     let shown = |form: &[&str]| {
@@ -316,7 +316,7 @@ fn many_messages_reach_a_subscriber_that_blocks_its_publisher() {
 }
 
 #[test]
-fn a_killed_subscriber_gives_back_what_it_held() {
+fn killed_subscriber_gives_back_what_it_held() {
     let root = Root::new();
     // A subscriber that cannot print keeps what it has taken, and does not take what waits.
     let mut command = root.command(&["sub", "data", "--raw", "--depth", "8"]);
@@ -373,7 +373,7 @@ fn too_large_and_full_name_numbers_and_holders() {
 
 /// Whatever the depth that it asks for: it gets half of the slots, and the others get everything.
 #[test]
-fn a_stopped_subscriber_stops_neither_the_publisher_nor_the_others() {
+fn stopped_subscriber_blocks_no_other_port() {
     let root = Root::new();
     root.ok(&["pool", "create", "--size", "32M"]);
     let stopped = stuck_subscriber(&root);
@@ -420,7 +420,7 @@ fn end(mut child: std::process::Child) {
 }
 
 #[test]
-fn a_blocking_subscriber_that_does_not_take_is_named() {
+fn blocking_subscriber_that_does_not_take_is_named() {
     let root = Root::new();
     let child = root
         .command(&["sub", "data", "--depth", "2", "--block", "0.2"])
@@ -480,7 +480,7 @@ fn waits_end_with_a_reason() {
 }
 
 #[test]
-fn a_publisher_waits_for_its_first_subscriber() {
+fn publisher_waits_for_its_first_subscriber() {
     let root = Root::new();
     let mut command = root.command(&["pub", "data", "--wait", "20"]);
     command.stdin(Stdio::piped());
@@ -554,7 +554,7 @@ fn catches(running: &Running, signal: Signal) -> bool {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_it_cleanly() {
+fn reader_that_has_seen_enough_ends_it_cleanly() {
     let root = Root::new();
     root.ok(&["pool", "create", "--size", "16M"]);
     let mut command = root.command(&["sub", "data"]);

@@ -80,13 +80,13 @@ fn whole_session(board: &str) {
 }
 
 #[test]
-fn a_session_tests_a_core_and_leaves_nothing() {
+fn session_tests_a_core_and_leaves_nothing() {
     whole_session(HOSTED);
 }
 
 #[test]
 #[ignore = "slow: make test-slow runs it"]
-fn a_session_tests_every_emulated_core() {
+fn session_tests_every_emulated_core() {
     let root = Root::new();
     let listed = root.json(&["core", "boards"]);
     let boards = listed["boards"].as_array().expect("a list");
@@ -107,7 +107,7 @@ fn a_session_tests_every_emulated_core() {
 }
 
 #[test]
-fn a_pipe_brings_commands_until_it_ends() {
+fn pipe_brings_commands_until_it_ends() {
     let root = Root::new();
     let commands = b"open\n\n run decoder ; test 10 1\ntest 10 1M poll\nstate\nhelp";
     let ended = root.feed(&["core", "shell", HOSTED], commands);
@@ -129,7 +129,7 @@ fn a_pipe_brings_commands_until_it_ends() {
 }
 
 #[test]
-fn the_registers_follow_what_is_sent() {
+fn registers_follow_what_is_sent() {
     let root = Root::new();
     let (code, document) = document(
         &root,
@@ -195,7 +195,7 @@ fn what_is_wrong_use_names_what_is_possible_and_ends_the_list() {
 }
 
 #[test]
-fn a_step_that_fails_ends_the_list() {
+fn step_that_fails_ends_the_list() {
     let root = Root::new();
     shell(&root, "no-such-board", "open; run").failed(1, &["no board `no-such-board`", HOSTED]);
     shell(&root, HOSTED, "open; run nothing; stop").failed_naming(1, &["cannot run here"]);
@@ -205,7 +205,7 @@ fn a_step_that_fails_ends_the_list() {
 }
 
 #[test]
-fn a_core_that_ran_before_runs_on_unless_it_is_stopped() {
+fn core_that_ran_before_runs_on_unless_it_is_stopped() {
     let root = Root::new();
     let up = root.json(&["core", "run", HOSTED, "--detach"]);
     let (code, looked) = document(&root, "open; run; test 10 64");
@@ -233,7 +233,7 @@ fn a_core_that_ran_before_runs_on_unless_it_is_stopped() {
 }
 
 #[test]
-fn a_core_that_is_started_anew_is_waited_for() {
+fn core_that_is_started_anew_is_waited_for() {
     let root = Root::new();
     root.ok(&["core", "run", HOSTED, "--detach", "--restart"]);
     for _ in 0..3 {
@@ -266,7 +266,7 @@ fn a_core_that_is_started_anew_is_waited_for() {
 }
 
 #[test]
-fn a_core_with_a_name_of_its_own_is_tested_by_it() {
+fn core_with_a_name_of_its_own_is_tested_by_it() {
     let root = Root::new();
     root.ok(&["core", "run", HOSTED, "--as", "left", "--detach"]);
     let ended = shell(&root, "left", "open; run; test 10 64; stop");
@@ -302,7 +302,7 @@ fn what_comes_of_somebody_else_is_no_echo() {
 }
 
 #[test]
-fn a_core_that_dies_ends_a_test() {
+fn core_that_dies_ends_a_test() {
     let root = Root::new();
     for signal in [Signal::KILL, Signal::STOP] {
         let (running, input) = piped(&root, "open; run;\n");
@@ -324,7 +324,7 @@ fn a_core_that_dies_ends_a_test() {
 }
 
 #[test]
-fn an_interrupt_leaves_nothing() {
+fn interrupt_leaves_nothing() {
     let root = Root::new();
     for (commands, signal, code) in [
         // While it waits for a command, or in the middle of one.
@@ -358,7 +358,7 @@ fn an_interrupt_leaves_nothing() {
 }
 
 #[test]
-fn a_killed_session_takes_its_core_along() {
+fn killed_session_takes_its_core_along() {
     let root = Root::new();
     let (running, _input) = piped(&root, "open; run\n");
     let mut core = None;
@@ -374,7 +374,7 @@ fn a_killed_session_takes_its_core_along() {
 }
 
 #[test]
-fn a_terminal_edits_lines_and_remembers_them() {
+fn terminal_edits_lines_and_remembers_them() {
     let root = Root::new();
     let mut terminal = Terminal::new();
     let running = terminal.start(&root, &["core", "shell", HOSTED]);

@@ -57,7 +57,7 @@ impl Drop for P1 {
 }
 
 #[test]
-fn a_method_is_called_in_hexadecimal() {
+fn method_is_called_in_hexadecimal() {
     let p1 = P1::start();
     let called = p1.last("rpc 1 61 6263");
     assert_eq!(
@@ -89,7 +89,7 @@ fn a_method_is_called_in_hexadecimal() {
 }
 
 #[test]
-fn a_program_without_methods_is_named() {
+fn program_without_methods_is_named() {
     let root = Root::new();
     let run = |commands| root.run(&["core", "shell", HOSTED, "-c", commands]);
     run("open; run decoder; rpc 1").failed_naming(1, &["no endpoint `core/calls`", "`run p1`"]);
@@ -98,7 +98,7 @@ fn a_program_without_methods_is_named() {
 }
 
 #[test]
-fn a_byte_of_a_segment_has_two_addresses() {
+fn byte_of_a_segment_has_two_addresses() {
     let p1 = P1::start();
     let empty = p1.last("segments");
     assert_eq!(empty["boards"][0]["segments"], Value::Array(Vec::new()));

@@ -120,7 +120,7 @@ fn tasks_are_listed_for_people_and_for_machines() {
 }
 
 #[test]
-fn a_task_is_started_stopped_and_killed() {
+fn task_is_started_stopped_and_killed() {
     let p1 = P1::start();
     let started = p1.act(&["start", HOSTED, "counter", "from Linux"]);
     assert_eq!(
@@ -209,7 +209,7 @@ fn each_refusal_names_value_and_remedy() {
 }
 
 #[test]
-fn a_core_without_tasks_says_so() {
+fn core_without_tasks_says_so() {
     let root = Root::new();
     root.ok(&["core", "run", HOSTED, "--app", "bench", "--detach"]);
     for command in [
@@ -229,7 +229,7 @@ fn a_core_without_tasks_says_so() {
 }
 
 #[test]
-fn a_core_that_is_down_or_stopped_is_said_to_be() {
+fn core_that_is_down_or_stopped_is_said_to_be() {
     let p1 = P1::start();
     let status = p1.root.json(&["core", "status"]);
     let (core, agent) = (
@@ -267,7 +267,7 @@ fn a_core_that_is_down_or_stopped_is_said_to_be() {
 }
 
 #[test]
-fn a_core_with_a_name_of_its_own_has_tasks() {
+fn core_with_a_name_of_its_own_has_tasks() {
     let root = Root::new();
     root.ok(&[
         "core", "run", HOSTED, "--app", "p1", "--as", "left", "--detach",
@@ -280,7 +280,7 @@ fn a_core_with_a_name_of_its_own_has_tasks() {
 }
 
 #[test]
-fn the_shell_looks_after_tasks_and_shows_both_sides() {
+fn shell_looks_after_tasks_and_shows_both_sides() {
     let root = Root::new();
     let commands = "open; run p1; tasks; task start counter one two; test 10 64; state; \
                     task stop counter; task start counter; task start spinner; \

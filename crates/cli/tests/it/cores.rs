@@ -90,7 +90,7 @@ fn boards_are_listed_with_what_they_lack() {
 }
 
 #[test]
-fn a_detached_core_serves_until_it_is_stopped() {
+fn detached_core_serves_until_it_is_stopped() {
     for board in [HOSTED, "mps2-an386"] {
         let root = Root::new();
         let core = Detached::start(&root, board, &[]);
@@ -135,7 +135,7 @@ fn a_detached_core_serves_until_it_is_stopped() {
 }
 
 #[test]
-fn a_detached_core_ends_with_its_pool() {
+fn detached_core_ends_with_its_pool() {
     let root = Root::new();
     let core = Detached::start(&root, HOSTED, &[]);
     root.run(&["pool", "remove"]).failed(1, &["in use"]);
@@ -149,7 +149,7 @@ fn a_detached_core_ends_with_its_pool() {
 }
 
 #[test]
-fn a_core_in_the_foreground_ends_with_its_terminal_key() {
+fn core_in_the_foreground_ends_with_its_terminal_key() {
     let root = Root::new();
     let running = root.start(&["core", "run", HOSTED, "--json"]);
     eventually("it is up", || {
@@ -170,7 +170,7 @@ fn a_core_in_the_foreground_ends_with_its_terminal_key() {
 }
 
 #[test]
-fn a_core_that_dies_ends_the_command_or_is_started_again() {
+fn core_that_dies_ends_the_command_or_is_started_again() {
     let root = Root::new();
     let running = root.start(&["core", "run", HOSTED]);
     eventually("it is up", || {
@@ -202,7 +202,7 @@ fn a_core_that_dies_ends_the_command_or_is_started_again() {
 }
 
 #[test]
-fn a_killed_agent_takes_its_core_along_and_can_be_followed_by_another() {
+fn killed_agent_ends_core_and_next_agent_starts() {
     let root = Root::new();
     let core = Detached::start(&root, HOSTED, &[]);
     kill(&core.up["agent_pid"]);
@@ -216,7 +216,7 @@ fn a_killed_agent_takes_its_core_along_and_can_be_followed_by_another() {
 
 /// Processes and this core ring each other without the agent, so it goes on.
 #[test]
-fn a_core_without_its_agent_is_listed_until_it_is_stopped() {
+fn core_without_its_agent_is_listed_until_it_is_stopped() {
     const EMULATED: &str = "virt-a53";
     let root = Root::new();
     let boards = root.json(&["core", "boards"]);
@@ -302,7 +302,7 @@ fn looking_takes_nothing_away_from_a_core() {
 }
 
 #[test]
-fn a_process_hears_what_goes_to_a_core_and_speaks_beside_one() {
+fn process_hears_what_goes_to_a_core_and_speaks_beside_one() {
     let root = Root::new();
     root.ok(&["pool", "create"]);
     let _core = Detached::start(&root, HOSTED, &[]);

@@ -185,7 +185,7 @@ fn wrong_use_exits_2_and_says_why() {
 }
 
 #[test]
-fn a_host_name_without_its_option_is_refused_with_where_it_goes() {
+fn host_name_without_its_option_is_refused_with_where_it_goes() {
     let root = Root::new();
     let refused = root.run(&["host", "init", "hub"]);
     refused.failed(2, &["'hub'", "tip:", "hythe host init --name hub"]);

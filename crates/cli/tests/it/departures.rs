@@ -212,7 +212,7 @@ fn etf_in_a_class_keeps_packets_apart() {
 }
 
 #[test]
-fn a_scheduler_that_goes_is_noticed_and_packets_leave_in_timed_groups() {
+fn sender_uses_timed_groups_after_scheduler_is_removed() {
     let Some(scene) = Scene::new(&["qdisc add dev near root fq"]) else {
         return;
     };
@@ -247,7 +247,7 @@ fn a_scheduler_that_goes_is_noticed_and_packets_leave_in_timed_groups() {
 }
 
 #[test]
-fn without_either_packets_leave_in_timed_groups_and_that_is_said_once() {
+fn sender_without_scheduler_reports_timed_groups_once() {
     let Some(scene) = Scene::new(&["qdisc add dev near root pfifo"]) else {
         return;
     };
@@ -268,7 +268,7 @@ fn without_either_packets_leave_in_timed_groups_and_that_is_said_once() {
 }
 
 #[test]
-fn a_class_of_htb_paces_by_its_rate() {
+fn class_of_htb_paces_by_its_rate() {
     let Some(scene) = Scene::new(&[
         "qdisc add dev near root handle 1: htb default 1",
         "class add dev near parent 1: classid 1:1 htb rate 10gbit",

@@ -44,7 +44,7 @@ fn start_as_member(root: &Root, arguments: &[&str]) -> Running {
 }
 
 #[test]
-fn a_group_reads_or_writes_as_created() {
+fn group_reads_or_writes_as_created() {
     if !is_root("a group's pools") {
         return;
     }
@@ -75,7 +75,7 @@ fn a_group_reads_or_writes_as_created() {
 
 /// As under `sudo`: the programs that are looked for are another user's.
 #[test]
-fn an_idle_pool_names_the_busy_pools_of_others() {
+fn idle_pool_names_the_busy_pools_of_others() {
     if !is_root("a pool of another user") {
         return;
     }

@@ -94,7 +94,7 @@ fn channels() {
 }
 
 #[test]
-fn the_guide_to_tasks_does_what_it_says() {
+fn guide_to_tasks_does_what_it_says() {
     run("tasks.md", &[]);
 }
 

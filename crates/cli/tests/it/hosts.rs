@@ -262,7 +262,7 @@ fn status_reply(request: Request) -> Reply {
 }
 
 #[test]
-fn what_needs_keys_becomes_hythe_hostd_with_the_same_words() {
+fn command_that_needs_keys_executes_hythe_hostd() {
     let host = Host::new();
     host.write_hostd("hostd");
     let told: &[(&[&str], &[&str])] = &[
@@ -377,7 +377,7 @@ fn hythe_hostd_is_found_beside_hythe_and_in_path() {
 }
 
 #[test]
-fn a_missing_hythe_hostd_is_told_with_where_it_was_looked_for() {
+fn missing_hythe_hostd_is_told_with_where_it_was_looked_for() {
     let host = Host::new();
     let folder = host.root.path().join("bin");
     std::fs::create_dir(&folder).expect("own");
@@ -458,7 +458,7 @@ fn without_an_agent_the_error_says_what_starts_one() {
 }
 
 #[test]
-fn the_socket_is_where_the_environment_says() {
+fn socket_is_where_the_environment_says() {
     let host = Host::new();
     let run = |variable: &str, value: PathBuf| {
         let mut command = host.command(&["status"]);
@@ -616,7 +616,7 @@ fn stop_returns_when_the_process_is_gone() {
 }
 
 #[test]
-fn an_agent_that_goes_on_is_a_failure() {
+fn agent_that_goes_on_is_a_failure() {
     let host = Host::new();
     let agent = Sleeper::start();
     let pid = agent.0.id();
@@ -682,7 +682,7 @@ fn assert_probe(probe: &Value, status: &str, detail: &str, enable: &str) {
 }
 
 #[test]
-fn the_doctor_sees_the_agent_its_program_and_its_realm() {
+fn doctor_sees_the_agent_its_program_and_its_realm() {
     let host = Host::new();
     let path = host.root.path().join("hostd");
     hythe_testing::write_script(&path, "#!/bin/sh\necho hythe-hostd 0.1.0\n");
@@ -696,7 +696,7 @@ fn the_doctor_sees_the_agent_its_program_and_its_realm() {
 }
 
 #[test]
-fn the_doctor_says_what_is_missing_for_other_hosts() {
+fn doctor_says_what_is_missing_for_other_hosts() {
     let host = Host::new();
     std::fs::remove_dir_all(&host.directory).expect("own");
     let folder = host.directory.to_str().expect("plain");

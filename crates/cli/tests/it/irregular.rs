@@ -47,7 +47,7 @@ fn run(root: &Root, command: &str, file: &Path) -> support::Ended {
 /// Opening a pipe to write waits for its reader, and a file that replaces a pipe or a device takes
 /// it away from all others.
 #[test]
-fn what_is_written_replaces_and_waits_for_nothing_but_regular_files() {
+fn output_replaces_only_regular_files_and_never_waits() {
     let root = Root::new();
     let pipe = root.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("own");
@@ -112,7 +112,7 @@ fn what_is_no_regular_file_is_refused_and_not_waited_for() {
 }
 
 #[test]
-fn a_file_larger_than_its_format_is_refused_before_it_is_read() {
+fn file_larger_than_its_format_is_refused_before_it_is_read() {
     let root = Root::new();
     let file = root.path().join("large");
     // Without bytes behind it: whoever reads it all runs out of memory, or out of the test's time.
@@ -170,7 +170,7 @@ fn what_stands_beside_a_pack_is_not_waited_for() {
 }
 
 #[test]
-fn a_publisher_waits_for_a_pipe_where_it_can_be_interrupted() {
+fn publisher_waits_for_a_pipe_where_it_can_be_interrupted() {
     let root = Root::new();
     let pipe = root.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("own");

@@ -78,7 +78,7 @@ fn tasks_know_their_ranks_and_lines_do_not_mix() {
 }
 
 #[test]
-fn one_task_prints_what_it_prints_byte_for_byte() {
+fn single_task_prints_byte_for_byte() {
     let root = Root::new();
     let ended = root.run(&["run", "head", "-c", "3000000", "/dev/zero"]);
     ended.succeeded();
@@ -94,7 +94,7 @@ fn standard_input_goes_to_the_first_task_alone() {
 }
 
 #[test]
-fn the_first_failure_ends_the_others_and_is_the_exit_code() {
+fn first_failure_ends_the_others_and_is_the_exit_code() {
     let root = Root::new();
     let place = root.path().display().to_string();
     // One fails when all run; what the others left elsewhere ends, too.
@@ -116,7 +116,7 @@ fn the_first_failure_ends_the_others_and_is_the_exit_code() {
 }
 
 #[test]
-fn a_job_that_keeps_going_ends_with_the_code_of_the_failure() {
+fn job_that_keeps_going_ends_with_the_code_of_the_failure() {
     let root = Root::new();
     let script = "[ $HYTHE_RANK = 0 ] && exit 3; echo went on";
     let ended = root.run(&["run", "-n", "2", "--keep-going", "--", "sh", "-c", script]);
@@ -125,7 +125,7 @@ fn a_job_that_keeps_going_ends_with_the_code_of_the_failure() {
 }
 
 #[test]
-fn a_program_that_is_missing_is_named_with_its_host() {
+fn program_that_is_missing_is_named_with_its_host() {
     let root = Root::new();
     let host = rustix::system::uname()
         .nodename()
@@ -199,7 +199,7 @@ fn signals_reach_all_tasks() {
 }
 
 #[test]
-fn a_second_interrupt_kills_who_does_not_end() {
+fn second_interrupt_kills_who_does_not_end() {
     let root = Root::new();
     let place = root.path().display().to_string();
     let script = format!("trap '' INT; echo > {place}/ready; while :; do sleep 0.05; done");
@@ -283,7 +283,7 @@ fn tasks_are_listed_and_killed_by_number() {
 }
 
 #[test]
-fn a_reader_that_stands_still_keeps_nothing_running() {
+fn reader_that_stands_still_keeps_nothing_running() {
     let root = Root::new();
     let mut command = root.command(&["run", "-n", "2", "--", "yes"]);
     let mut job = command
@@ -308,7 +308,7 @@ fn a_reader_that_stands_still_keeps_nothing_running() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_the_job() {
+fn reader_that_has_seen_enough_ends_the_job() {
     let root = Root::new();
     let mut command = root.command(&["run", "-n", "2", "--", "yes"]);
     let mut job = command

@@ -11,7 +11,7 @@ fn node(root: &Root) -> Node {
 }
 
 #[test]
-fn the_wire_region_is_named_with_who_holds_its_slots() {
+fn wire_region_is_named_with_who_holds_its_slots() {
     let Some(root) = Root::on_shared_memory("the wire region") else {
         return;
     };

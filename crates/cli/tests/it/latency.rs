@@ -26,7 +26,7 @@ fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn every_measure_of_every_cpu_is_in_the_document_with_its_conditions() {
+fn document_has_all_measures_of_all_cpus_with_conditions() {
     let Some(root) = Root::on_shared_memory("a measurement over a channel") else {
         return;
     };
@@ -160,7 +160,7 @@ fn what_is_not_permitted_is_said_and_strict_makes_it_an_error() {
 }
 
 #[test]
-fn what_is_refused_late_ends_a_strict_run_with_the_results_so_far() {
+fn late_refusal_ends_strict_run_with_results() {
     let root = Root::new();
     let Some(nobody) = as_nobody(&root, "a limit of memory that is reached late") else {
         return;
@@ -223,7 +223,7 @@ fn what_is_refused_late_ends_a_strict_run_with_the_results_so_far() {
 }
 
 #[test]
-fn a_pool_that_goes_ends_a_strict_run_with_the_results_so_far() {
+fn pool_that_goes_ends_a_strict_run_with_the_results_so_far() {
     let root = Root::new();
     root.ok(&["pool", "create", "brief", "--size", "16M"]);
     let running = root.start(&[
@@ -334,7 +334,7 @@ fn absurd_options_are_refused_with_what_is_possible() {
 }
 
 #[test]
-fn a_threshold_that_is_exceeded_fails_the_run_and_its_report() {
+fn threshold_that_is_exceeded_fails_the_run_and_its_report() {
     let root = Root::new();
     let (report, plots) = (root.path().join("latency.xml"), root.path().join("plots"));
     let files = [
@@ -403,7 +403,7 @@ fn a_threshold_that_is_exceeded_fails_the_run_and_its_report() {
 }
 
 #[test]
-fn the_same_under_the_names_of_rtla() {
+fn same_under_the_names_of_rtla() {
     let root = Root::new();
     let arguments = with(&["--measure", "timer", "--rtla"]);
     let text = root.ok(&arguments);
@@ -437,7 +437,7 @@ fn threads(process: u32) -> Vec<String> {
 }
 
 #[test]
-fn an_interrupt_ends_it_with_the_results_so_far() {
+fn interrupt_ends_it_with_the_results_so_far() {
     let root = Root::new();
     let running = root.start(&[
         "latency",

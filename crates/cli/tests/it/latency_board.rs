@@ -228,7 +228,7 @@ fn check_round_trips(document: &Value, clock: &str) {
 }
 
 #[test]
-fn the_hosted_board_measures_and_says_that_it_means_nothing() {
+fn hosted_board_measures_and_says_that_it_means_nothing() {
     let root = Root::new();
     let document = measured(&root, "hosted");
     let limits = document["conditions"]["limits"].as_str().expect("a text");
@@ -274,7 +274,7 @@ fn no_xen(root: &Root) -> PathBuf {
 }
 
 #[test]
-fn a_program_that_a_run_under_xen_lacks_is_named() {
+fn program_that_a_run_under_xen_lacks_is_named() {
     let root = Root::new();
     let tools = no_xen(&root);
     let run = |programs: PathBuf| {
@@ -306,7 +306,7 @@ fn a_program_that_a_run_under_xen_lacks_is_named() {
 }
 
 #[test]
-fn a_guest_that_never_starts_is_waited_for_as_long_as_it_was_said() {
+fn guest_that_never_starts_is_waited_for_as_long_as_it_was_said() {
     let root = Root::new();
     if !streams::is_there("dtc", "--version") {
         eprintln!(

@@ -154,7 +154,7 @@ fn median_of_histogram(text: &str) -> Option<u64> {
 }
 
 #[test]
-fn the_histogram_of_cyclictest_is_read() {
+fn histogram_of_cyclictest_is_read() {
     let text = "# Histogram\n000000 000000\n000001 000002\n000002 000001\n# Total: 000000003\n# Histogram Overflows: 00002\n";
     assert_eq!(median_of_histogram(text), Some(2));
     assert_eq!(

@@ -73,7 +73,7 @@ fn ratio(document: &Value, name: &str) -> f64 {
 }
 
 #[test]
-fn beside_linux_on_one_cpu_every_run_is_the_same_and_the_tail_is_long() {
+fn one_cpu_beside_linux_repeats_and_has_long_tail() {
     if !is_asked_for("FreeRTOS beside Linux on one CPU under Xen") {
         return;
     }
@@ -250,7 +250,7 @@ fn by_exits(own: &Value) -> &Vec<Value> {
 }
 
 #[test]
-fn two_cpus_that_xen_mends_while_it_boots_run_by_counted_instructions_too() {
+fn two_patched_cpus_run_by_counted_instructions() {
     if !is_asked_for("FreeRTOS on a Cortex-A57 with a CPU of its own under Xen") {
         return;
     }

@@ -164,7 +164,7 @@ fn sending_a_file_leaves_nothing_in_memory() {
 }
 
 #[test]
-fn a_channel_is_sent_and_another_filled() {
+fn channel_is_sent_and_another_filled() {
     let Some(fixture) = MediaFixture::new("channels over loopback") else {
         return;
     };
@@ -198,7 +198,7 @@ fn a_channel_is_sent_and_another_filled() {
 }
 
 #[test]
-fn a_receiver_that_is_killed_leaves_nothing_held() {
+fn receiver_that_is_killed_leaves_nothing_held() {
     let Some(fixture) = MediaFixture::new("a receiver that is killed") else {
         return;
     };
@@ -241,7 +241,7 @@ fn subscribed(root: &Root, channel: &str) -> Running {
 }
 
 #[test]
-fn a_playlist_and_a_loop_play_on_without_a_gap() {
+fn playlist_and_a_loop_play_on_without_a_gap() {
     let Some(fixture) = MediaFixture::new("playlists over loopback") else {
         return;
     };
@@ -386,7 +386,7 @@ impl Visitor {
 }
 
 #[test]
-fn a_pool_that_cannot_lend_its_pages_is_sent_from_by_copying() {
+fn pool_that_cannot_lend_its_pages_is_sent_from_by_copying() {
     let left_out = "sending from a pool outside of shared memory";
     if MediaFixture::new(left_out).is_none() {
         return;
@@ -429,7 +429,7 @@ fn a_pool_that_cannot_lend_its_pages_is_sent_from_by_copying() {
 
 /// Its entries are opened ahead of time: a bad one takes nothing from the good ones before it.
 #[test]
-fn a_bad_entry_of_a_playlist_is_named_and_the_others_are_sent() {
+fn bad_entry_of_a_playlist_is_named_and_the_others_are_sent() {
     let Some(fixture) = MediaFixture::new("bad entries of a playlist") else {
         return;
     };
@@ -652,7 +652,7 @@ fn who_is_killed_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_receiver_to_which_nothing_comes_says_where_and_how_long_it_waited() {
+fn idle_receiver_reports_address_and_wait() {
     let Some(fixture) = MediaFixture::new("idle receivers") else {
         return;
     };
@@ -668,7 +668,7 @@ fn a_receiver_to_which_nothing_comes_says_where_and_how_long_it_waited() {
 }
 
 #[test]
-fn an_address_is_received_from_without_a_description() {
+fn address_is_received_from_without_a_description() {
     let Some(fixture) = MediaFixture::new("receiving from an address") else {
         return;
     };
@@ -703,7 +703,7 @@ fn an_address_is_received_from_without_a_description() {
 }
 
 #[test]
-fn encrypted_streams_and_program_streams_are_refused_with_the_reason() {
+fn receiver_refuses_encrypted_and_program_streams() {
     let root = Root::new();
     let sdp = root.path().join("camera.sdp").display().to_string();
     let text = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\

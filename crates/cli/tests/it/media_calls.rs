@@ -102,7 +102,7 @@ fn heard_everything(telephones: &[UdpSocket], ended: &Ended) {
 }
 
 #[test]
-fn every_telephone_hears_the_prompt_from_a_thread_of_real_time_priority() {
+fn real_time_thread_sends_prompt_to_every_telephone() {
     let Some(root) = Root::on_shared_memory("telephone calls") else {
         return;
     };
@@ -119,7 +119,7 @@ fn every_telephone_hears_the_prompt_from_a_thread_of_real_time_priority() {
 }
 
 #[test]
-fn a_prompt_is_what_can_be_read_of_its_list() {
+fn prompt_is_what_can_be_read_of_its_list() {
     let Some(root) = Root::on_shared_memory("a list of prompts") else {
         return;
     };
@@ -165,7 +165,7 @@ fn who_may_not_have_a_priority_sends_without_and_is_told() {
 }
 
 #[test]
-fn a_priority_that_does_not_exist_is_refused() {
+fn priority_that_does_not_exist_is_refused() {
     let Some(root) = Root::on_shared_memory("priorities") else {
         return;
     };

@@ -83,7 +83,7 @@ fn null_packets() -> Vec<u8> {
 }
 
 #[test]
-fn a_sender_that_was_stopped_is_on_time_again() {
+fn sender_that_was_stopped_is_on_time_again() {
     let Some(root) = Root::on_shared_memory("a sender that is stopped now and then") else {
         return;
     };
@@ -159,7 +159,7 @@ fn pass(milliseconds: u64, socket: &UdpSocket, arrivals: &mut Vec<Arrival>) {
 /// How many leave together at most is what tells the two apart on a machine of any speed: whoever
 /// is late sends larger groups, but none beyond the burst.
 #[test]
-fn a_file_leaves_in_long_bursts_live_media_and_groups_in_short_ones() {
+fn late_file_sends_long_bursts_and_live_media_short_ones() {
     let Some(root) = Root::on_shared_memory("bursts of files, live media and groups") else {
         return;
     };

@@ -125,7 +125,7 @@ fn server_that_changes_what_it_sends_is_named() {
 }
 
 #[test]
-fn a_stream_ends_whose_server_is_gone() {
+fn stream_ends_whose_server_is_gone() {
     let root = Root::new();
     let (listener, url) = listen();
     let serving = thread::spawn(move || serve(listener, 50));
@@ -146,7 +146,7 @@ fn a_stream_ends_whose_server_is_gone() {
 }
 
 #[test]
-fn a_stream_fails_that_never_came_from_a_server_that_is_gone() {
+fn stream_fails_that_never_came_from_a_server_that_is_gone() {
     let root = Root::new();
     let (listener, url) = listen();
     let serving = thread::spawn(move || serve(listener, 0));

@@ -117,7 +117,7 @@ fn each_client_sees_a_film_from_its_beginning() {
 }
 
 #[test]
-fn a_channel_is_watched_together_from_now_on() {
+fn channel_is_watched_together_from_now_on() {
     let Some(root) = Root::on_shared_memory("serving a channel").filter(|_| has_ffmpeg()) else {
         return;
     };
@@ -175,7 +175,7 @@ fn a_channel_is_watched_together_from_now_on() {
 }
 
 #[test]
-fn a_channel_that_says_nothing_or_nonsense_keeps_nothing_else_from_being_served() {
+fn silent_or_malformed_channel_leaves_others_served() {
     let Some(root) = Root::on_shared_memory("serving beside a silent channel") else {
         return;
     };
@@ -233,7 +233,7 @@ fn silence(seconds: u32) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_that_became_a_fifo_is_refused_and_nobody_else_notices() {
+fn file_that_became_a_fifo_is_refused_and_nobody_else_notices() {
     let Some(root) = Root::on_shared_memory("serving beside a FIFO") else {
         return;
     };
@@ -273,7 +273,7 @@ fn a_file_that_became_a_fifo_is_refused_and_nobody_else_notices() {
 }
 
 #[test]
-fn one_client_with_hundreds_of_sessions_leaves_slots_to_the_next() {
+fn client_with_hundreds_of_sessions_leaves_slots() {
     let Some(root) = Root::on_shared_memory("serving beside a greedy client") else {
         return;
     };
@@ -321,7 +321,7 @@ fn one_client_with_hundreds_of_sessions_leaves_slots_to_the_next() {
 }
 
 #[test]
-fn with_few_descriptors_clients_are_refused_and_not_left_waiting() {
+fn server_without_descriptors_refuses_clients() {
     let Some(root) = Root::on_shared_memory("serving with few descriptors") else {
         return;
     };
@@ -427,7 +427,7 @@ fn names_are_printed_as_urls_that_can_be_opened() {
 }
 
 #[test]
-fn the_help_says_who_can_play_what_is_served() {
+fn help_says_who_can_play_what_is_served() {
     let root = Root::new();
     let help = root.ok(&["media", "serve", "--help"]);
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -547,7 +547,7 @@ impl Client {
 }
 
 #[test]
-fn who_wants_repair_is_offered_it_and_who_does_not_is_served_without() {
+fn server_offers_repair_to_clients_that_want_it() {
     let Some(root) = Root::on_shared_memory("repairing what is served") else {
         return;
     };
@@ -680,7 +680,7 @@ fn of_a_movie_with_sound_it_is_said_what_is_not_served() {
 }
 
 #[test]
-fn what_cannot_be_served_is_named() {
+fn server_names_what_it_cannot_serve() {
     let Some(root) = Root::on_shared_memory("refusals of serving") else {
         return;
     };
@@ -701,7 +701,7 @@ fn what_cannot_be_served_is_named() {
 }
 
 #[test]
-fn a_conference_forwards_and_says_who_took_part() {
+fn conference_forwards_and_says_who_took_part() {
     let root = Root::new();
     let phones = [(); 2].map(|()| {
         loop {

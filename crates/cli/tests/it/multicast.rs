@@ -158,17 +158,17 @@ fn crosses(group: &str, host: &str) {
 }
 
 #[test]
-fn a_group_of_ipv6_is_received_in_another_namespace() {
+fn group_of_ipv6_is_received_in_another_namespace() {
     crosses("ff05::4d4d", "[ff05::4d4d]");
 }
 
 #[test]
-fn a_group_of_ipv4_is_received_in_another_namespace() {
+fn group_of_ipv4_is_received_in_another_namespace() {
     crosses("239.255.77.7", "239.255.77.7");
 }
 
 /// The scope of the link needs its interface on both sides, and is not the same group on another.
 #[test]
-fn a_group_of_one_link_is_received_on_it() {
+fn group_of_one_link_is_received_on_it() {
     crosses("ff02::4d4d", "[ff02::4d4d]");
 }

@@ -280,7 +280,7 @@ fn names_in_media_and_results() {
 }
 
 #[test]
-fn a_name_that_is_no_text_is_written_out() {
+fn name_that_is_no_text_is_written_out() {
     let root = Root::new();
     let path = hostile_path(&root);
     fs::write(&path, "neither pack nor recording").expect("own");

@@ -36,7 +36,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_pack_is_shown_in_order_with_bytes_and_extents() {
+fn pack_is_shown_in_order_with_bytes_and_extents() {
     let root = Root::new();
     let pack = write_pack(&root, &["/never", "/second", "/first"]);
     let document = root.json(&["preload", "show", text(&pack)]);
@@ -78,7 +78,7 @@ fn pack_of(root: &Root, name: &str, file: &Path, extents: &[(u32, u32)]) -> Path
 }
 
 #[test]
-fn a_union_has_each_page_once_and_is_shown_and_replayed() {
+fn union_has_each_page_once_and_is_shown_and_replayed() {
     let root = Root::new();
     let file = root.path().join("file");
     fs::write(&file, vec![1; 20 * 4096]).expect("own");
@@ -125,7 +125,7 @@ fn a_union_has_each_page_once_and_is_shown_and_replayed() {
 }
 
 #[test]
-fn packs_that_do_not_belong_together_or_are_damaged_are_not_merged() {
+fn merge_refuses_foreign_and_damaged_packs() {
     let root = Root::new();
     let file = root.path().join("file");
     fs::write(&file, vec![1; 4096]).expect("own");
@@ -198,7 +198,7 @@ fn what_is_no_pack_is_refused_with_its_name_and_what_to_do() {
 }
 
 #[test]
-fn a_list_follows_the_tree_and_says_what_it_leaves_out() {
+fn list_follows_the_tree_and_says_what_it_leaves_out() {
     let root = Root::new();
     let tree = root.path().join("tree");
     fs::create_dir_all(tree.join("etc")).expect("made");

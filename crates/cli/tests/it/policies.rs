@@ -5,7 +5,7 @@ use crate::support::{Root, eventually};
 use serde_json::Value;
 
 #[test]
-fn a_late_subscriber_is_given_what_was_kept() {
+fn late_subscriber_is_given_what_was_kept() {
     let root = Root::new();
     let lines = root.path().join("lines");
     std::fs::write(&lines, "one\ntwo\nthree\n").expect("own");
@@ -49,7 +49,7 @@ fn a_late_subscriber_is_given_what_was_kept() {
 }
 
 #[test]
-fn a_stopped_subscriber_finds_the_newest() {
+fn stopped_subscriber_finds_the_newest() {
     let root = Root::new();
     let subscriber = root.start(&[
         "sub",

@@ -88,7 +88,7 @@ fn high_water_marks_stay_when_all_is_free_again() {
 }
 
 #[test]
-fn a_pool_lives_from_create_to_remove() {
+fn pool_lives_from_create_to_remove() {
     let root = Root::new();
     assert_eq!(
         root.json(&["pool", "list"])["pools"],
@@ -169,7 +169,7 @@ fn classes_and_modes_are_as_asked_for() {
 }
 
 #[test]
-fn a_small_pool_of_two_mebibytes_carries_messages() {
+fn small_pool_of_two_mebibytes_carries_messages() {
     let root = Root::new();
     root.run(&["pool", "create", "--size", "2M"])
         .failed(1, &["too small", "--small"]);
@@ -205,7 +205,7 @@ fn a_small_pool_of_two_mebibytes_carries_messages() {
 }
 
 #[test]
-fn a_command_that_makes_a_pool_says_so() {
+fn command_that_makes_a_pool_says_so() {
     let root = Root::new();
     let first = root.feed(&["pub", "data"], b"nobody is there");
     assert_eq!(first.code, Some(0), "{}", first.errors);
@@ -310,7 +310,7 @@ fn refusals_name_what_and_what_to_do() {
 }
 
 #[test]
-fn the_region_for_network_cards_is_made_at_once_or_no_pool_is() {
+fn region_for_network_cards_is_made_at_once_or_no_pool_is() {
     let root = Root::new();
     let none = ["--limit", "core-slots=1"];
     let create = ["pool", "create", "cards", "--size", "16M", "--card-region"];
@@ -347,7 +347,7 @@ fn pools_of_others_and_of_nobody_are_refused_with_what_fits() {
 }
 
 #[test]
-fn a_pool_in_use_is_removed_by_force_only() {
+fn pool_in_use_is_removed_by_force_only() {
     let root = Root::new();
     let subscriber = root.start(&["sub", "x"]);
     support::eventually("it subscribes", || root.subscribers("x") == 1);
@@ -417,7 +417,7 @@ fn offset_of(made: &Value, reason: &str) -> usize {
 
 /// A participant was killed, and the one that recovered it too.
 #[test]
-fn a_look_at_a_pool_finishes_an_interrupted_recovery() {
+fn look_at_a_pool_finishes_an_interrupted_recovery() {
     // Within a participant's record, by spec/pool.md.
     const STATUS: usize = 4;
     const RECOVERER: usize = 32;
@@ -454,7 +454,7 @@ fn a_look_at_a_pool_finishes_an_interrupted_recovery() {
 }
 
 #[test]
-fn a_ledger_that_does_not_add_up_is_named() {
+fn ledger_that_does_not_add_up_is_named() {
     let root = Root::new();
     let made = root.json(&["pool", "create", "--size", "16M"]);
     let at = offset_of(&made, "control: ledger");

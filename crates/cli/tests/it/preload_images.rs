@@ -209,7 +209,7 @@ fn must(command: &mut Command) -> Output {
 }
 
 #[test]
-fn one_recording_lays_out_a_squashfs_image_and_is_read_ahead_from_it() {
+fn recording_orders_squashfs_image_and_reads_it_ahead() {
     if Command::new("mksquashfs").arg("-version").output().is_err() {
         return eprintln!("SKIPPED: no mksquashfs; make setup installs squashfs-tools");
     }
@@ -251,7 +251,7 @@ fn lacks_erofs() -> Option<String> {
 }
 
 #[test]
-fn one_recording_lays_out_an_erofs_image_and_is_read_ahead_from_it() {
+fn recording_orders_erofs_image_and_reads_it_ahead() {
     if let Some(why) = lacks_erofs() {
         assert!(std::env::var_os("HYTHE_EROFS").is_none(), "{why}");
         return eprintln!("SKIPPED: {why}; make test-boot fetches one");

@@ -110,7 +110,7 @@ fn exactly_the_pages_that_were_used_are_in_the_pack_each_time() {
 }
 
 #[test]
-fn what_other_programs_read_of_the_linkers_cache_while_they_start_is_not_in_the_pack() {
+fn pack_omits_linker_cache_reads_of_other_programs() {
     let Some(place) = Place::new() else { return };
     let cache = Path::new("/etc/ld.so.cache");
     let pages = fs::metadata(cache).map_or(0, |found| found.len().div_ceil(4096));
@@ -136,7 +136,7 @@ fn what_other_programs_read_of_the_linkers_cache_while_they_start_is_not_in_the_
 }
 
 #[test]
-fn all_names_of_a_file_are_one_entry_under_the_first_that_was_used() {
+fn pack_lists_hard_links_once_under_first_name() {
     let Some(place) = Place::new() else { return };
     let file = place.file("plain");
     let [hard, soft] = ["hard", "soft"].map(|name| place.path(name));
@@ -154,7 +154,7 @@ fn all_names_of_a_file_are_one_entry_under_the_first_that_was_used() {
 }
 
 #[test]
-fn what_was_written_or_went_away_or_is_excluded_is_left_out_and_counted() {
+fn record_counts_written_removed_and_excluded_files() {
     let Some(place) = Place::new() else { return };
     let [kept, grown, rewritten, gone, excluded] =
         ["kept", "grown", "rewritten", "gone", "excluded"].map(|name| place.file(name));
@@ -177,7 +177,7 @@ fn what_was_written_or_went_away_or_is_excluded_is_left_out_and_counted() {
 }
 
 #[test]
-fn short_lived_children_and_standard_input_belong_to_the_command_and_others_do_not() {
+fn record_includes_children_and_standard_input_only() {
     let Some(place) = Place::new() else { return };
     let [input, deep, foreign] = ["input", "deep", "foreign"].map(|name| place.file(name));
     let output = place.pack_path();
@@ -202,7 +202,7 @@ fn short_lived_children_and_standard_input_belong_to_the_command_and_others_do_n
 }
 
 #[test]
-fn a_command_keeps_its_output_and_its_failure_is_told() {
+fn command_keeps_its_output_and_its_failure_is_told() {
     let Some(place) = Place::new() else { return };
     let plain = place.run(&[], &["echo", "plain"]);
     assert_eq!((plain.code, plain.text().as_str()), (Some(0), "plain\n"));
@@ -230,7 +230,7 @@ fn a_command_keeps_its_output_and_its_failure_is_told() {
 }
 
 #[test]
-fn a_service_is_ended_when_the_time_is_up() {
+fn service_is_ended_when_the_time_is_up() {
     let Some(place) = Place::new() else { return };
     let file = place.file("data");
     let script = r#"head -c 10 "$1" >/dev/null; sleep 31547 & trap 'kill $!; exec cat "$1" >/dev/null' TERM; wait"#;
@@ -248,7 +248,7 @@ fn a_service_is_ended_when_the_time_is_up() {
 }
 
 #[test]
-fn a_killed_recorder_leaves_everything_as_it_was() {
+fn killed_recorder_leaves_everything_as_it_was() {
     let Some(place) = Place::new() else { return };
     let before = read_ahead();
     let scratch = place.path("scratch");
@@ -281,7 +281,7 @@ fn a_killed_recorder_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn a_boot_is_recorded_until_a_file_appears() {
+fn boot_is_recorded_until_a_file_appears() {
     let Some(place) = Place::new() else { return };
     let before = read_ahead();
     let [in_use, opened] = ["in use", "opened"].map(|name| place.file(name));

@@ -80,7 +80,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_document_accounts_for_every_page() {
+fn document_accounts_for_every_page() {
     let case = Case::new(5);
     let done = case.json("replay", &["--threads", "2", "--priority", "best-effort:7"]);
     // Just written: all there, unless a recording of another test has dropped the page cache.
@@ -100,7 +100,7 @@ fn a_document_accounts_for_every_page() {
 
 /// What is read is charged to the group of whoever reads it.
 #[test]
-fn a_control_group_bounds_the_budget() {
+fn control_group_bounds_the_budget() {
     const LIMIT: u64 = 48 << 20;
     let group = match ControlGroup::with_memory("budget", LIMIT) {
         Ok(group) => group,
@@ -118,7 +118,7 @@ fn a_control_group_bounds_the_budget() {
 }
 
 #[test]
-fn the_program_is_started_as_it_was_given() {
+fn program_is_started_as_it_was_given() {
     let case = Case::new(1);
     let script = "printf '%s|' \"$0\" \"$@\"; exit 7";
     let command = [
@@ -190,7 +190,7 @@ fn start_ups_are_finished_and_reported() {
 }
 
 #[test]
-fn a_pack_that_does_not_help_is_switched_off_with_the_reason() {
+fn pack_that_does_not_help_is_switched_off_with_the_reason() {
     let case = Case::new(2);
     let auto = ["--auto=1"];
     assert_eq!(case.json("replay", &auto)["left_unread"], Value::Null);

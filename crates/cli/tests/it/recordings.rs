@@ -132,7 +132,7 @@ fn speed_rounds_start_and_channel_are_as_asked_for() {
 }
 
 #[test]
-fn an_interrupted_recording_is_complete_and_a_killed_one_reads_as_far_as_it_came() {
+fn interrupted_recording_is_whole_and_killed_one_readable() {
     let root = Root::new();
     let file = path(&root, "interrupted");
     let running = recorder(&root, "data", &file, &[]);
@@ -191,7 +191,7 @@ fn an_interrupted_recording_is_complete_and_a_killed_one_reads_as_far_as_it_came
 }
 
 #[test]
-fn a_time_and_a_type_are_kept() {
+fn time_and_a_type_are_kept() {
     let root = Root::new();
     let header = Header {
         type_name: "demo::Frame".to_owned(),
@@ -260,7 +260,7 @@ fn damaged_records_are_left_out_and_told() {
 }
 
 #[test]
-fn a_replay_that_is_interrupted_says_so_and_one_without_end_does_not() {
+fn interrupted_replay_says_so_unless_endless() {
     let root = Root::new();
     let payloads: Vec<&[u8]> = vec![b"x"; 1000];
     let file = made(&root, "made", &Header::raw("data"), &payloads);
@@ -287,7 +287,7 @@ fn a_replay_that_is_interrupted_says_so_and_one_without_end_does_not() {
 }
 
 #[test]
-fn a_recording_of_nothing_is_a_failure_and_says_why_while_it_waits() {
+fn empty_recording_fails_and_says_why_it_waits() {
     let root = Root::new();
     let file = path(&root, "nothing");
     let running = recorder(&root, "silent", &file, &[]);
@@ -425,7 +425,7 @@ fn assert_all_are_accounted_for(recorded: &Value, numbers: &[u64]) {
 }
 
 #[test]
-fn a_slow_disk_holds_nobody_up_and_each_loss_is_counted() {
+fn slow_disk_holds_nobody_up_and_each_loss_is_counted() {
     let (recorded, numbers) = on_a_stuck_disk(&[]);
     assert_all_are_accounted_for(&recorded, &numbers);
     // Some may be missing before the disk stood still, too, where the recorder had no CPU.
@@ -526,7 +526,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_recorder_counts_its_own_losses_and_marks_them() {
+fn recorder_counts_its_own_losses_and_marks_them() {
     let root = Root::new();
     let (whole, lossy) = (path(&root, "whole"), path(&root, "lossy"));
     let complete = recorder(&root, "data", &whole, &[]);
@@ -588,7 +588,7 @@ fn a_recorder_counts_its_own_losses_and_marks_them() {
 }
 
 #[test]
-fn the_end_of_a_terminal_ends_a_recording_in_order() {
+fn end_of_a_terminal_ends_a_recording_in_order() {
     let root = Root::new();
     let file = path(&root, "data.hythe");
     let running = recorder(&root, "data", &file, &[]);
@@ -604,7 +604,7 @@ fn the_end_of_a_terminal_ends_a_recording_in_order() {
 }
 
 #[test]
-fn a_recording_begins_with_its_first_message() {
+fn recording_begins_with_its_first_message() {
     let header = Header::raw("data");
     let root = Root::new();
     // As of before: the first of three comes when the recorder has waited for ten seconds.

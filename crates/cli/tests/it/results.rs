@@ -32,7 +32,7 @@ fn run(hythe: &Path, path: &str, arguments: &[&str]) -> Ended {
 const SCRIPT: &str = "#!/bin/sh\nprintf '%s|' \"$@\"\nexit 7\n";
 
 #[test]
-fn a_benchmark_is_run_by_the_program_beside_with_all_arguments_and_its_exit_code() {
+fn bench_command_forwards_arguments_and_exit_code() {
     let root = Root::new();
     let hythe = moved(&root, Some(SCRIPT));
     for (arguments, passed) in [
@@ -55,7 +55,7 @@ fn a_benchmark_is_run_by_the_program_beside_with_all_arguments_and_its_exit_code
 }
 
 #[test]
-fn a_benchmark_is_looked_for_in_the_path_and_its_absence_is_told() {
+fn benchmark_is_looked_for_in_the_path_and_its_absence_is_told() {
     let root = Root::new();
     let hythe = moved(&root, None);
     run(&hythe, "/nowhere", &["bench", "ipc"]).failed(
@@ -114,7 +114,7 @@ fn kept_results_make_a_page() {
 }
 
 #[test]
-fn a_result_of_two_processes_makes_a_picture_of_its_table() {
+fn result_of_two_processes_makes_a_picture_of_its_table() {
     let root = Root::new();
     let picture = root.path().join("ipc.svg");
     let to = picture.to_str().expect("plain");

@@ -49,7 +49,7 @@ fn two_signals_at_once_end_a_command_in_order() {
 }
 
 #[test]
-fn a_command_that_does_not_end_is_ended_by_a_later_signal() {
+fn command_that_does_not_end_is_ended_by_a_later_signal() {
     let root = Root::new();
     // A full socket, which nobody reads: the command waits to print its document.
     let (mut full, _unread) = UnixStream::pair().expect("a pair");

@@ -133,7 +133,7 @@ fn prepare() -> Root {
 }
 
 #[test]
-fn a_busy_pool_admits_no_other_user() {
+fn busy_pool_admits_no_other_user() {
     if !rustix::process::getuid().is_root() {
         eprintln!("SKIPPED (needs root): another user at the sockets of a pool");
         return;
@@ -203,7 +203,7 @@ fn a_busy_pool_admits_no_other_user() {
 
 /// Every file and directory of a pool, too, has what was asked for and not what the umask leaves.
 #[test]
-fn a_pool_made_under_umask_zero_is_closed() {
+fn pool_made_under_umask_zero_is_closed() {
     let root = Root::new();
     let made = under_umask_zero(&root, &["pool", "create", "--size", "16M"]).end();
     made.succeeded();

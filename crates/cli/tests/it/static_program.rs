@@ -12,7 +12,7 @@ use crate::support::{Root, Running, eventually};
 const STATIC: &str = "HYTHE_STATIC_PROGRAM";
 
 #[test]
-fn a_static_program_publishes_and_subscribes() {
+fn static_program_publishes_and_subscribes() {
     let Ok(program) = std::env::var(STATIC) else {
         eprintln!("SKIPPED (no {STATIC}; `make test-targets` builds it): a static hythe");
         return;

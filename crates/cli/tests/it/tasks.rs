@@ -336,7 +336,7 @@ fn ends(task: &mut Task) {
 }
 
 #[test]
-fn the_end_of_a_task_ends_waits_for_it() {
+fn end_of_a_task_ends_waits_for_it() {
     let ended = run_with("ends", 3, &["--keep-going"]);
     // That of the one that was killed, and of nobody else.
     ended.failed_naming(137, &["rank 2", "SIGKILL"]);
@@ -449,7 +449,7 @@ fn dead_member(task: &mut Task) {
 }
 
 #[test]
-fn a_barrier_with_a_dead_member_names_it() {
+fn barrier_with_a_dead_member_names_it() {
     let ended = run_with("dead", 4, &["--keep-going"]);
     ended.failed_naming(5, &["rank 2", "exited with 5"]);
 }
@@ -497,7 +497,7 @@ fn barrier_by_count(task: &mut Task) {
 }
 
 #[test]
-fn a_barrier_opens_for_as_many_members_as_are_asked_for() {
+fn barrier_opens_for_as_many_members_as_are_asked_for() {
     let ended = run_with("count", 4, &["--keep-going"]);
     ended.failed_naming(6, &["rank 3", "exited with 6"]);
 }
@@ -583,7 +583,7 @@ fn leave(mut task: Task) {
 }
 
 #[test]
-fn a_task_that_leaves_has_ended_and_may_enrol_again() {
+fn task_that_leaves_has_ended_and_may_enrol_again() {
     run("leave", 2);
 }
 
@@ -655,7 +655,7 @@ fn child() {
 }
 
 #[test]
-fn a_program_that_nobody_started_enrols_in_a_job_that_stays() {
+fn program_that_nobody_started_enrols_in_a_job_that_stays() {
     let root = Root::new();
     // So many tasks may run at a time.
     root.ok(&["pool", "create", "default", "--limit", "participants=160"]);
@@ -696,7 +696,7 @@ fn a_program_that_nobody_started_enrols_in_a_job_that_stays() {
 }
 
 #[test]
-fn a_process_that_is_no_task_is_told_so() {
+fn process_that_is_no_task_is_told_so() {
     let error = Task::join().map(drop);
     // Unless this test runs as a task itself.
     if std::env::var_os("HYTHE_TASK").is_none() {

@@ -20,7 +20,7 @@ fn agent() -> Option<PathBuf> {
 }
 
 #[test]
-fn a_core_on_another_host_plays_sample_for_sample() {
+fn core_on_another_host_plays_sample_for_sample() {
     let Some(agent) = agent() else { return };
     assert!(agent.is_file(), "{}", agent.display());
     for board in ["hosted", "mps2-an386"] {
@@ -38,7 +38,7 @@ fn a_core_on_another_host_plays_sample_for_sample() {
 }
 
 #[test]
-fn an_agent_that_is_not_there_is_named() {
+fn agent_that_is_not_there_is_named() {
     let world = World::new();
     let file = world.recording("plain.mp3", &["-t", "1"]);
     let mut command = world.command(&["demo", "--across", &file]);

@@ -82,7 +82,7 @@ fn garbage_in_the_middle_is_passed_over() {
 }
 
 #[test]
-fn a_name_that_looks_like_an_option_and_is_no_utf8() {
+fn name_that_looks_like_an_option_and_is_no_utf8() {
     let world = World::new();
     let file = world.recording("short.mp3", &["-t", "1"]);
     let name = OsStr::from_bytes(b"-\xff, $HOME.mp3");

@@ -13,7 +13,7 @@ pub(crate) mod world;
 use world::{World, exact};
 
 #[test]
-fn the_hosted_board_plays_sample_for_sample() {
+fn hosted_board_plays_sample_for_sample() {
     let world = World::new();
     let file = world.recording("plain.mp3", &["-t", "2"]);
     let verdict = world.demo(&["--board", "hosted", &file]);
@@ -23,7 +23,7 @@ fn the_hosted_board_plays_sample_for_sample() {
 }
 
 #[test]
-fn the_emulated_board_plays_sample_for_sample() {
+fn emulated_board_plays_sample_for_sample() {
     let world = World::new();
     let file = world.recording("plain.mp3", &["-t", "2"]);
     let verdict = world.demo(&["--board", "mps2-an386", &file]);
@@ -33,7 +33,7 @@ fn the_emulated_board_plays_sample_for_sample() {
 }
 
 #[test]
-fn the_table_names_each_hop_with_its_copies() {
+fn table_names_each_hop_with_its_copies() {
     let world = World::new();
     let file = world.recording("plain.mp3", &["-t", "1"]);
     let verdict = world.demo(&["--board", "hosted", &file]);

@@ -19,7 +19,7 @@ fn says(said: &str, words: &[&str]) {
 }
 
 #[test]
-fn a_missing_file_is_named() {
+fn missing_file_is_named() {
     let world = World::new();
     let said = world.refusal(&["/nowhere/song.mp3"]);
     says(&said, &["/nowhere/song.mp3", "No such file"]);
@@ -27,7 +27,7 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn a_file_that_is_no_mp3_is_refused() {
+fn file_that_is_no_mp3_is_refused() {
     let world = World::new();
     let file = world.path("text.mp3");
     fs::write(&file, "not music at all. ".repeat(5000)).expect("written");
@@ -42,7 +42,7 @@ fn a_file_that_is_no_mp3_is_refused() {
 }
 
 #[test]
-fn what_is_not_a_regular_file_is_refused_at_once() {
+fn demo_refuses_irregular_file_at_once() {
     let world = World::new();
     let pipe = world.path("pipe.mp3");
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -58,7 +58,7 @@ fn what_is_not_a_regular_file_is_refused_at_once() {
 }
 
 #[test]
-fn an_unknown_board_is_named() {
+fn unknown_board_is_named() {
     let world = World::new();
     let file = world.recording("plain.mp3", &["-t", "1"]);
     says(&world.refusal(&["--board", "abacus", &file]), &["abacus"]);
@@ -66,7 +66,7 @@ fn an_unknown_board_is_named() {
 }
 
 #[test]
-fn a_taken_port_is_named() {
+fn taken_port_is_named() {
     let world = World::new();
     let file = world.recording("plain.mp3", &["-t", "1"]);
     let taken = loop {
@@ -89,7 +89,7 @@ fn a_taken_port_is_named() {
 }
 
 #[test]
-fn a_port_that_rtp_cannot_use_is_refused_before_anything_is_started() {
+fn demo_refuses_unusable_rtp_port_before_start() {
     let world = World::new();
     let file = world.recording("short.mp3", &["-t", "1"]);
     for port in ["0", "5005", "65535"] {
@@ -120,7 +120,7 @@ fn missing_ffmpeg_is_said_with_the_package() {
 }
 
 #[test]
-fn a_root_that_cannot_be_written_is_named() {
+fn root_that_cannot_be_written_is_named() {
     if !rustix::process::getuid().is_root() {
         eprintln!("skipped: needs root, to become somebody else");
         return;
@@ -161,7 +161,7 @@ fn a_root_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn a_file_system_without_room_is_named_with_what_is_needed() {
+fn file_system_without_room_is_named_with_what_is_needed() {
     if !rustix::process::getuid().is_root() {
         eprintln!("skipped: needs root, to mount a small file system");
         return;
@@ -206,21 +206,21 @@ fn killing(word: &str, with: Signal) -> (World, String) {
 }
 
 #[test]
-fn a_core_killed_in_the_middle_is_named() {
+fn core_killed_in_the_middle_is_named() {
     let (world, said) = killing("decoder.elf", Signal::KILL);
     says(&said, &["core"]);
     world.is_clean();
 }
 
 #[test]
-fn a_sender_killed_in_the_middle_is_named() {
+fn sender_killed_in_the_middle_is_named() {
     let (world, said) = killing(" play ", Signal::KILL);
     says(&said, &["play", "signal: 9"]);
     world.is_clean();
 }
 
 #[test]
-fn a_demultiplexer_killed_in_the_middle_is_named() {
+fn demultiplexer_killed_in_the_middle_is_named() {
     let (world, said) = killing(" demux", Signal::KILL);
     says(&said, &["demux", "signal: 9"]);
     world.is_clean();
@@ -240,7 +240,7 @@ fn ctrl_c_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_terminals_ctrl_c_is_told_as_an_interruption_at_any_moment() {
+fn terminals_ctrl_c_is_told_as_an_interruption_at_any_moment() {
     let world = World::new();
     let file = world.recording("long.mp3", &["-t", "3"]);
     // Not the storage stage: it ends too soon to be seen.
@@ -262,7 +262,7 @@ fn a_terminals_ctrl_c_is_told_as_an_interruption_at_any_moment() {
 }
 
 #[test]
-fn a_demo_killed_outright_takes_its_children_along() {
+fn demo_killed_outright_takes_its_children_along() {
     let world = World::new();
     let file = world.recording("long.mp3", &["-t", "3"]);
     let demo = world.start(&["--board", "hosted", &file]);

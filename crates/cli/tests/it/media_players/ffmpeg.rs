@@ -72,7 +72,7 @@ fn begins_like(name: &str, received: &[String], source: &[String]) {
 }
 
 #[test]
-fn it_plays_every_payload_from_our_description() {
+fn vlc_plays_every_payload_from_our_description() {
     let Some(fixture) = fixture(&[], "ffmpeg plays what we send") else {
         return;
     };

@@ -77,7 +77,7 @@ fn sounds_like(fixture: &MediaFixture, input: &str, played: &[u8]) {
 }
 
 #[test]
-fn it_plays_every_payload_from_our_description() {
+fn vlc_plays_every_payload_from_our_description() {
     let Some(fixture) = fixture(&NEEDED, "GStreamer plays what we send") else {
         return;
     };

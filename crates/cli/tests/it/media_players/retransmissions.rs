@@ -52,7 +52,7 @@ fn number(text: &str) -> u16 {
 }
 
 #[test]
-fn an_analyser_reads_requests_and_what_is_sent_again() {
+fn analyser_reads_requests_and_what_is_sent_again() {
     let what = "tshark reads requests and retransmissions";
     let Some(fixture) = fixture_of_root(&NEEDED, "capturing", what) else {
         return;

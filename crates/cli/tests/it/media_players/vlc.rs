@@ -226,7 +226,7 @@ fn opens_our_description(vlc: &VlcFixture, sample: &Sample, repair: &[&str]) {
 }
 
 #[test]
-fn it_plays_every_payload_from_our_description() {
+fn vlc_plays_every_payload_from_our_description() {
     let Some(vlc) = VlcFixture::open("VLC plays what we send") else {
         return;
     };
@@ -264,7 +264,7 @@ fn offered(fixture: &MediaFixture, sample: &Sample) -> String {
 }
 
 #[test]
-fn it_plays_every_payload_that_is_served() {
+fn vlc_plays_every_served_payload() {
     let Some(vlc) = VlcFixture::open("VLC plays what is served") else {
         return;
     };
@@ -305,7 +305,7 @@ fn it_plays_every_payload_that_is_served() {
 /// It knows neither requests nor the profile that has them (RFC 4585), and says so: such a
 /// description is for others.
 #[test]
-fn it_refuses_a_description_of_a_stream_without_loss() {
+fn vlc_refuses_description_with_repair() {
     let Some(vlc) = VlcFixture::open("VLC does not play what is sent again") else {
         return;
     };
@@ -321,7 +321,7 @@ fn it_refuses_a_description_of_a_stream_without_loss() {
 
 /// Asked for it (RTSP), we describe to VLC what it takes, and serve it without repair.
 #[test]
-fn it_plays_what_is_served_to_others_without_loss() {
+fn vlc_plays_stream_that_others_repair() {
     let Some(vlc) = VlcFixture::open("VLC plays what is served without loss") else {
         return;
     };
@@ -337,7 +337,7 @@ fn it_plays_what_is_served_to_others_without_loss() {
 
 /// By the address alone, without live555: so VLC is told to where a distribution leaves that out.
 #[test]
-fn it_plays_a_transport_stream_by_its_address() {
+fn vlc_plays_transport_stream_by_address() {
     let Some(vlc) = VlcFixture::open("VLC plays a transport stream by its address") else {
         return;
     };

@@ -218,7 +218,7 @@ fn reports_are_sound(capture: &Capture, carried: &Carried, source: &str) {
 }
 
 #[test]
-fn an_analyser_finds_nothing_wrong() {
+fn analyser_finds_nothing_wrong() {
     let what = "tshark reads what we send and answer";
     let Some(fixture) = fixture_of_root(&NEEDED, "capturing", what) else {
         return;

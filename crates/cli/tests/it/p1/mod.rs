@@ -9,7 +9,7 @@ mod rows;
 mod table;
 
 #[test]
-fn the_papers_table_of_tests() {
+fn papers_table_of_tests() {
     let all = std::env::var_os("HYTHE_TEST_P1").is_some();
     let failed = table::run(&rows::ROWS, all);
     assert!(failed.is_empty(), "failed: {}", failed.join(", "));

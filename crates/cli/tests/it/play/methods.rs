@@ -40,7 +40,7 @@ fn linux_plays_the_same_and_its_decoding_is_counted_apart() {
 }
 
 #[test]
-fn an_access_unit_longer_than_the_cores_memory_for_it_is_named() {
+fn access_unit_longer_than_the_cores_memory_for_it_is_named() {
     let world = World::new();
     // Noise without compression: the first picture is of more than 256 KiB.
     let options = ["-vf", "scale=640:480,noise=alls=100", "-qp", "1", "-an"];
@@ -71,7 +71,7 @@ fn sound_goes_on_when_a_task_that_copies_has_ended() {
 }
 
 #[test]
-fn a_process_killed_while_it_decodes_is_named() {
+fn process_killed_while_it_decodes_is_named() {
     for what in ["h264", "mp3"] {
         let world = World::new();
         let child = playing(&world, "linux", NEVER);
@@ -87,7 +87,7 @@ fn a_process_killed_while_it_decodes_is_named() {
 }
 
 #[test]
-fn a_process_that_hangs_is_named_and_killed() {
+fn process_that_hangs_is_named_and_killed() {
     let world = World::new();
     let child = playing(&world, "linux", "300");
     signal(world.process_with("host-player h264"), Signal::STOP);
@@ -100,7 +100,7 @@ fn a_process_that_hangs_is_named_and_killed() {
 }
 
 #[test]
-fn a_decoder_that_was_not_built_is_named_with_what_builds_it() {
+fn decoder_that_was_not_built_is_named_with_what_builds_it() {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 1, &[]);
     let mut command = world.command(&["play", "--method", "linux", movie.file()]);
@@ -116,7 +116,7 @@ fn a_decoder_that_was_not_built_is_named_with_what_builds_it() {
 }
 
 #[test]
-fn a_decoder_that_ends_or_answers_nonsense_is_named() {
+fn decoder_that_ends_or_answers_nonsense_is_named() {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 1, &[]);
     let program = world.path("boards/host/host-player");

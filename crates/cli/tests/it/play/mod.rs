@@ -64,12 +64,12 @@ pub(crate) fn plays_exactly(board: &str, method: &str) -> Value {
 }
 
 #[test]
-fn the_hosted_board_plays_frame_for_frame_and_sample_for_sample() {
+fn hosted_board_plays_frame_for_frame_and_sample_for_sample() {
     plays_exactly("hosted", "hythe");
 }
 
 #[test]
-fn the_emulated_board_plays_frame_for_frame_and_sample_for_sample() {
+fn emulated_board_plays_frame_for_frame_and_sample_for_sample() {
     plays_exactly("mps2-an386", "hythe");
 }
 
@@ -108,7 +108,7 @@ fn each_picture_is_reported_and_each_hop_with_its_copies() {
 }
 
 #[test]
-fn the_result_for_people_says_what_was_played() {
+fn result_for_people_says_what_was_played() {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 1, &[]);
     let output = world.run(&["play", "--board", "hosted", "--stall", NEVER, movie.file()]);
@@ -126,7 +126,7 @@ fn the_result_for_people_says_what_was_played() {
 }
 
 #[test]
-fn a_movie_may_have_picture_or_sound_alone() {
+fn movie_may_have_picture_or_sound_alone() {
     let world = World::new();
     let output = world.path("out");
     for (without, has, name) in [("-an", "picture", "silent"), ("-vn", "sound", "dark")] {

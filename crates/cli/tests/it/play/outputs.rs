@@ -35,7 +35,7 @@ fn fill(terminal: &Path) {
 }
 
 #[test]
-fn a_terminal_that_nobody_reads_does_not_hold_up_a_movie() {
+fn terminal_that_nobody_reads_does_not_hold_up_a_movie() {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 2, &[]);
     // Nobody ever reads this side.
@@ -61,7 +61,7 @@ fn a_terminal_that_nobody_reads_does_not_hold_up_a_movie() {
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_an_error_unless_nobody_wants_it() {
+fn unwritable_result_fails_only_when_wanted() {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 1, &[]);
     for form in [&["--json"][..], &[]] {

@@ -63,7 +63,7 @@ fn files_that_are_no_whole_movies_are_refused() {
 }
 
 #[test]
-fn a_movie_with_damaged_samples_ends_in_order() {
+fn movie_with_damaged_samples_ends_in_order() {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 1, &["-movflags", "faststart"]);
     let whole = fs::read(movie.path()).expect("the movie");
@@ -92,7 +92,7 @@ fn a_movie_with_damaged_samples_ends_in_order() {
 }
 
 #[test]
-fn an_unknown_board_is_named() {
+fn unknown_board_is_named() {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 1, &[]);
     let said = movie::refusal(&world, &["--board", "abacus", movie.file()]);
@@ -101,7 +101,7 @@ fn an_unknown_board_is_named() {
 }
 
 #[test]
-fn pictures_that_the_core_has_no_memory_for_are_refused_with_what_to_do() {
+fn core_refuses_too_large_pictures_with_remedy() {
     let world = World::new();
     for size in ["1280:720", "800:600"] {
         let scale = format!("scale={size}");
@@ -113,7 +113,7 @@ fn pictures_that_the_core_has_no_memory_for_are_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_full_disk_is_named() {
+fn full_disk_is_named() {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 2, &[]);
     for option in ["--video-out", "--audio-out"] {
@@ -128,7 +128,7 @@ fn a_full_disk_is_named() {
 }
 
 #[test]
-fn a_core_killed_while_it_plays_is_named() {
+fn core_killed_while_it_plays_is_named() {
     for (board, method) in [
         ("hosted", "hythe"),
         ("mps2-an386", "hythe"),

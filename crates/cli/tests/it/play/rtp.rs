@@ -127,7 +127,7 @@ fn ffmpeg_plays_the_description() {
 }
 
 #[test]
-fn addresses_that_cannot_be_sent_to_are_refused_before_anything_starts() {
+fn player_refuses_unusable_addresses_before_start() {
     let sending = Sending::new(1);
     let file = sending.movie.file();
     for (address, named) in [("127.0.0.1:5005", "5005"), ("127.0.0.1:65534", "port")] {

@@ -122,7 +122,7 @@ fn pictures_resume_when_their_task_does() {
 const SIXTY_A_SECOND: [&str; 2] = ["-r", "60"];
 
 #[test]
-fn no_picture_is_lost_or_shown_twice_when_the_decoder_begins_anew() {
+fn restarted_decoder_loses_and_repeats_no_picture() {
     let directory = tempfile::tempdir().expect("a directory");
     let video = directory.path().join("out.y4m");
     let output = ["--stall", NEVER, "--video-out", movie::text(&video)];
@@ -174,7 +174,7 @@ fn sound_resumes_when_its_task_does() {
 }
 
 #[test]
-fn a_core_that_stands_still_is_named() {
+fn core_that_stands_still_is_named() {
     let playing = Playing::start_with(40, &[], &[]);
     signal(playing.world.process_with("player.elf"), Signal::STOP);
     let output = end_of(playing.child);

@@ -128,7 +128,7 @@ fn silence_in_front(sound: &Path) -> f64 {
 }
 
 #[test]
-fn a_movie_that_was_cut_without_encoding_anew_begins_where_it_was_cut() {
+fn movie_cut_without_encoding_begins_at_its_cut() {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 3, &["-g", "250"]);
     let cut = world.path("cut.mp4");
@@ -177,7 +177,7 @@ fn sound_or_picture_that_begins_late_is_waited_for_by_the_other() {
 }
 
 #[test]
-fn an_edit_list_is_followed_wherever_it_cuts() {
+fn edit_list_is_followed_wherever_it_cuts() {
     let world = World::new();
     let movie = Movie::new(&world, "film.mp4", 3, &[]);
     let whole = fs::read(movie.path()).expect("the movie");
@@ -196,7 +196,7 @@ fn an_edit_list_is_followed_wherever_it_cuts() {
 }
 
 #[test]
-fn a_file_of_pictures_keeps_time_where_pictures_last_unlike_long() {
+fn file_of_pictures_keeps_time_where_pictures_last_unlike_long() {
     let world = World::new();
     // Ten pictures a second, then fifty.
     let select = "select='if(lt(t,1),not(mod(n,5)),1)'";

@@ -96,7 +96,7 @@ fn lately(card: &Path) -> Option<Vec<i16>> {
 }
 
 #[test]
-fn a_window_shows_the_movie_in_its_ratio_and_a_sound_card_plays_it() {
+fn window_keeps_aspect_ratio_and_sound_card_plays() {
     let mut watched = Watched::start();
     let (client, window) = (&mut watched.client, watched.window);
     assert_eq!(client.size(window), (64, 48));
@@ -171,7 +171,7 @@ fn keys_end_a_movie_in_order() {
 }
 
 #[test]
-fn a_movie_in_a_window_plays_to_its_end() {
+fn movie_in_a_window_plays_to_its_end() {
     let (world, display) = (World::new(), XServer::start());
     let movie = Movie::new(&world, "red.mp4", 1, RED);
     for method in ["hythe", "copy"] {
@@ -203,7 +203,7 @@ fn without_a_sound_card_it_plays_silently() {
 }
 
 #[test]
-fn a_display_that_dies_is_named() {
+fn display_that_dies_is_named() {
     let watched = Watched::start();
     watched.display.signal(Signal::TERM);
     let output = end_of(watched.child);
@@ -215,7 +215,7 @@ fn a_display_that_dies_is_named() {
 }
 
 #[test]
-fn a_display_that_stands_still_holds_nothing_up() {
+fn display_that_stands_still_holds_nothing_up() {
     let watched = Watched::start();
     watched.display.signal(Signal::STOP);
     let card = watched.world.path("card.raw");
@@ -235,7 +235,7 @@ fn a_display_that_stands_still_holds_nothing_up() {
 }
 
 #[test]
-fn a_display_that_does_not_answer_can_be_given_up() {
+fn display_that_does_not_answer_can_be_given_up() {
     let (world, display) = (World::new(), XServer::start());
     let movie = Movie::new(&world, "red.mp4", 1, RED);
     display.signal(Signal::STOP);
@@ -255,7 +255,7 @@ fn a_display_that_does_not_answer_can_be_given_up() {
 }
 
 #[test]
-fn what_a_window_lacks_is_named_with_what_to_do() {
+fn player_names_what_window_lacks_with_remedy() {
     let world = World::new();
     let movie = Movie::new(&world, "red.mp4", 1, RED);
     // Not a library.
