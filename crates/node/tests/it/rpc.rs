@@ -305,6 +305,7 @@ fn no_call_allocates() {
     let Fixture {
         mut client,
         mut server,
+        _root,
         ..
     } = fixture();
     let mut table = Table::new().method(METHOD, |call| {
