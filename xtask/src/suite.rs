@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_one_of_so_many() {
+    fn part_is_one_of_so_many() {
         let choice = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             choice(&words)

@@ -18,6 +18,7 @@ mod links;
 mod mask;
 mod sleeps;
 mod tables;
+mod test_names;
 mod tree;
 mod words;
 
@@ -32,6 +33,7 @@ const FILE_RULES: &[fn(&Source) -> Vec<Finding>] = &[
     ignores::check,
     islands::check,
     leftovers::check,
+    test_names::check,
     words::check,
     lengths::check,
 ];

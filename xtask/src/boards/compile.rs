@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_over_several_lines_is_read() {
+    fn rule_over_several_lines_is_read() {
         let rule = "out/a.o: src/a.c src/a.h \\\n /with\\ blank/b.h \\\n c.h\n";
         let expected = ["src/a.c", "src/a.h", "/with blank/b.h", "c.h"].map(PathBuf::from);
         assert_eq!(dependencies(rule), expected);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_is_fresh_only_by_the_same_command_and_newer_than_its_inputs() {
+    fn output_is_fresh_only_by_same_command_and_newer() {
         let folder = std::env::temp_dir().join(format!("hythe-xtask-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a temporary folder");
         let (input, output) = (folder.join("in"), folder.join("out"));

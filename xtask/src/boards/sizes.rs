@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_keeps_its_bars_when_it_is_written_again() {
+    fn table_keeps_its_bars_when_it_is_written_again() {
         let costs = costs(Cost {
             code: 64,
             ..Cost::default()

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_belongs_to_its_licence() {
+    fn exception_belongs_to_its_licence() {
         assert_eq!(with_mit("A WITH B"), Ok(true));
         assert_eq!(with_mit("A"), Ok(false));
         assert_eq!(with_mit("MIT WITH B"), Ok(false));

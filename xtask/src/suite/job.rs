@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_one_test_and_says_why_it_failed() {
+    fn command_is_one_test_and_says_why_it_failed() {
         let good = shell("echo fine");
         assert_eq!((good.counts.passed, good.counts.failed), (1, 0));
         assert!(good.failure.is_none());
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_has_the_usual_umask_its_variables_and_folder() {
+    fn job_has_the_usual_umask_its_variables_and_folder() {
         let mut command = Command::new("sh");
         let script = "test $(umask) = 0022 && test \"$ONE\" = 'a b' && test $(pwd -P) = /";
         command.args(["-c", script]).env("ONE", "a b");

@@ -228,7 +228,7 @@ a program prints this
     }
 
     #[test]
-    fn an_event_behind_a_begun_line_is_read() {
+    fn event_behind_a_begun_line_is_read() {
         let text = "test role ... { \"type\": \"test\", \"event\": \"ok\", \"name\": \"a\" }\n";
         let found = tests(text);
         assert_eq!((found.len(), found[0].result), (1, TestResult::Passed));

@@ -106,7 +106,7 @@ mod tests {
     const ROOT: (&str, &str) = ("lib.rs", "mod a;\nmod b;\npub use b::Item;\n");
 
     #[test]
-    fn a_circle_is_named_with_a_place_for_each_step() {
+    fn circle_is_named_with_a_place_for_each_step() {
         let said = findings(&[
             ROOT,
             ("a.rs", "//! a\nuse crate::{PoolError, b::B};\n"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_counts_for_the_module_that_defines_it() {
+    fn item_counts_for_the_module_that_defines_it() {
         let files = [
             ROOT,
             ("a.rs", "use crate::Item;"),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_and_those_below_it_may_use_each_other() {
+    fn module_and_those_below_it_may_use_each_other() {
         let said = findings(&[
             (
                 "lib.rs",

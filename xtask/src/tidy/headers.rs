@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_says_what_it_never_does() {
+    fn crate_says_what_it_never_does() {
         assert_eq!(
             count(
                 "crates/pool/src/lib.rs",

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_xtask_everywhere_peers_in_the_product_and_crates_without_a_place() {
+    fn layers_refuse_xtask_peers_and_unlisted_crates() {
         assert_eq!(
             findings(package("hythe-pool", "crates/x", &[("xtask", Some("dev"))])).len(),
             1

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_crates_has_each_crate_and_nothing_else() {
+    fn table_of_crates_has_each_crate_and_nothing_else() {
         let table = "## The crates\n\n| folder | is |\n| --- | --- |\n| `crates/a` | one |\n";
         let outside = "\n## Later\n\n| `crates/later` | none |\n";
         let page = format!("{table}{outside}");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_commands_has_each_described_target() {
+    fn table_of_commands_has_each_described_target() {
         assert_eq!(said(&[("Makefile", MAKEFILE), (TARGETS, ROWS)]), [""; 0]);
         let more = format!("{MAKEFILE}test-slow: setup ## the rest\n");
         refuses(

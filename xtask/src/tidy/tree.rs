@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_there_when_a_file_is_in_it() {
+    fn folder_is_there_when_a_file_is_in_it() {
         let tree = Tree::from_sources([Source::new("docs/adr/0001.md", "")]);
         assert!(tree.has_folder("docs") && tree.has_folder("docs/adr") && tree.has_folder(""));
         assert!(!tree.has_folder("doc") && !tree.has_folder("docs/adr/0001.md"));

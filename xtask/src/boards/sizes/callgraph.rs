@@ -120,7 +120,7 @@ edge: { sourcename: \"outer\" targetname: \"__indirect_call\" label: \"one.c:5:1
 ";
 
     #[test]
-    fn the_deepest_chain_goes_through_other_modules() {
+    fn deepest_chain_goes_through_other_modules() {
         let mut graph = Graph::default();
         graph.add("one", ONE).expect("a graph");
         assert_eq!(graph.deepest("one"), Ok((24, "outer > inner".to_owned())));

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_note_stays() {
+    fn least_note_stays() {
         let mut graph = Graph::default();
         for note in [7, 3, 5] {
             graph.add("a", "b", note);
