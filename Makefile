@@ -89,7 +89,7 @@ mutants: ## weakens each ordering of the lock-free code, and takes out, moves an
 	scripts/mutate-caches.sh
 	scripts/mutate-orderings.sh $(target)/mutants
 
-check: setup ## format, lints, tidy, licences, sizes of the C library, public names, docs, fuzz targets compile, libraries compile for musl and i686; mends nothing
+check: setup ## format, lints, tidy, licences, sizes of the C library, public names, docs, fuzz targets compile; mends nothing
 	cargo fmt --check
 	clang-format --dry-run -Werror $(c_files)
 	cargo xtask tidy
@@ -100,7 +100,6 @@ check: setup ## format, lints, tidy, licences, sizes of the C library, public na
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --lib
 	$(hostd) check
 	cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir $(target)
-	scripts/other-targets.sh check
 
 # The agent is built apart (`make hosts`), and installed if it is there.
 agent = $(wildcard $(target)/hosts/$(if $(filter dev,$(profile)),debug,$(profile))/hythe-hostd)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Linux without the GNU C library, and with 32 bits: musl on x86-64 and on i686.
 #
-# `other-targets.sh check` compiles the libraries for both; `make check` calls it. `other-targets.sh test` shares a pool between a
+# `other-targets.sh check` compiles the libraries for both; `make test-slow` calls it. `other-targets.sh test` shares a pool between a
 # 32-bit and a 64-bit process, and runs the static `hythe`; `make test-targets` calls it. rustup brings the standard libraries; where
 # they cannot be had, that is said and the rest goes on. No C compiler for these targets is needed: no library has C in it, and
 # the standard library brings musl itself.

@@ -139,9 +139,11 @@ fn slow(
 }
 
 /// Slow tests that are not of Rust: goals of a folder's Makefile, and scripts with an argument.
-const OTHERS: [(&str, &str); 4] = [
+const OTHERS: [(&str, &str); 5] = [
     // Every image on its emulated board.
     ("rtos", "test-boards"),
+    // All libraries compile for musl and for 32 bits.
+    ("scripts/other-targets.sh", "check"),
     // A pool shared by programs of two widths, and a static program.
     ("scripts/other-targets.sh", "test"),
     // What `make install` and `make deb` make, used where a user has it.
