@@ -52,8 +52,10 @@ pub(super) fn connect_with(
         return Err(error);
     }
     hythe_memory::full_barrier();
-    if !control.tables().takes_connections(&receiver) {
-        // It closes while we connect, and may have looked before there was something to see.
+    let tables = control.tables();
+    if !tables.takes_connections(&receiver) || !tables.consumer_stays(&info) {
+        // It closes while we connect, and may have looked before there was something to see. Or it
+        // has closed and left what it saw, and its number is another port's by now.
         leave_unattended(shared, &info)?;
         return Ok(None);
     }
@@ -67,4 +69,50 @@ pub(super) fn connect_with(
 fn leave_unattended(shared: &Participant, info: &ConnectionInfo) -> Result<(), NodeError> {
     let (control, regions) = (shared.pool().control(), shared.pool().regions());
     Ok(shared.act(|member| member.leave_unattended(control, regions, info))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use hythe_pool::PortKind;
+
+    use super::*;
+    use crate::quota::Quota;
+    use crate::{Node, Pool, PoolOptions, PublisherOptions, SubscriberOptions};
+
+    #[test]
+    fn port_that_took_over_a_number_gets_its_own_connection() {
+        let root = std::env::temp_dir().join(format!("hythe-connecting-{}", std::process::id()));
+        let options = PoolOptions::new("test").root(&root).bytes(16 << 20);
+        let pool = Pool::open_or_create(&options).expect("made");
+        let [from, to] = ["from", "to"].map(|name| Node::join(&pool, name).expect("joins"));
+        let publisher = from.publisher("news", &PublisherOptions::default());
+        let _publisher = publisher.expect("opens");
+        let open = || to.subscriber("news", &SubscriberOptions::default());
+        let mut subscriber = Some(open().expect("opens"));
+        let tables = || pool.control().tables();
+        let port_of = |kind| tables().ports().find(|port| port.kind == kind);
+        let port = port_of(PortKind::Publisher).expect("open").index;
+        let receiver = port_of(PortKind::Subscriber).expect("open");
+        let quota = Quota::for_receivers(&pool, 1);
+        let connect = |between: &mut dyn FnMut()| {
+            let outstanding = Outstanding::for_quota(&quota);
+            connect_with(from.participant(), port, receiver, outstanding, |_| {
+                between();
+                Ok(())
+            })
+            .expect("sound")
+        };
+
+        // The first one closes and another opens, while the publisher is between its steps.
+        let gone = connect(&mut || {
+            drop(subscriber.take());
+            subscriber = Some(open().expect("opens"));
+        });
+        let now = port_of(PortKind::Subscriber).expect("open");
+        assert_eq!(now.index, receiver.index, "the number is used again");
+        assert!(gone.is_none(), "nobody takes from it");
+        assert!(connect(&mut || ()).is_some());
+        drop((subscriber, from, to));
+        std::fs::remove_dir_all(root).expect("own");
+    }
 }
