@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Runs `make test` again and again, to find the test that fails once: that is a defect, of the product or of the test.
+# Runs `make test` again and again, to find the test that fails once: that is a defect, of the
+# product or of the test.
 #
 #   calm.sh            all that follows: ten runs of `make test`, two hours on an idle machine
 #   calm.sh idle [N]   N runs (6) one after the other
-#   calm.sh busy [N]   N runs (3) beside four busy loops for each CPU and two processes that fill and read memory
-#   calm.sh other [N]  N runs (1) as another user with another locale, time zone, umask, TMPDIR and host name (root)
+#   calm.sh busy [N]   N runs (3) beside four busy loops for each CPU, and two processes that fill
+#                      and read memory
+#   calm.sh other [N]  N runs (1) as another user with another locale, time zone, umask, TMPDIR
+#                      and host name (root)
 #
-# Runs go on after a failure. What failed is listed at the end, and the output of each run is in target/calm. Nothing
-# is left running: load, user and names end with the run that they are for.
+# Runs continue after a failure. What failed is listed at the end, and the output of each run is in
+# target/calm. Nothing is left running: load, user and names end with the run that they are for.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,7 +39,8 @@ idle() {
     done
 }
 
-# The load ends with this function, also where that is interrupted: its processes are killed with their parent.
+# The load ends with this function, also where that is interrupted: its processes are killed with
+# their parent.
 busy() {
     local round loops=()
     for ((round = 0; round < 4 * $(nproc); round++)); do
@@ -52,7 +56,8 @@ busy() {
     wait "${loops[@]}" 2>/dev/null || true
 }
 
-# In a clone of the user's own, with copies of what cargo has fetched, below one directory that goes afterwards.
+# In a clone of the user's own, with copies of what cargo has fetched, below one directory that is
+# removed afterwards.
 other() {
     local round work user=54321
     if ((EUID != 0)); then

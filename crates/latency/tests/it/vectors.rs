@@ -98,7 +98,11 @@ fn percentiles_are_at_most_one_bucket_too_large() {
 
 proptest! {
     #[test]
-    fn value_lies_in_its_bucket(precision in 1_u32..=12, more in 1_u32..=20, value in any::<u32>()) {
+    fn value_lies_in_its_bucket(
+        precision in 1_u32..=12,
+        more in 1_u32..=20,
+        value in any::<u32>(),
+    ) {
         let values = precision + more;
         let value = if values < 32 { value & ((1 << values) - 1) } else { value };
         let index = bucket(precision, values, value);

@@ -112,7 +112,10 @@ fn what_cannot_stand_in_a_pack_is_not_written() {
 
 proptest! {
     #[test]
-    fn pack_detects_every_change_that_matters(at in any::<prop::sample::Index>(), to in any::<u8>()) {
+    fn pack_detects_every_change_that_matters(
+        at in any::<prop::sample::Index>(),
+        to in any::<u8>(),
+    ) {
         let (_, group) = groups("pack.player").remove(0);
         let mut damaged = bytes(&group["hex"]);
         let at = at.index(damaged.len());

@@ -150,7 +150,10 @@ fn figures_are_medians_and_shares() {
 
 proptest! {
     #[test]
-    fn verdict_has_enough_runs_of_each_kind(times in prop::collection::vec((any::<bool>(), 0_u64..100), 0..40), wanted in 1_usize..6) {
+    fn verdict_has_enough_runs_of_each_kind(
+        times in prop::collection::vec((any::<bool>(), 0_u64..100), 0..40),
+        wanted in 1_usize..6,
+    ) {
         let entries: Vec<Entry> = times.iter().map(|(read, ns)| run(*read, *ns)).collect();
         let without = unread(&entries);
         let with = entries.len() - without;
