@@ -373,6 +373,11 @@ fn killed_session_takes_its_core_along() {
     shell(&root, HOSTED, SESSION).succeeded();
 }
 
+/// While a command runs, the terminal is plain: what is typed then, it edits itself, or drops.
+fn reads_keys(terminal: &Terminal) {
+    eventually("it reads keys again", || !terminal.is_plain());
+}
+
 #[test]
 fn terminal_edits_lines_and_remembers_them() {
     let root = Root::new();
@@ -383,6 +388,7 @@ fn terminal_edits_lines_and_remembers_them() {
     // A mistake, which a person may correct: one word back, and what is wrong is said.
     terminal.types("opne\r");
     running.wait_until_said("there is no command `opne`; possible now (closed): open");
+    reads_keys(&terminal);
     // The line of before, its last two letters taken away.
     terminal.types("\x1b[A\x7f\x7fen; run\r");
     eventually("it runs", || terminal.shows("running> "));
@@ -390,9 +396,11 @@ fn terminal_edits_lines_and_remembers_them() {
     eventually("it has tested", || {
         terminal.shows("10 messages of 64 bytes")
     });
+    reads_keys(&terminal);
     // A letter in front of the last two.
     terminal.types("\x1b[A\x1b[D\x1b[Dx\r");
     running.wait_until_said("`x64`: a size is a whole number");
+    reads_keys(&terminal);
     terminal.types("shutdown\r");
     eventually("it is shut", || terminal.shows("shut> "));
     terminal.types("\x04");
