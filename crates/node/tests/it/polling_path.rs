@@ -151,7 +151,9 @@ fn system_call_would_be_noticed() {
 
 /// This program again, with a role. `None`, said aloud, where nothing can be confined.
 fn confined(role: &str) -> Option<Output> {
+    let root = Root::new();
     let output = support::again::command()
+        .env("TMPDIR", root.path())
         .args([
             "--exact",
             &in_module("goes_the_way_confined"),
@@ -174,10 +176,9 @@ fn goes_the_way_confined() {
     let Ok(role) = std::env::var(ROLE) else {
         return;
     };
+    // Below the directory of the test that started it, which removes what this process leaves.
     let root = Root::new();
     let mut way = Way::open(&root);
-    // Gone before the process is ended: nothing is left behind.
-    drop(root);
     // Has a number of its own: whatever else is written is a call too many.
     let output = std::io::stdout().as_fd().try_clone_to_owned();
     let output = output.expect("a descriptor");
