@@ -70,8 +70,8 @@ other() {
     trap "rm -rf '$work'" EXIT
     chmod 755 "$work"
     git clone --quiet . "$work/hythe"
-    mkdir "$work/cargo" "$work/rustup" "$work/home" "$work/a place for files"
-    cp -r "${CARGO_HOME:-$HOME/.cargo}"/{bin,registry} "$work/cargo/"
+    mkdir "$work/cargo" "$work/toolchain" "$work/home" "$work/files"
+    cp -r "${CARGO_HOME:-$HOME/.cargo}/registry" "$work/cargo/"
     chown -R "$user:$user" "$work"
     for ((round = 1; round <= ${1:-1}; round++)); do
         run "other-$round" unshare --mount --uts -- \
@@ -84,14 +84,17 @@ other() {
 # as_other DIRECTORY USER, in namespaces of its own
 as_other() {
     local work=$1 user=$2
-    mount --bind "${RUSTUP_HOME:-$HOME/.rustup}" "$work/rustup"
+    # By itself: what rustup has below root's home is no other user's.
+    mount --bind "$(rustc --print sysroot)" "$work/toolchain"
+    # Another file system, without blanks in its path: PVM's console and pkg-config take none.
+    mount -t tmpfs -o mode=1777 files "$work/files"
     hostname another-machine.example
     cd "$work/hythe"
     umask 077
     exec setpriv --reuid="$user" --regid="$user" --clear-groups env -i \
-        PATH="$work/cargo/bin:/usr/local/bin:/usr/bin:/bin" HOME="$work/home" \
-        CARGO_HOME="$work/cargo" RUSTUP_HOME="$work/rustup" \
-        LC_ALL=de_DE.UTF-8 TZ=Asia/Kathmandu TMPDIR="$work/a place for files" \
+        PATH="$work/toolchain/bin:/usr/local/bin:/usr/bin:/bin" HOME="$work/home" \
+        CARGO_HOME="$work/cargo" \
+        LC_ALL=de_DE.UTF-8 TZ=Asia/Kathmandu TMPDIR="$work/files" \
         make --no-print-directory test
 }
 
