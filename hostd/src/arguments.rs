@@ -155,7 +155,8 @@ pub(crate) struct StartArguments {
     /// themselves, without the agent and unencrypted
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) trusted: Vec<String>,
-    /// What carries flows over trusted links [default: what is better, as measured on each link]
+    /// What carries flows over trusted links [default: tcp; where `hythe host wire` serves the
+    /// interface what is better of udp and xdp, as measured on each link]
     #[arg(long, value_enum)]
     pub(crate) carrier: Option<CarrierArgument>,
     /// Where programs outside the realm reach open channels [default: 127.0.0.1:7452]
@@ -177,6 +178,8 @@ fn default_pool() -> String {
 /// What carries flows over trusted links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CarrierArgument {
+    /// A TCP connection for each flow
+    Tcp,
     /// Sockets of UDP
     Udp,
     /// `AF_XDP` sockets beside those, where `hythe host wire` serves the interface
@@ -186,6 +189,7 @@ pub(crate) enum CarrierArgument {
 impl CarrierArgument {
     pub(crate) const fn carrier(self) -> FlowCarrier {
         match self {
+            Self::Tcp => FlowCarrier::Tcp,
             Self::Udp => FlowCarrier::Udp,
             Self::Xdp => FlowCarrier::Xdp,
         }
@@ -309,6 +313,7 @@ impl StartArguments {
             add("--trusted", Some(interface.clone()));
         }
         let carrier = self.carrier.map(|carrier| match carrier {
+            CarrierArgument::Tcp => "tcp".to_owned(),
             CarrierArgument::Udp => "udp".to_owned(),
             CarrierArgument::Xdp => "xdp".to_owned(),
         });

@@ -24,9 +24,9 @@ pub(crate) enum System {
     Sysv,
     /// Channels that reach to another host by the agent's TLS; on one host, the process hop.
     HytheTls,
-    /// Channels whose tasks send and receive by sockets of UDP of their own, over a trusted link.
-    HytheUdp,
-    /// The same by `AF_XDP` sockets, where datagrams are no part of a long run.
+    /// Channels whose tasks have a TCP connection of their own, over a trusted link.
+    HytheTcp,
+    /// Channels whose tasks send packets by `AF_XDP`, or by UDP where they are part of a long run.
     HytheXdp,
     /// Zenoh over TLS.
     Zenoh,
@@ -64,8 +64,8 @@ pub(super) enum Sides {
 pub(crate) enum Carrier {
     /// TLS over TCP.
     Tls,
-    /// Sockets of tasks, by the kernel's UDP.
-    Udp,
+    /// Sockets of tasks, by the kernel's TCP.
+    Tcp,
     /// Sockets of tasks, past the kernel's UDP.
     Xdp,
 }
@@ -75,7 +75,7 @@ impl Carrier {
     pub(super) const fn of_flows(self) -> Option<&'static str> {
         match self {
             Self::Tls => None,
-            Self::Udp => Some("udp"),
+            Self::Tcp => Some("tcp"),
             Self::Xdp => Some("xdp"),
         }
     }
@@ -84,7 +84,7 @@ impl Carrier {
     pub(super) const fn link(self) -> usize {
         match self {
             Self::Tls => 0,
-            Self::Udp => 1,
+            Self::Tcp => 1,
             Self::Xdp => 2,
         }
     }
@@ -99,7 +99,7 @@ impl System {
             Self::Openmpi | Self::Mpich | Self::Ucx | Self::Pvm => Sides::Starter,
             Self::Sysv => Sides::Memory,
             Self::HytheTls => Sides::Pools(Carrier::Tls),
-            Self::HytheUdp => Sides::Pools(Carrier::Udp),
+            Self::HytheTcp => Sides::Pools(Carrier::Tcp),
             Self::HytheXdp => Sides::Pools(Carrier::Xdp),
         }
     }
@@ -202,7 +202,7 @@ impl Case {
     pub(super) const fn of_ipc(self) -> ipc::Case {
         ipc::Case {
             system: match self.system {
-                System::HytheTls | System::HytheUdp | System::HytheXdp => ipc::System::Hythe,
+                System::HytheTls | System::HytheTcp | System::HytheXdp => ipc::System::Hythe,
                 System::Sysv => ipc::System::Sysv,
                 _ => ipc::System::Unix,
             },
@@ -234,7 +234,7 @@ impl Case {
             (System::HytheTls, Reach::Local, _) => true,
             (System::HytheTls, Reach::Remote, Wait::Block) => true,
             // Within a host no carrier takes part: the row of one is that of all.
-            (System::HytheUdp | System::HytheXdp, Reach::Remote, _) => true,
+            (System::HytheTcp | System::HytheXdp, Reach::Remote, _) => true,
             _ => false,
         }
     }
@@ -273,7 +273,7 @@ mod tests {
             "sysv/local/block/filled",
             "hythe-tls/local/block/untouched",
             "hythe-tls/remote/block/filled",
-            "hythe-udp/remote/poll/untouched",
+            "hythe-tcp/remote/poll/untouched",
             "hythe-xdp/remote/block/filled",
             "zenoh/remote/block/filled",
         ] {

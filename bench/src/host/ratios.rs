@@ -13,8 +13,8 @@ const BULK: &str = "hythe-tls/floor-tls remote block filled p50";
 const ZENOH: &str = "zenoh/hythe-tls remote block filled p50";
 const XDP: &str = "hythe-xdp/floor-xdp remote poll filled p50";
 const XDP_BY_UDP: &str = "hythe-xdp/floor-udp remote poll filled p50";
-const UDP: &str = "hythe-udp/floor-udp remote poll filled p50";
-const UDP_BLOCK: &str = "hythe-udp/floor-udp remote block filled p50";
+const TCP: &str = "tcp/hythe-tcp remote poll filled p50";
+const TCP_BLOCK: &str = "tcp/hythe-tcp remote block filled p50";
 const BEST_BY_MPI: &str = "mpi or ucx/flow, fastest of each, remote filled p50";
 const BEST_BY_PVM: &str = "pvm/flow, fastest of each, remote filled p50";
 const BEST_BY_ZENOH: &str = "zenoh/flow, fastest of each, remote filled p50";
@@ -32,7 +32,7 @@ const MIB: usize = 1 << 20;
 const PACKET: usize = 1024;
 
 /// Channels whose tasks send themselves.
-const FLOWS: &[System] = &[System::HytheUdp, System::HytheXdp];
+const FLOWS: &[System] = &[System::HytheTcp, System::HytheXdp];
 /// Whom the fastest of them is compared with.
 const PEERS: [(&str, &[System]); 4] = [
     (BEST_BY_MPI, &[System::Openmpi, System::Mpich, System::Ucx]),
@@ -88,8 +88,8 @@ pub(super) fn bar_of(ratio: &Ratio) -> Option<Bar> {
         (ZENOH, _) => Some(AtLeast(1.0)),
         (XDP, 64) => Some(AtMost(1.4)),
         (XDP_BY_UDP, 64) => Some(AtMost(1.0)),
-        (UDP, 64) => Some(AtMost(1.3)),
-        (UDP_BLOCK, 64) => Some(AtMost(1.25)),
+        // At most 1.1 of TCP's time.
+        (TCP | TCP_BLOCK, _) => Some(AtLeast(0.91)),
         (BEST_BY_MPI, 64) => Some(AtLeast(1.5)),
         (BEST_BY_PVM | BEST_BY_ZENOH, 64) => Some(AtLeast(5.0)),
         (BEST_BY_TCP, MIB) => Some(AtLeast(0.9)),
@@ -224,8 +224,9 @@ mod tests {
             ("tcp/remote/poll/filled", 200),
             ("hythe-tls/local/block/filled", 50),
             ("hythe-tls/remote/block/filled", 600),
-            ("hythe-udp/remote/poll/filled", 120),
-            ("hythe-udp/remote/block/filled", 440),
+            ("tcp/remote/block/filled", 450),
+            ("hythe-tcp/remote/poll/filled", 120),
+            ("hythe-tcp/remote/block/filled", 500),
             ("hythe-xdp/remote/poll/filled", 80),
             ("zenoh/remote/block/filled", 900),
             ("zenoh-tcp/remote/block/filled", 800),
@@ -239,8 +240,8 @@ mod tests {
             (ZENOH, 1.5),
             (XDP, 4.0 / 3.0),
             (XDP_BY_UDP, 0.8),
-            (UDP, 1.2),
-            (UDP_BLOCK, 1.1),
+            (TCP, 5.0 / 3.0),
+            (TCP_BLOCK, 0.9),
             (BEST_BY_MPI, 2.0),
             (BEST_BY_PVM, 9.0),
             (BEST_BY_ZENOH, 10.0),
@@ -264,7 +265,7 @@ mod tests {
     #[test]
     fn who_was_not_measured_is_not_compared() {
         let ratios = all(&measured(&[
-            ("hythe-udp/remote/poll/filled", 120),
+            ("hythe-tcp/remote/poll/filled", 120),
             ("openmpi/local/poll/filled", 320),
         ]));
         assert!(ratios.is_empty(), "{ratios:?}");

@@ -134,7 +134,7 @@ impl Host {
     fn new_agent(&self, is_near: bool) -> Agent {
         Agent {
             folder: self.folder.clone(),
-            carrier: Carrier::Udp,
+            carrier: Carrier::Tcp,
             is_near,
             pool: POOL.to_owned(),
             variables: self.variables(),

@@ -194,7 +194,7 @@ fn rows_use_their_carrier_and_agents_end_with_run() {
     // What the bench left behind would be this process's then.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).expect("permitted");
     let has_perf = Command::new("perf").arg("--version").output().is_ok();
-    let mut words = vec!["--json", "--systems", "hythe-tls,hythe-udp,hythe-xdp"];
+    let mut words = vec!["--json", "--systems", "hythe-tls,hythe-tcp,hythe-xdp"];
     words.extend([
         "--reaches",
         "remote",
@@ -221,8 +221,8 @@ fn rows_use_their_carrier_and_agents_end_with_run() {
     let results = document["results"].as_array().expect("results");
     for (case, is_counted) in [
         ("hythe-tls/remote/block/filled", false),
-        ("hythe-udp/remote/poll/filled", true),
-        ("hythe-udp/remote/block/filled", true),
+        ("hythe-tcp/remote/poll/filled", true),
+        ("hythe-tcp/remote/block/filled", true),
         ("hythe-xdp/remote/poll/filled", true),
         ("hythe-xdp/remote/block/filled", true),
     ] {

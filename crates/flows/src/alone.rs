@@ -116,6 +116,7 @@ mod tests {
     use super::*;
     use crate::fixture::{Fixture, settings, sockets};
     use crate::flow::FlowId;
+    use crate::halves::{ReceivingHalf, SendingHalf};
     use crate::receiving::Receiving;
     use crate::sending::Sending;
 
@@ -123,9 +124,9 @@ mod tests {
 
     fn sending(host: HostEnd) -> SendingFlow {
         let half = Sending::new(sockets().0, settings(8)).expect("settings");
+        let half = SendingHalf::by_packets(half).expect("cloned");
         let port = host.port;
-        let flow = SendingFlow::new(FlowId { number: 1, port }, host, (0, 1 << 20), half);
-        flow.expect("made")
+        SendingFlow::new(FlowId { number: 1, port }, host, (0, 1 << 20), half)
     }
 
     /// A port that stands for a host.
@@ -190,7 +191,7 @@ mod tests {
         let half = Receiving::new(participant, sockets().0, settings(8), limits);
         let id = FlowId { number: 1, port };
         let member = participant.pool().control().tables().member(port.member);
-        let half = half.expect("settings");
+        let half = ReceivingHalf::by_packets(half.expect("settings"));
         let flow = ReceivingFlow::new(id, member.expect("there"), half);
         flow.go_alone(SECOND_NS);
         look_after_receiving(

@@ -6,16 +6,19 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hythe_node::hop::Unconfirmed;
 use hythe_node::{RegionIndex, Sample};
 use hythe_pool::{MemberInfo, PortInfo};
 use hythe_wire::WireStatistics;
+use rustix::event::PollFlags;
 
-use crate::receiving::{Entry, Receiving, Until};
-use crate::sending::Sending;
-use crate::socket::{Buffer, FlowSocket};
+use crate::halves::{ReceivingHalf, SendingHalf};
+use crate::queue::Entry;
+use crate::receiving::Until;
+use crate::socket::FlowSocket;
+use crate::tcp::{Pipe, Position};
 use crate::watch::Watch;
 
 /// The thread acts in the place of a port that was not there for so long.
@@ -55,8 +58,6 @@ pub(crate) struct SendingFlow {
     pub(crate) message_bytes_max: u32,
     /// The region from which messages are best sent; [`NO_CARD`]: there is none.
     card: AtomicU8,
-    /// The same socket, for the thread to wait on.
-    pub(crate) socket: OwnedFd,
     /// Something is to be sent when more has come back: the thread waits for that.
     is_held_up: AtomicBool,
     state: Mutex<Outbound>,
@@ -64,8 +65,7 @@ pub(crate) struct SendingFlow {
 
 #[derive(Debug)]
 struct Outbound {
-    half: Sending,
-    buffer: Buffer,
+    half: SendingHalf,
     turned_ns: u64,
     /// When the port was last there.
     touched_ns: u64,
@@ -110,19 +110,17 @@ impl SendingFlow {
         id: FlowId,
         host: HostEnd,
         (block_ms, message_bytes_max): (u32, u32),
-        half: Sending,
-    ) -> io::Result<Self> {
-        Ok(Self {
+        half: SendingHalf,
+    ) -> Self {
+        Self {
             id,
             host,
             block_ms,
             message_bytes_max,
             card: AtomicU8::new(card_number(&half)),
-            socket: half.socket().try_clone_to_owned()?,
             is_held_up: AtomicBool::new(false),
             state: Mutex::new(Outbound {
                 half,
-                buffer: Buffer::for_acknowledgements(),
                 turned_ns: 0,
                 touched_ns: 0,
                 may_go: false,
@@ -137,7 +135,7 @@ impl SendingFlow {
                 lost: 0,
                 unconfirmed: Unconfirmed::default(),
             }),
-        })
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Outbound> {
@@ -337,7 +335,9 @@ impl SendingFlow {
 
     /// As of [`FlowSocket::watch_wire`].
     pub(crate) fn watch_wire(&self, watch: &Watch) -> io::Result<()> {
-        self.lock().half.socket_mut().watch_wire(watch)
+        let mut state = self.lock();
+        let socket = state.half.packet_socket();
+        socket.map_or(Ok(()), |socket| socket.watch_wire(watch))
     }
 
     /// The region from which messages are best sent, as of the last flush.
@@ -351,9 +351,34 @@ impl SendingFlow {
         self.lock().half.wire_statistics()
     }
 
-    /// Does something with its socket.
-    pub(crate) fn with_socket<T>(&self, work: impl FnOnce(&mut FlowSocket) -> T) -> T {
-        work(self.lock().half.socket_mut())
+    /// Does something with its socket for packets, if it has one.
+    pub(crate) fn with_socket(&self, work: impl FnOnce(&mut FlowSocket)) {
+        if let Some(socket) = self.lock().half.packet_socket() {
+            work(socket);
+        }
+    }
+
+    /// The socket to poll while something is unsent, unless the port is in a call.
+    pub(crate) fn awaited(&self) -> Option<(Arc<OwnedFd>, PollFlags)> {
+        self.state.try_lock().ok()?.half.awaited()
+    }
+
+    /// Is it open, and has its TCP connection broken?
+    pub(crate) fn needs_connection(&self) -> bool {
+        let mut state = self.lock();
+        let is_open = state.over.is_none();
+        let half = state.half.tcp_mut();
+        is_open && half.is_some_and(|half| half.is_broken())
+    }
+
+    /// Continues by another TCP connection.
+    pub(crate) fn resume(&self, now_ns: u64, pipe: Pipe, position: Position) {
+        let mut state = self.lock();
+        let half = state.half.tcp_mut();
+        let resumed = half.map_or(Ok(()), |half| half.resume(now_ns, pipe, position));
+        if let Err(reason) = resumed {
+            state.end(now_ns, &reason);
+        }
     }
 
     pub(crate) fn take_unconfirmed(&self) -> Unconfirmed {
@@ -361,7 +386,7 @@ impl SendingFlow {
     }
 }
 
-fn card_number(half: &Sending) -> u8 {
+fn card_number(half: &SendingHalf) -> u8 {
     half.card().map_or(NO_CARD, |region| region.0)
 }
 
@@ -372,13 +397,12 @@ impl Outbound {
             return;
         }
         self.turned_ns = now_ns;
-        let Self { half, buffer, .. } = self;
         let turned = match self.may_go {
-            true => half.turn(now_ns, buffer),
+            true => self.half.turn(now_ns),
             false => Ok(()),
         };
-        if let Err(fault) = turned {
-            self.end(now_ns, &fault.to_string());
+        if let Err(reason) = turned {
+            self.end(now_ns, &reason);
         } else if self.has_left && self.is_closed() {
             if self.alone_since_ns.is_some() {
                 // No agent says so.
@@ -436,8 +460,7 @@ pub(crate) struct ReceivingFlow {
 
 #[derive(Debug)]
 struct Inbound {
-    half: Receiving,
-    buffer: Buffer,
+    half: ReceivingHalf,
     /// When the socket was last emptied: a port that takes what it has had does not do that.
     turned_ns: u64,
     over: Option<String>,
@@ -449,13 +472,12 @@ struct Inbound {
 }
 
 impl ReceivingFlow {
-    pub(crate) fn new(id: FlowId, host: MemberInfo, half: Receiving) -> Self {
+    pub(crate) fn new(id: FlowId, host: MemberInfo, half: ReceivingHalf) -> Self {
         Self {
             id,
             host,
             state: Mutex::new(Inbound {
                 half,
-                buffer: Buffer::for_batches(),
                 turned_ns: 0,
                 over: None,
                 alone_since_ns: None,
@@ -511,7 +533,9 @@ impl ReceivingFlow {
     /// look finds what has come whichever way: behind it is a sleep.
     pub(crate) fn next_look(&self) -> Option<u64> {
         let mut state = self.lock();
-        state.half.socket_mut().look_at_udp();
+        if let Some(socket) = state.half.packet_socket() {
+            socket.look_at_udp();
+        }
         match state.half.has_more() && state.over.is_none() {
             true => Some(0),
             false => state.half.next_wake(),
@@ -524,8 +548,32 @@ impl ReceivingFlow {
     }
 
     /// As of [`SendingFlow::with_socket`].
-    pub(crate) fn with_socket<T>(&self, work: impl FnOnce(&mut FlowSocket) -> T) -> T {
-        work(self.lock().half.socket_mut())
+    pub(crate) fn with_socket(&self, work: impl FnOnce(&mut FlowSocket)) {
+        if let Some(socket) = self.lock().half.packet_socket() {
+            work(socket);
+        }
+    }
+
+    /// Accepts a TCP connection of the publisher. True: there is a new one.
+    pub(crate) fn accept(&self, now_ns: u64) -> bool {
+        let mut state = self.lock();
+        let is_open = state.over.is_none();
+        let half = state.half.tcp_mut().filter(|_| is_open);
+        half.is_some_and(|half| half.accept(now_ns))
+    }
+
+    /// Sockets that become readable when [`accept`](Self::accept) has something to do.
+    pub(crate) fn listening(&self) -> Vec<Arc<OwnedFd>> {
+        let state = self.lock();
+        let half = state.half.tcp().filter(|_| state.over.is_none());
+        half.map_or(Vec::new(), |half| half.listening().collect())
+    }
+
+    /// Another descriptor of its TCP connection.
+    pub(crate) fn descriptor(&self) -> Option<io::Result<OwnedFd>> {
+        let state = self.lock();
+        let pipe = state.half.tcp().and_then(|half| half.pipe());
+        pipe.map(Pipe::descriptor)
     }
 
     pub(crate) fn end(&self, reason: &str) {
@@ -586,10 +634,9 @@ impl Inbound {
             return;
         }
         self.turned_ns = now_ns;
-        let Self { half, buffer, .. } = self;
-        if let Err(fault) = half.turn(now_ns, buffer, until) {
-            self.over = Some(fault.to_string());
-        } else if half.has_ended() {
+        if let Err(reason) = self.half.turn(now_ns, until) {
+            self.over = Some(reason);
+        } else if self.half.has_ended() {
             self.over = Some(String::new());
         }
     }
@@ -603,6 +650,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{Fixture, SendingPeer, settings, sockets};
+    use crate::receiving::Receiving;
 
     /// A subscriber's end, its port, and the publisher's end.
     fn receiving(fixture: &Fixture) -> (ReceivingFlow, Subscriber, SendingPeer) {
@@ -610,13 +658,14 @@ mod tests {
         let settings = settings(64);
         let limits = (64, PortPolicy::Block { timeout_ms: 1 });
         let half = Receiving::new(fixture.participant(), socket, settings, limits);
+        let half = ReceivingHalf::by_packets(half.expect("settings"));
         let options = SubscriberOptions::default();
         let subscriber = fixture.node.subscriber("channel", &options).expect("opens");
         let tables = fixture.participant().pool().control().tables();
         let port = tables.ports().next().expect("open");
         let id = FlowId { number: 1, port };
         let member = tables.member(port.member).expect("there");
-        let flow = ReceivingFlow::new(id, member, half.expect("settings"));
+        let flow = ReceivingFlow::new(id, member, half);
         (flow, subscriber, SendingPeer::new(other, settings))
     }
 

@@ -106,6 +106,7 @@ mod tests {
     use super::*;
     use crate::fixture::{Fixture, ReceivingPeer, settings, sockets};
     use crate::flow::{FlowId, Flushed, HostEnd, Pushed};
+    use crate::halves::SendingHalf;
     use crate::sending::Sending;
 
     const LONG: Duration = Duration::from_secs(10);
@@ -115,13 +116,14 @@ mod tests {
     fn pair(fixture: &Fixture, settings: Settings) -> (Arc<SendingFlow>, ReceivingPeer) {
         let (socket, other) = sockets();
         let half = Sending::new(socket, settings).expect("settings");
+        let half = SendingHalf::by_packets(half).expect("cloned");
         let options = PublisherOptions::default();
         let _publisher = fixture.node.publisher("channel", &options).expect("opens");
         let tables = fixture.participant().pool().control().tables();
         let port = tables.ports().next().expect("open");
         let id = FlowId { number: 1, port };
         let name = "host other".to_owned();
-        let flow = SendingFlow::new(id, HostEnd { port, name }, (0, 1 << 20), half).expect("made");
+        let flow = SendingFlow::new(id, HostEnd { port, name }, (0, 1 << 20), half);
         flow.go(0);
         (Arc::new(flow), ReceivingPeer::new(other, settings))
     }

@@ -2,34 +2,37 @@
 //! publisher's own process and comes in by one of the subscriber's, over a link that the user
 //! declared trusted. The agents of both hosts set flows up and are never in their path.
 //!
-//! [`Flows`] is a transport of a node: its targets and sources are a [`hythe_packets`] sender and
-//! receiver each, around a UDP socket. Where another host takes a channel's messages by a port of
-//! its agent, the process asks the agent of this host for a flow ([`message`]); that agrees with
-//! the other agent on addresses, a secret and limits. Once there is one, the publisher leaves the
-//! agent's port and sends by it; when it ends, whatever the reason, it goes back to that port, and
-//! what nobody confirmed counts as missing.
+//! [`Flows`] is a transport of a node: its targets and sources are the two halves of a TCP
+//! connection, or a [`hythe_packets`] sender and receiver around UDP sockets. Where another host
+//! takes a channel's messages by a port of its agent, the process asks the agent of this host for a
+//! flow ([`message`]); that agrees with the other agent on addresses, a secret and limits. Once
+//! there is one, the publisher leaves the agent's port and sends by it; when it ends, whatever the
+//! reason, it goes back to that port, and what nobody confirmed counts as missing.
 //!
-//! Where the agent says so, the process besides asks the program that serves the interface for an
-//! `AF_XDP` socket in the place of its UDP socket ([`hythe_wire`]), and uses both.
+//! With packets, where the agent says so, the process besides asks the program that serves the
+//! interface for an `AF_XDP` socket in the place of its UDP socket ([`hythe_wire`]), and uses both.
 //!
 //! Agents measure a link's carriers, and choose between them ([`measure`]).
 //!
 //! What this crate never does: it encrypts nothing, it talks to no host that its agent has not
-//! named, and it copies no payload but from datagrams to slots.
+//! named, and it copies no payload but what it has received into slots.
 
 mod alone;
 #[cfg(test)]
 mod fixture;
 mod flow;
+mod halves;
 mod held_up;
 pub mod measure;
 pub mod message;
+mod queue;
 mod receiving;
 mod sending;
 mod session;
 mod socket;
 mod source;
 mod target;
+mod tcp;
 mod transport;
 mod unix;
 mod watch;

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Changes with every change of what is here.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// The longest message.
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 
@@ -38,12 +38,12 @@ pub enum FromProcess {
         /// Its port.
         port: u32,
     },
-    /// An answer to [`FromAgent::Open`]: the port of the socket.
+    /// An answer to [`FromAgent::Open`]: the socket is open.
     Ready {
         /// The flow.
         flow: u32,
-        /// Of UDP.
-        udp_port: u16,
+        /// Its port.
+        port: u16,
         /// Its buffer, as the kernel says it: for [`Agreed::buffer_bytes`].
         buffer_bytes: u32,
     },
@@ -76,6 +76,15 @@ pub enum FromProcess {
     },
 }
 
+/// How a flow's messages are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Transport {
+    /// One TCP connection.
+    Tcp,
+    /// Packets over UDP and `AF_XDP` ([`hythe_packets`]).
+    Packets,
+}
+
 /// What carries a flow, at one of its ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Carrier {
@@ -84,6 +93,8 @@ pub enum Carrier {
     Udp,
     /// An `AF_XDP` socket beside that.
     Xdp,
+    /// A TCP connection.
+    Tcp,
 }
 
 /// The agent says.
@@ -95,6 +106,8 @@ pub enum FromAgent {
         flow: u32,
         /// What it is for.
         role: Role,
+        /// Which kind of socket.
+        transport: Transport,
         /// Of this host.
         address: IpAddr,
         /// By which alone its packets leave and come; `None`: by whichever the routes say.

@@ -7,11 +7,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hythe_node::hop::{self, Participant};
-use hythe_node::{Lease, PortPolicy, Sample};
+use hythe_node::{Lease, PortPolicy};
 use hythe_packets::{
     ACKNOWLEDGEMENT_BYTES_MAX, Arrival, Checksum, Content, Fault, HEADER_BYTES, Receiver, Settings,
 };
 
+use crate::queue::{Entry, Queue};
 use crate::socket::{Buffer, FlowSocket, Received};
 
 /// Batches that one turn takes: what comes without end keeps nobody here.
@@ -59,94 +60,6 @@ struct Whole {
     length: u32,
 }
 
-/// What waits for the subscriber.
-#[derive(Debug)]
-struct Queue<T = Sample> {
-    entries: VecDeque<Entry<T>>,
-    depth: usize,
-    /// Places beyond the depth, for a publisher that waits.
-    spare: usize,
-    policy: PortPolicy,
-    samples: usize,
-}
-
-#[derive(Debug)]
-pub(crate) enum Entry<T = Sample> {
-    Sample(u64, T),
-    Missed(u32),
-}
-
-impl<T> Queue<T> {
-    fn new(depth: u32, policy: PortPolicy) -> Self {
-        let depth = depth as usize;
-        Self {
-            entries: VecDeque::with_capacity(depth),
-            depth,
-            spare: 0,
-            policy,
-            samples: 0,
-        }
-    }
-
-    fn push(&mut self, number: u64, sample: T) {
-        let spare = match self.policy {
-            PortPolicy::Block { .. } => self.spare,
-            PortPolicy::EvictOldest | PortPolicy::DropNewest => 0,
-        };
-        if self.samples < self.depth + spare {
-            self.samples += 1;
-            self.entries.push_back(Entry::Sample(number, sample));
-            return;
-        }
-        match self.policy {
-            PortPolicy::EvictOldest => {
-                self.evict();
-                self.samples += 1;
-                self.entries.push_back(Entry::Sample(number, sample));
-            }
-            // A publisher that waits is not granted more than there are places.
-            PortPolicy::DropNewest | PortPolicy::Block { .. } => self.miss_last(),
-        }
-    }
-
-    fn miss_last(&mut self) {
-        match self.entries.back_mut() {
-            Some(Entry::Missed(missed)) => *missed += 1,
-            _ => self.entries.push_back(Entry::Missed(1)),
-        }
-    }
-
-    /// The oldest message becomes one that is missing.
-    fn evict(&mut self) {
-        let mut missed = 0;
-        while let Some(entry) = self.entries.pop_front() {
-            match entry {
-                Entry::Missed(more) => missed += more,
-                Entry::Sample(..) => {
-                    self.samples -= 1;
-                    missed += 1;
-                    break;
-                }
-            }
-        }
-        self.entries.push_front(Entry::Missed(missed));
-    }
-
-    fn pop(&mut self) -> Option<Entry<T>> {
-        let entry = self.entries.pop_front()?;
-        self.samples -= usize::from(matches!(entry, Entry::Sample(..)));
-        Some(entry)
-    }
-
-    /// The first message that is not dealt with.
-    fn oldest(&self) -> Option<u64> {
-        self.entries.iter().find_map(|entry| match entry {
-            Entry::Sample(number, _) => Some(*number),
-            Entry::Missed(_) => None,
-        })
-    }
-}
-
 impl Receiving {
     pub(crate) fn new(
         participant: &Arc<Participant>,
@@ -184,7 +97,7 @@ impl Receiving {
     /// before what comes by another way.
     pub(crate) fn drain(&mut self, now_ns: u64) {
         if !std::mem::replace(&mut self.is_draining, true) {
-            self.queue.spare = self.window_messages;
+            self.queue.add_places(self.window_messages);
             self.accept(now_ns);
         }
     }
@@ -198,7 +111,7 @@ impl Receiving {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.entries.is_empty()
+        self.queue.is_empty()
     }
 
     /// The sender has ended the flow, and everything has come.
@@ -340,7 +253,7 @@ impl Receiving {
     /// Messages that the subscriber has, or that its policy has dropped, are the sender's no more.
     fn accept(&mut self, now_ns: u64) {
         // So there is credit for no more than depth and spare places together.
-        let has_spare = self.is_draining && self.queue.samples <= self.queue.depth;
+        let has_spare = self.is_draining && self.queue.has_depth_free();
         let oldest = self.queue.oldest().filter(|_| !has_spare);
         let through = oldest.unwrap_or(self.first);
         self.receiver.accept(now_ns, through);
@@ -408,7 +321,7 @@ mod tests {
         peer.hear(3);
         assert_eq!(peer.send(3, &[1]), 2);
         half.turn(4, &mut buffer, Until::Message).expect("honest");
-        assert_eq!(half.queue.samples, 1);
+        assert_eq!(half.queue.samples(), 1);
     }
 
     #[test]
@@ -507,7 +420,7 @@ mod tests {
         half.drain(10_000_000);
         // Two that fit the depth, and no credit beyond the spare places.
         let accepted = turn(&mut half, &mut peer);
-        assert_eq!((accepted, half.queue.samples), (2, 4));
+        assert_eq!((accepted, half.queue.samples()), (2, 4));
         let mut now_ns = 100_000_000;
         let mut taken = vec![];
         while taken.len() < 9 {
@@ -522,42 +435,5 @@ mod tests {
             turn(&mut half, &mut peer);
         }
         assert_eq!(taken, (0..9).collect::<Vec<_>>());
-    }
-
-    /// What is left of so many messages; `Err`: so many are missing.
-    fn left(policy: PortPolicy, messages: u64) -> (Option<u64>, Vec<Result<u64, u32>>) {
-        let mut queue = Queue::new(3, policy);
-        (0..messages).for_each(|number| queue.push(number, ()));
-        let oldest = queue.oldest();
-        let entries = std::iter::from_fn(|| queue.pop()).map(|entry| match entry {
-            Entry::Sample(number, ()) => Ok(number),
-            Entry::Missed(missed) => Err(missed),
-        });
-        (oldest, entries.collect())
-    }
-
-    #[test]
-    fn policy_keeps_first_or_last_and_counts_others() {
-        let (newest, oldest) = (PortPolicy::DropNewest, PortPolicy::EvictOldest);
-        for policy in [newest, oldest] {
-            assert_eq!(left(policy, 0), (None, vec![]));
-            assert_eq!(left(policy, 3), (Some(0), vec![Ok(0), Ok(1), Ok(2)]));
-        }
-        let kept = vec![Ok(0), Ok(1), Ok(2), Err(4)];
-        assert_eq!(left(newest, 7), (Some(0), kept));
-        let kept = vec![Err(4), Ok(4), Ok(5), Ok(6)];
-        assert_eq!(left(oldest, 7), (Some(4), kept));
-    }
-
-    #[test]
-    fn queue_takes_again_what_it_has_space_for() {
-        let mut queue = Queue::new(2, PortPolicy::DropNewest);
-        (0..4).for_each(|number| queue.push(number, ()));
-        assert!(matches!(queue.pop(), Some(Entry::Sample(0, ()))));
-        queue.push(4, ());
-        assert!(matches!(queue.pop(), Some(Entry::Sample(1, ()))));
-        assert!(matches!(queue.pop(), Some(Entry::Missed(2))));
-        assert!(matches!(queue.pop(), Some(Entry::Sample(4, ()))));
-        assert!(queue.pop().is_none());
     }
 }

@@ -8,6 +8,7 @@
 //! once.
 
 mod carry;
+mod connecting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,11 +27,13 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::alone::{look_after_receiving, look_after_sending};
 use crate::flow::{FlowId, HostEnd, ReceivingFlow, SendingFlow};
+use crate::halves::{ReceivingHalf, SendingHalf};
 use crate::held_up::HeldUp;
-use crate::message::{Agreed, FromAgent, FromProcess, Role, VERSION, WireUse};
+use crate::message::{Agreed, FromAgent, FromProcess, Role, Transport, VERSION, WireUse};
 use crate::receiving::Receiving;
 use crate::sending::Sending;
 use crate::socket::FlowSocket;
+use crate::tcp::{Connector, FlowListener, FlowSecret, TcpReceiving, Terms};
 use crate::unix::Connection;
 use crate::watch::Watch;
 
@@ -70,6 +73,8 @@ struct State {
     /// Sockets of flows that have not begun.
     opened: BTreeMap<u32, Opened>,
     sending: Vec<Arc<SendingFlow>>,
+    /// TCP connections of flows in `sending`, and of those that begin with one.
+    connecting: BTreeMap<u32, connecting::Connecting>,
     /// With what wakes when something comes, that of UDP first.
     receiving: Vec<(Arc<ReceivingFlow>, Vec<Arc<Doorbell>>)>,
     /// Flows of which the agent knows that they have a wire, and which.
@@ -83,9 +88,48 @@ struct State {
 struct Opened {
     role: Role,
     port: PortInfo,
-    socket: FlowSocket,
+    address: IpAddr,
+    interface: Option<String>,
+    socket: OpenedSocket,
     /// Sockets past the kernel's protocols, if they are wanted.
     wire: Option<WireUse>,
+}
+
+/// Of each transport, and of each role where they differ.
+#[derive(Debug)]
+enum OpenedSocket {
+    Packets(Box<FlowSocket>),
+    Connector(Connector),
+    Listener(FlowListener),
+}
+
+impl OpenedSocket {
+    fn open(
+        (role, transport): (Role, Transport),
+        address: IpAddr,
+        interface: Option<&str>,
+    ) -> io::Result<Self> {
+        Ok(match (transport, role) {
+            (Transport::Packets, _) => {
+                Self::Packets(Box::new(FlowSocket::open(address, interface)?))
+            }
+            (Transport::Tcp, Role::Send { .. }) => {
+                Self::Connector(Connector::open(address, interface)?)
+            }
+            (Transport::Tcp, Role::Receive { .. }) => {
+                Self::Listener(FlowListener::open(address, interface)?)
+            }
+        })
+    }
+
+    /// Its port, and the bytes of its buffer that count for packets.
+    fn about(&self) -> io::Result<(u16, u32)> {
+        Ok(match self {
+            Self::Packets(socket) => (socket.address()?.port(), socket.buffer_bytes()),
+            Self::Connector(connector) => (connector.port()?, 0),
+            Self::Listener(listener) => (listener.port()?, 0),
+        })
+    }
 }
 
 impl Session {
@@ -385,15 +429,15 @@ impl Session {
             // It looks for itself, then.
             Err(_) => (None, watched.timeout.min(UNWATCHED)),
         };
+        let awaited = self.awaited(&watched.flows);
         let mut files = vec![PollFd::new(&self.woken, PollFlags::IN)];
         if !self.is_over() {
             files.push(PollFd::new(&self.connection, PollFlags::IN));
         }
         files.extend(
-            watched
-                .flows
+            awaited
                 .iter()
-                .map(|flow| PollFd::new(&flow.socket, PollFlags::IN)),
+                .map(|(socket, flags)| PollFd::new(socket, *flags)),
         );
         files.extend(wires.iter().map(|file| PollFd::new(file, PollFlags::IN)));
         let _ = hythe_sys::wait::poll_or_sleep(&mut files, timeout);
@@ -408,10 +452,11 @@ impl Session {
                 FromAgent::Open {
                     flow,
                     role,
+                    transport,
                     address,
                     interface,
                     wire,
-                } => self.open_socket((flow, role), (address, interface.as_deref()), wire),
+                } => self.open_socket((flow, role, transport), (address, interface), wire),
                 FromAgent::Begin { flow, peer, agreed } => {
                     let begun = self.begin(flow, peer, &agreed);
                     if let Err(reason) = begun {
@@ -428,7 +473,9 @@ impl Session {
                 FromAgent::End { flow, reason } => {
                     self.with_sending(flow, |flow| flow.end(monotonic_ns(), &reason));
                     self.with_receiving(flow, |flow| flow.end(&reason));
-                    self.lock().opened.remove(&flow);
+                    let mut state = self.lock();
+                    state.opened.remove(&flow);
+                    state.connecting.remove(&flow);
                 }
                 FromAgent::Alone { flow } => {
                     self.with_sending(flow, |flow| flow.go_alone(monotonic_ns()));
@@ -442,29 +489,30 @@ impl Session {
 
     fn open_socket(
         &self,
-        (flow, role): (u32, Role),
-        (address, interface): (IpAddr, Option<&str>),
+        (flow, role, transport): (u32, Role, Transport),
+        (address, interface): (IpAddr, Option<String>),
         wire: Option<WireUse>,
     ) {
         let Some(port) = self.own_port(role) else {
             self.say_ended(flow, "its port has closed".to_owned(), 0);
             return;
         };
-        let opened = FlowSocket::open(address, interface)
-            .and_then(|socket| socket.address().map(|address| (socket, address.port())));
+        let opened = OpenedSocket::open((role, transport), address, interface.as_deref())
+            .and_then(|socket| socket.about().map(|about| (socket, about)));
         match opened {
-            Ok((socket, udp_port)) => {
-                let buffer_bytes = socket.buffer_bytes();
+            Ok((socket, (socket_port, buffer_bytes))) => {
                 let opened = Opened {
                     role,
                     port,
+                    address,
+                    interface,
                     socket,
                     wire,
                 };
                 self.lock().opened.insert(flow, opened);
                 self.tell(&FromProcess::Ready {
                     flow,
-                    udp_port,
+                    port: socket_port,
                     buffer_bytes,
                 });
             }
@@ -490,41 +538,104 @@ impl Session {
     ) -> Result<(), String> {
         let opened = self.lock().opened.remove(&number);
         let opened = opened.ok_or("its socket is not open")?;
-        let (role, port, mut socket) = (opened.role, opened.port, opened.socket);
-        socket.connect(peer).map_err(|error| error.to_string())?;
-        if !self.is_still_open(&port) {
+        let settings = agreed.settings();
+        settings.check().map_err(|fault| fault.to_string())?;
+        if !self.is_still_open(&opened.port) {
             return Err("its port has closed".to_owned());
         }
-        let id = FlowId { number, port };
+        let id = FlowId {
+            number,
+            port: opened.port,
+        };
+        match opened.socket {
+            OpenedSocket::Packets(socket) => {
+                self.begin_packets(id, opened.role, (*socket, opened.wire), (peer, agreed))
+            }
+            OpenedSocket::Connector(connector) => {
+                let way = (opened.address, opened.interface);
+                self.begin_connecting(id, opened.role, (connector, way), (peer, agreed))
+            }
+            OpenedSocket::Listener(listener) => {
+                let terms = Terms {
+                    peer: peer.ip(),
+                    secret: FlowSecret::of(agreed),
+                    window: settings.window,
+                    message_bytes_max: agreed.message_bytes_max,
+                    unreachable_ns: agreed.unreachable_ns,
+                };
+                let limits = (id.port.depth, id.port.policy);
+                let (participant, now_ns) = (&self.participant, monotonic_ns());
+                let half = TcpReceiving::new(participant, listener, terms, limits, now_ns);
+                let half = ReceivingHalf::Tcp(Box::new(half));
+                self.add_receiving(id, opened.role, half, Vec::new())
+            }
+        }
+    }
+
+    fn begin_packets(
+        &self,
+        id: FlowId,
+        role: Role,
+        (mut socket, wire): (FlowSocket, Option<WireUse>),
+        (peer, agreed): (std::net::SocketAddr, &Agreed),
+    ) -> Result<(), String> {
+        socket.connect(peer).map_err(|error| error.to_string())?;
         let settings = agreed.settings();
-        if let Some(wire) = opened.wire {
-            self.add_wire(number, &mut socket, wire);
+        if let Some(wire) = wire {
+            self.add_wire(id.number, &mut socket, wire);
         }
         match role {
             Role::Send { host_port, .. } => {
-                let tables = self.participant.pool().control().tables();
-                let host = tables.port(PortIndex(host_port));
-                let host = host.and_then(|port| HostEnd::of(&self.participant, port));
-                let host = host.ok_or("the other host's port has closed")?;
                 let half = Sending::new(socket, settings).map_err(|fault| fault.to_string())?;
-                let limits = (agreed.block_ms, agreed.message_bytes_max);
-                let flow =
-                    SendingFlow::new(id, host, limits, half).map_err(|error| error.to_string())?;
-                self.lock().sending.push(Arc::new(flow));
+                let half = SendingHalf::by_packets(half).map_err(|error| error.to_string())?;
+                self.add_sending(id, host_port, half, agreed)
             }
-            Role::Receive { host, .. } => {
+            Role::Receive { .. } => {
                 socket.join_batches();
                 let doorbells = self.doorbells(&socket).map_err(|error| error.to_string())?;
-                let limits = (port.depth, port.policy);
+                let limits = (id.port.depth, id.port.policy);
                 let half = Receiving::new(&self.participant, socket, settings, limits)
                     .map_err(|fault| fault.to_string())?;
-                let tables = self.participant.pool().control().tables();
-                let host = tables.member(MemberIndex(host));
-                let host = host.ok_or("the other host has gone")?;
-                let flow = ReceivingFlow::new(id, host, half);
-                self.lock().receiving.push((Arc::new(flow), doorbells));
+                self.add_receiving(id, role, ReceivingHalf::by_packets(half), doorbells)
             }
         }
+    }
+
+    /// A publisher's flow can send from now on.
+    fn add_sending(
+        &self,
+        id: FlowId,
+        host_port: u32,
+        half: SendingHalf,
+        agreed: &Agreed,
+    ) -> Result<(), String> {
+        let tables = self.participant.pool().control().tables();
+        let host = tables.port(PortIndex(host_port));
+        let host = host.and_then(|port| HostEnd::of(&self.participant, port));
+        let host = host.ok_or("the other host's port has closed")?;
+        let limits = (agreed.block_ms, agreed.message_bytes_max);
+        let flow = SendingFlow::new(id, host, limits, half);
+        self.lock().sending.push(Arc::new(flow));
+        self.announce(id);
+        Ok(())
+    }
+
+    /// A subscriber's flow can receive from now on.
+    fn add_receiving(
+        &self,
+        id: FlowId,
+        role: Role,
+        half: ReceivingHalf,
+        doorbells: Vec<Arc<Doorbell>>,
+    ) -> Result<(), String> {
+        let Role::Receive { host, .. } = role else {
+            return Err("a publisher's flow that receives".to_owned());
+        };
+        let tables = self.participant.pool().control().tables();
+        let host = tables.member(MemberIndex(host));
+        let host = host.ok_or("the other host has gone")?;
+        let flow = ReceivingFlow::new(id, host, half);
+        self.lock().receiving.push((Arc::new(flow), doorbells));
         self.announce(id);
         Ok(())
     }
@@ -555,11 +666,12 @@ impl Session {
 
     /// Helps all flows, and lets go of those that are over. How long it is until the next look.
     fn help(&self) -> Duration {
+        let now_ns = monotonic_ns();
+        self.connect_flows(now_ns);
         let (sending, receiving) = self.flows();
-        if sending.is_empty() && receiving.is_empty() {
+        if sending.is_empty() && receiving.is_empty() && !self.is_connecting() {
             return IDLE;
         }
-        let now_ns = monotonic_ns();
         let mut wake_ns = now_ns + LOOK.as_nanos() as u64;
         for flow in &sending {
             if !self.is_still_open(&flow.id.port) {
@@ -584,6 +696,7 @@ impl Session {
                 flow.end("its subscriber has left");
             }
             look_after_receiving(&self.participant, flow, now_ns);
+            self.accept_connection(flow, now_ns);
             if flow.is_to_be_announced() {
                 self.announce(flow.id);
             }
@@ -618,6 +731,7 @@ impl Session {
             .remove(&(flow.id.port.index.0, flow.host.port.index.0));
         state.wired.remove(&flow.id.number);
         state.refused.remove(&flow.id.number);
+        state.connecting.remove(&flow.id.number);
         drop(state);
         self.announce(flow.id);
     }

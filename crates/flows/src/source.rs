@@ -10,7 +10,7 @@ use hythe_node::{NodeError, monotonic_ns};
 use hythe_pool::ConnectionInfo;
 
 use crate::flow::ReceivingFlow;
-use crate::receiving::Entry;
+use crate::queue::Entry;
 use crate::session::Session;
 
 /// A wait for a flow looks again after this long, whatever wakes.

@@ -66,10 +66,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Compares each value with its bounds.
+    ///
     /// # Errors
     ///
     /// [`Fault::Settings`] names a value out of its bounds.
-    pub(crate) fn check(&self) -> Result<(), Fault> {
+    pub fn check(&self) -> Result<(), Fault> {
         let window = self.window;
         let bounds = [
             ("mtu_bytes", is_mtu(self.mtu_bytes)),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use hythe_flows::message::Transport;
 use hythe_node::{ChannelKind, ChannelType, PortPolicy};
 use serde::{Deserialize, Serialize};
 
@@ -154,8 +155,10 @@ pub struct FlowOffer {
     pub channel: String,
     /// What it carries at the sender.
     pub carries: CarriedType,
+    /// How its messages are sent.
+    pub transport: Transport,
     /// The socket's, at the sender's address of the control connection.
-    pub udp_port: u16,
+    pub port: u16,
     /// Secret of the flow, random: packets without it are nobody's.
     pub word: u64,
     /// Largest IP packet that leaves the sender.
@@ -168,7 +171,7 @@ pub struct FlowTaken {
     /// The flow.
     pub flow: u32,
     /// The socket's, at the sender's address of the control connection.
-    pub udp_port: u16,
+    pub port: u16,
     /// Largest IP packet, of both ends the less.
     pub mtu_bytes: u16,
     /// Messages that may be on their way.

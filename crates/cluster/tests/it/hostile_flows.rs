@@ -1,7 +1,8 @@
 //! A host with a good name that lies about flows: its session ends with a reason, or it gets none,
 //! and others are unharmed.
 
-use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, TcpListener, TcpStream};
 
 use crate::support::host::{ALL, LEASE, TestHost};
 use crate::support::liar::{Honest, LIAR, Liar, Lie, assert_ended, message};
@@ -9,9 +10,8 @@ use crate::support::{BOUND, eventually};
 use hythe_cluster::frame::{
     Answer, CarriedType, Control, EndKind, FlowOffer, FlowSide, FlowTaken, Policy, Want, Window,
 };
-use hythe_flows::message::Agreed;
+use hythe_flows::message::Transport;
 use hythe_node::{Node, PortPolicy, Publisher, PublisherOptions, SubscriberOptions};
-use hythe_packets::{ACKNOWLEDGEMENT_BYTES_MAX, Checksum, Receiver, Sender};
 
 const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
@@ -24,7 +24,8 @@ fn offer(flow: u32) -> FlowOffer {
         flow,
         channel: "news".to_owned(),
         carries: CarriedType::default(),
-        udp_port: 9,
+        transport: Transport::Tcp,
+        port: 9,
         word: 7,
         mtu_bytes: 1_500,
     }
@@ -168,7 +169,7 @@ fn flow_without_the_right_to_write_is_refused_and_opens_nothing() {
 fn taken(flow: u32) -> FlowTaken {
     FlowTaken {
         flow,
-        udp_port: 9,
+        port: 9,
         mtu_bytes: 1_500,
         window_messages: 8,
         window_bytes: 1 << 20,
@@ -267,46 +268,26 @@ fn flow_that_is_taken_with_nonsense_is_none() {
     honest.end();
 }
 
-/// An acknowledgement of what was never sent.
-fn forged(offer: &FlowOffer) -> Vec<u8> {
-    let settings = Agreed {
-        session: offer.word,
-        number: offer.flow,
-        mtu_bytes: 1_500,
-        window_messages: 64,
-        window_bytes: 1 << 20,
-        message_bytes_max: 1 << 20,
-        buffer_bytes: u32::MAX,
-        unreachable_ns: 1 << 40,
-        initial_rtt_ns: 1_000_000,
-        block_ms: 0,
-    }
-    .settings();
-    let mut sender = Sender::new(settings).expect("settings");
-    let mut receiver = Receiver::new(settings).expect("settings");
-    let nothing = Checksum::of(&[]);
-    for _ in 0..32 {
-        sender.push(1, 0, 0).expect("free");
-        let header = sender.transmit(1).expect("may leave").seal(nothing);
-        receiver.receive(1, &header, nothing).expect("honest");
-    }
-    let mut out = [0; ACKNOWLEDGEMENT_BYTES_MAX];
-    let bytes = receiver.acknowledge(1, &mut out).expect("due");
-    out[..bytes].to_vec()
-}
-
 /// It breaks a flow by a lie, and never says that its end is over.
 #[test]
 fn host_that_keeps_flow_delays_publisher_boundedly() {
     let mut honest = honest();
     let mut sending = Sending::to_liar(&honest);
     let offer = sending.offered();
-    let socket = UdpSocket::bind((HERE, 0)).expect("bound");
-    let udp_port = socket.local_addr().expect("bound").port();
+    let listener = TcpListener::bind((HERE, 0)).expect("bound");
+    let port = listener.local_addr().expect("bound").port();
     sending.liar.say(&Control::FlowTaken(FlowTaken {
-        udp_port,
+        port,
         ..taken(offer.flow)
     }));
+    let (mut publisher, _) = listener.accept().expect("it connects");
+    publisher.set_read_timeout(Some(BOUND)).expect("set");
+    let mut greeting = [0; 32];
+    publisher.read_exact(&mut greeting).expect("it greets");
+    assert_eq!(greeting[16..24], offer.word.to_le_bytes());
+    // Nothing has arrived.
+    greeting[16..].fill(0);
+    publisher.write_all(&greeting).expect("sent");
     eventually("the publisher has left the agent's port", || {
         sending.publisher.subscribers().expect("sound");
         let seen = honest.host.pool.snapshot().connections;
@@ -315,10 +296,11 @@ fn host_that_keeps_flow_delays_publisher_boundedly() {
             .iter()
             .any(|one| one.producer == me && !one.producer_left)
     });
-    socket.set_read_timeout(Some(BOUND)).expect("set");
     assert_eq!(sending.publish(), 1, "by the flow");
-    let (_, publisher) = socket.recv_from(&mut [0; 2_000]).expect("it comes");
-    socket.send_to(&forged(&offer), publisher).expect("sent");
+    let mut message = [0; 16 + 3];
+    publisher.read_exact(&mut message).expect("it comes");
+    // An acknowledgement of what was never sent.
+    publisher.write_all(&[9; 16]).expect("sent");
     let said = next(&mut sending.liar, |said| {
         matches!(said, Control::FlowEnded { .. })
     });

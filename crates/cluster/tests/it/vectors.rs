@@ -9,6 +9,7 @@ use hythe_cluster::frame::{
     FrameKind, Header, Hello, HostFacts, NotTaken, Opening, Policy, Preamble, Purpose, TasksWish,
     Want, Window, encode,
 };
+use hythe_flows::message::Transport;
 use hythe_testing::play;
 use hythe_testing::vectors::{self, Group, bytes};
 use serde::Serialize;
@@ -197,7 +198,8 @@ fn messages_about_flows_are_as_the_page_says() {
             align: 8,
             version: 2,
         },
-        udp_port: 40_000,
+        transport: Transport::Tcp,
+        port: 40_000,
         word: 1 << 63,
         mtu_bytes: 1_500,
     };
@@ -206,7 +208,7 @@ fn messages_about_flows_are_as_the_page_says() {
     is_like("control.flow_waits", Control::FlowWaits { flow, reason });
     let taken = FlowTaken {
         flow,
-        udp_port: 50_000,
+        port: 50_000,
         mtu_bytes: 1_280,
         window_messages: 64,
         window_bytes: 4 << 20,

@@ -98,6 +98,9 @@ impl Session {
             opened.wire = wire;
             return;
         }
+        if self.lock().connecting.contains_key(&number) {
+            return;
+        }
         let (before, sending, receiving) = {
             let state = self.lock();
             let mut sending = state.sending.iter();

@@ -4,14 +4,40 @@ use std::time::{Duration, Instant};
 
 use crate::support::relay::{Faults, Relay};
 use crate::support::{BOUND, Flow, Pair, agreed, blocking, direct, pattern};
-use hythe_flows::message::{Agreed, FromAgent, FromProcess};
+use hythe_flows::message::{Agreed, FromAgent, FromProcess, Transport};
 use hythe_node::hop;
 use hythe_node::{NodeError, PortPolicy, PublisherOptions, SubscriberOptions};
 use hythe_testing::{Polling, WatchedThread, eventually, let_time_pass};
 
-#[test]
-fn messages_of_all_sizes_arrive_once_and_in_their_order() {
-    let mut pair = Pair::new();
+/// Each transport passes the same tests.
+macro_rules! test_each_transport {
+    ($($name:ident)*) => {
+        mod tcp {
+            $(#[test] fn $name() { super::$name(hythe_flows::message::Transport::Tcp); })*
+        }
+        mod packets {
+            $(#[test] fn $name() { super::$name(hythe_flows::message::Transport::Packets); })*
+        }
+    };
+}
+
+test_each_transport! {
+    messages_of_all_sizes_arrive_once_and_in_their_order
+    flow_wakes_waiting_subscriber_and_keeps_busy_one
+    slow_subscriber_counts_missed_messages
+    publisher_waits_for_blocking_subscriber_as_agreed
+    finished_flow_loses_nothing_and_agent_continues
+    flow_finishes_though_there_is_always_something_to_take
+    flow_runs_without_agents_until_next_has_port
+    flow_goes_on_while_its_agents_have_lost_each_other
+    process_that_leaves_has_sent_what_it_published
+    reused_port_number_has_no_flows_of_closed_port
+    flow_of_closed_subscriber_takes_nothing_and_reports
+    forked_copy_leaves_its_parents_flows_alone
+}
+
+fn messages_of_all_sizes_arrive_once_and_in_their_order(transport: Transport) {
+    let mut pair = Pair::by(transport);
     let mut flow = pair.flow(&blocking(), agreed(32), direct);
     let sizes = [0, 1, 64, 1_403, 1_404, 1_405, 10_000, 65_536, 300_000];
     let message = |number: u32| pattern(number, sizes[number as usize % sizes.len()]);
@@ -22,8 +48,8 @@ fn messages_of_all_sizes_arrive_once_and_in_their_order() {
 }
 
 /// A pair with a flow that carries messages.
-fn begun(options: &SubscriberOptions, agreed: Agreed) -> (Pair, Flow) {
-    let mut pair = Pair::new();
+fn begun(transport: Transport, options: &SubscriberOptions, agreed: Agreed) -> (Pair, Flow) {
+    let mut pair = Pair::by(transport);
     let mut flow = pair.flow(options, agreed, direct);
     flow.carry_first(&mut pair.a, &[0]);
     (pair, flow)
@@ -64,11 +90,10 @@ fn datagrams_may_be_lost_doubled_swapped_and_damaged() {
     assert!(passed > 1_000, "{passed} datagrams went by the relay");
 }
 
-#[test]
-fn flow_wakes_waiting_subscriber_and_keeps_busy_one() {
+fn flow_wakes_waiting_subscriber_and_keeps_busy_one(transport: Transport) {
     let mut agreed = agreed(32);
     agreed.unreachable_ns = 1_500_000_000;
-    let (pair, mut flow) = begun(&blocking(), agreed);
+    let (pair, mut flow) = begun(transport, &blocking(), agreed);
     let node = pair.a.node.clone();
     let waiting = WatchedThread::me();
     std::thread::scope(|scope| {
@@ -95,13 +120,12 @@ fn flow_wakes_waiting_subscriber_and_keeps_busy_one() {
     assert_eq!(flow.take(), [2]);
 }
 
-#[test]
-fn slow_subscriber_counts_missed_messages() {
+fn slow_subscriber_counts_missed_messages(transport: Transport) {
     for policy in [PortPolicy::DropNewest, PortPolicy::EvictOldest] {
         let options = SubscriberOptions::default().depth(4).policy(policy);
         let mut agreed = agreed(64);
         agreed.block_ms = 0;
-        let (pair, mut flow) = begun(&options, agreed);
+        let (pair, mut flow) = begun(transport, &options, agreed);
         let node = pair.a.node.clone();
         for number in 1..=20 {
             assert_eq!(flow.publish(&node, &[number]).delivered, 1, "{policy:?}");
@@ -122,12 +146,11 @@ fn slow_subscriber_counts_missed_messages() {
     }
 }
 
-#[test]
-fn publisher_waits_for_blocking_subscriber_as_agreed() {
+fn publisher_waits_for_blocking_subscriber_as_agreed(transport: Transport) {
     let options = blocking().depth(4);
     let mut agreed = agreed(4);
     agreed.block_ms = 50;
-    let (pair, mut flow) = begun(&options, agreed);
+    let (pair, mut flow) = begun(transport, &options, agreed);
     let node = pair.a.node.clone();
     let mut blocked = None;
     for number in 1..=20 {
@@ -151,9 +174,8 @@ fn publisher_waits_for_blocking_subscriber_as_agreed() {
     assert_eq!(flow.take(), [99]);
 }
 
-#[test]
-fn finished_flow_loses_nothing_and_agent_continues() {
-    let (mut pair, mut flow) = begun(&blocking(), agreed(32));
+fn finished_flow_loses_nothing_and_agent_continues(transport: Transport) {
+    let (mut pair, mut flow) = begun(transport, &blocking(), agreed(32));
     let node = pair.a.node.clone();
     for number in 1..=10 {
         flow.publish(&node, &[number]);
@@ -190,9 +212,8 @@ fn finished_flow_loses_nothing_and_agent_continues() {
 
 /// Its subscriber always has one more to take: between two messages nothing may be left, which is
 /// never the case here.
-#[test]
-fn flow_finishes_though_there_is_always_something_to_take() {
-    let (pair, mut flow) = begun(&blocking(), agreed(32));
+fn flow_finishes_though_there_is_always_something_to_take(transport: Transport) {
+    let (pair, mut flow) = begun(transport, &blocking(), agreed(32));
     let node = pair.a.node.clone();
     flow.publish(&node, &[1]);
     pair.a.say(&FromAgent::Finish { flow: 1 });
@@ -313,8 +334,8 @@ fn messages_after_break_do_not_overtake_earlier_ones() {
 
 /// Messages by a flow that no agent looks after any more, and then by the port of the next one:
 /// each comes once, and in its order.
-fn goes_on_alone(lose: impl FnOnce(&mut Pair), expected: &[&str]) {
-    let (mut pair, flow) = begun(&blocking(), agreed(32));
+fn goes_on_alone(transport: Transport, lose: impl FnOnce(&mut Pair), expected: &[&str]) {
+    let (mut pair, flow) = begun(transport, &blocking(), agreed(32));
     let node = pair.a.node.clone();
     let Flow {
         mut publisher,
@@ -387,28 +408,25 @@ fn goes_on_alone(lose: impl FnOnce(&mut Pair), expected: &[&str]) {
     assert_eq!(said, expected);
 }
 
-#[test]
-fn flow_runs_without_agents_until_next_has_port() {
+fn flow_runs_without_agents_until_next_has_port(transport: Transport) {
     let lose = |pair: &mut Pair| {
         for side in [&mut pair.a, &mut pair.b] {
             side.process.take().expect("connected").close();
         }
     };
-    goes_on_alone(lose, &["hello", "ask"]);
+    goes_on_alone(transport, lose, &["hello", "ask"]);
 }
 
-#[test]
-fn flow_goes_on_while_its_agents_have_lost_each_other() {
+fn flow_goes_on_while_its_agents_have_lost_each_other(transport: Transport) {
     let lose = |pair: &mut Pair| {
         pair.a.say(&FromAgent::Alone { flow: 1 });
         pair.b.say(&FromAgent::Alone { flow: 1 });
     };
-    goes_on_alone(lose, &["ended", "ask"]);
+    goes_on_alone(transport, lose, &["ended", "ask"]);
 }
 
-#[test]
-fn process_that_leaves_has_sent_what_it_published() {
-    let (mut pair, mut flow) = begun(&blocking(), agreed(32));
+fn process_that_leaves_has_sent_what_it_published(transport: Transport) {
+    let (mut pair, mut flow) = begun(transport, &blocking(), agreed(32));
     let node = pair.a.node.clone();
     for number in 1..=20 {
         flow.publish(&node, &pattern(number, 50_000));
@@ -432,9 +450,8 @@ fn process_that_leaves_has_sent_what_it_published() {
     taking.join().expect("all came");
 }
 
-#[test]
-fn reused_port_number_has_no_flows_of_closed_port() {
-    let mut pair = Pair::new();
+fn reused_port_number_has_no_flows_of_closed_port(transport: Transport) {
+    let mut pair = Pair::by(transport);
     let flow = pair.unseen_flow(&blocking(), agreed(32), direct);
     let Flow {
         publisher,
@@ -459,9 +476,8 @@ fn reused_port_number_has_no_flows_of_closed_port() {
     while !matches!(pair.a.hear(), FromProcess::Ended { .. }) {}
 }
 
-#[test]
-fn flow_of_closed_subscriber_takes_nothing_and_reports() {
-    let mut pair = Pair::new();
+fn flow_of_closed_subscriber_takes_nothing_and_reports(transport: Transport) {
+    let mut pair = Pair::by(transport);
     let flow = pair.unseen_flow(&blocking(), agreed(32), direct);
     let Flow {
         publisher: _publisher,
@@ -484,9 +500,8 @@ fn flow_of_closed_subscriber_takes_nothing_and_reports() {
     assert!(either.contains(&reason.as_str()), "{reason}");
 }
 
-#[test]
-fn forked_copy_leaves_its_parents_flows_alone() {
-    let (mut pair, flow) = begun(&blocking(), agreed(32));
+fn forked_copy_leaves_its_parents_flows_alone(transport: Transport) {
+    let (mut pair, flow) = begun(transport, &blocking(), agreed(32));
     let node = pair.a.node.clone();
     let mut flow = Some(flow);
     let ended = hythe_sys::fork::run_in_child(|| {

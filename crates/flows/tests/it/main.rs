@@ -7,4 +7,5 @@ mod loss;
 mod replaced;
 mod slots;
 mod support;
+mod tcp;
 mod wire;

@@ -1,6 +1,6 @@
 //! What carries flows, as their processes say, for people.
 
-use hythe_flows::message::Carrier;
+use hythe_flows::message::{Carrier, Transport};
 
 use crate::status::{Direction, FlowCopies};
 
@@ -16,6 +16,17 @@ pub(super) struct Carried {
 }
 
 impl Carried {
+    /// A flow by this transport, before its process has said anything.
+    pub(super) fn of(transport: Transport) -> Self {
+        Self {
+            carrier: match transport {
+                Transport::Tcp => Carrier::Tcp,
+                Transport::Packets => Carrier::Udp,
+            },
+            ..Self::default()
+        }
+    }
+
     /// It was to be carried by something else.
     pub(super) fn has_failed(&self) -> bool {
         self.carrier == Carrier::Udp && !self.reason.is_empty()
@@ -28,7 +39,9 @@ impl Carried {
         let from_slot = if self.sends_from_slots { 0 } else { 1 };
         match (self.carrier, direction) {
             // From the slot into the socket.
-            (Carrier::Udp, Direction::Sending) => FlowCopies::of(1, 0, 0),
+            (Carrier::Udp | Carrier::Tcp, Direction::Sending) => FlowCopies::of(1, 0, 0),
+            // Into the slot, where it is not short.
+            (Carrier::Tcp, Direction::Receiving) => FlowCopies::of(1, 0, 1),
             // Out of it, and into the slot.
             (Carrier::Udp, Direction::Receiving) => FlowCopies::of(1, 1, 1),
             // Into a chunk, unless it leaves from its slot, and from there.
@@ -58,13 +71,14 @@ impl Carriage {
         waiting: impl FnOnce() -> String,
     ) -> Self {
         let flows: Vec<&Carried> = flows.into_iter().collect();
+        let names = [
+            (Carrier::Tcp, "tcp"),
+            (Carrier::Xdp, "xdp"),
+            (Carrier::Udp, "udp"),
+        ];
         let has = |carrier| flows.iter().any(|flow| flow.carrier == carrier);
-        let carrier = match (has(Carrier::Udp), has(Carrier::Xdp)) {
-            (false, false) => "",
-            (true, false) => "udp",
-            (false, true) => "xdp",
-            (true, true) => "xdp, udp",
-        };
+        let names = names.into_iter().filter(|(carrier, _)| has(*carrier));
+        let carrier = names.map(|(_, name)| name).collect::<Vec<_>>().join(", ");
         let reason = match flows.is_empty() {
             true => waiting(),
             false => {
@@ -86,7 +100,7 @@ impl Carriage {
                 .iter()
                 .map(|flow| flow.copies(direction))
                 .fold(FlowCopies::default(), FlowCopies::most),
-            carrier: carrier.to_owned(),
+            carrier,
             reason,
         }
     }

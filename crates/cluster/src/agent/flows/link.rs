@@ -14,7 +14,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use hythe_flows::measure::Choice;
-use hythe_flows::message::{Carrier, WireUse};
+use hythe_flows::message::{Carrier, Transport, WireUse};
 use hythe_flows::wire_path;
 use hythe_packets::{MTU_BYTES_MAX, MTU_BYTES_MIN};
 use hythe_sys::socket_option::bind_to_interface;
@@ -111,6 +111,17 @@ impl Link {
     /// What the user has said that flows are to be carried by.
     pub(crate) const fn forced(&self) -> Option<Carrier> {
         self.carrier
+    }
+
+    /// How flows are sent that begin now: by TCP, unless a program serves the interface with
+    /// `AF_XDP` sockets, which are for packets.
+    pub(crate) fn transport(&self) -> Transport {
+        match self.carrier {
+            Some(Carrier::Tcp) => Transport::Tcp,
+            Some(Carrier::Udp | Carrier::Xdp) => Transport::Packets,
+            None if lock(&self.now).served.is_some() => Transport::Packets,
+            None => Transport::Tcp,
+        }
     }
 
     /// What is chosen, whatever the user has said.

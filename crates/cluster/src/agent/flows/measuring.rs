@@ -119,6 +119,7 @@ impl Measuring {
         }) {
             Carrier::Udp => "udp".to_owned(),
             Carrier::Xdp => "xdp".to_owned(),
+            Carrier::Tcp => "tcp".to_owned(),
         };
         Some(CarriersStatus {
             short: name(choice.short, true),

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hythe_flows::Connection;
-use hythe_flows::message::FromProcess;
+use hythe_flows::message::{FromProcess, Transport};
 use hythe_node::{MemberIndex, Pool};
 
 use self::alone::Alone;
@@ -274,8 +274,10 @@ impl Flows {
             channel.why_not_better = carriage.reason;
             if carriage.flows > 0 {
                 channel.carrier = carriage.carrier;
-                if channel.why_not_better.is_empty() && session.link().forced().is_none() {
-                    channel.why_not_better = session.link().chosen().why;
+                let link = session.link();
+                let is_chosen = link.forced().is_none() && link.transport() == Transport::Packets;
+                if channel.why_not_better.is_empty() && is_chosen {
+                    channel.why_not_better = link.chosen().why;
                 }
             } else if let Some(why) = &why {
                 channel.why_not_better.clone_from(why);
@@ -319,14 +321,14 @@ impl State {
             }
             FromProcess::Ready {
                 flow,
-                udp_port,
+                port,
                 buffer_bytes,
             } => {
-                if udp_port == 0 {
+                if port == 0 {
                     return Err("a socket without a port".to_owned());
                 }
-                self.sending.ready(processes, (id, flow), udp_port);
-                let end = (udp_port, buffer_bytes);
+                self.sending.ready(processes, (id, flow), port);
+                let end = (port, buffer_bytes);
                 self.receiving.ready(processes, (id, flow), end);
             }
             FromProcess::Carried {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::{Agreed, FromAgent, Role, WireUse};
+use hythe_flows::message::{Agreed, FromAgent, Role, Transport, WireUse};
 use hythe_node::PortPolicy;
 use hythe_node::hop::HopPool as _;
 use hythe_packets::{MESSAGES_MAX, MTU_BYTES_MIN};
@@ -102,8 +102,8 @@ impl Receiving {
             }
             return unexpected(format!("flow {number} over a link without flows: {why}"));
         }
-        if offer.udp_port == 0 || offer.mtu_bytes < MTU_BYTES_MIN {
-            let (port, mtu) = (offer.udp_port, offer.mtu_bytes);
+        if offer.port == 0 || offer.mtu_bytes < MTU_BYTES_MIN {
+            let (port, mtu) = (offer.port, offer.mtu_bytes);
             return unexpected(format!("flow {number} at port {port} with an MTU of {mtu}"));
         }
         let key = (session.number(), number);
@@ -172,12 +172,12 @@ impl Receiving {
         &mut self,
         processes: &Processes,
         who: (ProcessId, u32),
-        (udp_port, buffer_bytes): (u16, u32),
+        (port, buffer_bytes): (u16, u32),
     ) {
         let Some((key, flow)) = self.of_process(who) else {
             return;
         };
-        let begun = flow.begin(processes, udp_port, buffer_bytes);
+        let begun = flow.begin(processes, port, buffer_bytes);
         if let Err(reason) = begun {
             self.end(processes, key, &reason);
         }
@@ -350,6 +350,7 @@ impl Flow {
     fn carry(&mut self, processes: &Processes) {
         let wire = self.session.link().wire();
         if let Some(taken) = &self.taken
+            && self.offer.transport == Transport::Packets
             && self.wire != wire
         {
             self.wire.clone_from(&wire);
@@ -431,23 +432,19 @@ impl Flow {
                         port: port.index.0,
                         host: self.session.member().0,
                     },
+                    transport: self.offer.transport,
                     address: path.local,
                     interface: self.session.link().interface(),
                     wire: self.wire.clone(),
                 };
-                self.carried = Carried::default();
+                self.carried = Carried::of(self.offer.transport);
                 processes.tell(process, &open);
                 Ok(())
             }
         }
     }
 
-    fn begin(
-        &mut self,
-        processes: &Processes,
-        udp_port: u16,
-        buffer_bytes: u32,
-    ) -> Result<(), String> {
+    fn begin(&mut self, processes: &Processes, port: u16, buffer_bytes: u32) -> Result<(), String> {
         let session = Arc::clone(&self.session);
         let Some(taken) = self.taken.as_mut().filter(|it| it.step == Step::Opening) else {
             return Ok(());
@@ -463,7 +460,7 @@ impl Flow {
         };
         let told = FlowTaken {
             flow: self.offer.flow,
-            udp_port,
+            port,
             mtu_bytes: mtu_bytes.min(self.offer.mtu_bytes),
             window_messages: window_messages.clamp(1, MESSAGES_MAX),
             window_bytes: session.own_window().max(message_bytes_max),
@@ -473,7 +470,7 @@ impl Flow {
         };
         let begin = FromAgent::Begin {
             flow: taken.number,
-            peer: (path.peer, self.offer.udp_port).into(),
+            peer: (path.peer, self.offer.port).into(),
             agreed: Agreed {
                 session: self.offer.word,
                 number: told.flow,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::{Agreed, FromAgent, Role, WireUse};
+use hythe_flows::message::{Agreed, FromAgent, Role, Transport, WireUse};
 use hythe_node::hop::HopPool as _;
 use hythe_node::{PortIndex, PortKind};
 use hythe_pool::PortInfo;
@@ -56,6 +56,9 @@ pub(super) struct Flow {
     process: ProcessId,
     ask: Ask,
     step: Step,
+    transport: Transport,
+    /// It ends for another, by the transport that the link has now.
+    is_replaced: bool,
     word: u64,
     mtu_bytes: u16,
     /// What it waits for.
@@ -113,6 +116,7 @@ impl Sending {
             self.end_all(processes, &why, |flow| flow.is_of(&**session));
         }
         self.carry(processes, &**session);
+        self.replace(processes, &**session);
         if session.why_no_flows().is_some() {
             return;
         }
@@ -162,10 +166,22 @@ impl Sending {
     fn carry(&mut self, processes: &Processes, session: &dyn FlowSession) {
         let wire = session.link().wire();
         for (&flow, it) in &mut self.flows {
-            if it.is_of(session) && it.wire != wire {
+            if it.is_of(session) && it.transport == Transport::Packets && it.wire != wire {
                 it.wire.clone_from(&wire);
                 let wire = wire.clone();
                 processes.tell(it.process, &FromAgent::Carry { flow, wire });
+            }
+        }
+    }
+
+    /// Finishes flows by a transport that the link has no more: others begin then.
+    fn replace(&mut self, processes: &Processes, session: &dyn FlowSession) {
+        let transport = session.link().transport();
+        let going = self.flows.iter_mut();
+        let going = going.filter(|(_, flow)| flow.is_of(session) && flow.step == Step::Going);
+        for (&number, flow) in going.filter(|(_, flow)| flow.transport != transport) {
+            if !std::mem::replace(&mut flow.is_replaced, true) {
+                processes.tell(flow.process, &FromAgent::Finish { flow: number });
             }
         }
     }
@@ -205,13 +221,15 @@ impl Sending {
             process,
             ask,
             step: Step::Opening,
+            transport: link.transport(),
+            is_replaced: false,
             word,
             mtu_bytes,
             reason: "its publisher opens a socket".to_owned(),
-            carried: Carried::default(),
+            carried: Carried::of(link.transport()),
             wire: link.wire(),
         };
-        let wire = flow.wire.clone();
+        let (transport, wire) = (flow.transport, flow.wire.clone());
         self.flows.insert(number, flow);
         let open = FromAgent::Open {
             flow: number,
@@ -219,6 +237,7 @@ impl Sending {
                 port: ask.port,
                 host_port: ask.host_port,
             },
+            transport,
             address: path.local,
             interface: session.link().interface(),
             wire,
@@ -231,7 +250,7 @@ impl Sending {
         &mut self,
         processes: &mut Processes,
         (process, number): (ProcessId, u32),
-        udp_port: u16,
+        port: u16,
     ) {
         let Some(flow) = self.of_process(process, number) else {
             return;
@@ -249,7 +268,8 @@ impl Sending {
             flow: number,
             channel: publisher.channel,
             carries: publisher.carries,
-            udp_port,
+            transport: flow.transport,
+            port,
             word: flow.word,
             mtu_bytes: flow.mtu_bytes,
         }));
@@ -287,7 +307,7 @@ impl Sending {
         let window = session.own_window();
         let begin = FromAgent::Begin {
             flow: taken.flow,
-            peer: (path.peer, taken.udp_port).into(),
+            peer: (path.peer, taken.port).into(),
             agreed: Agreed {
                 session: flow.word,
                 number: taken.flow,

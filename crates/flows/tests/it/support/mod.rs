@@ -5,13 +5,14 @@
 pub(crate) mod networks;
 pub(crate) mod relay;
 pub(crate) mod served;
+pub(crate) mod tcp_relay;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hythe_flows::message::{Agreed, Carrier, FromAgent, FromProcess, Role, WireUse};
+use hythe_flows::message::{Agreed, Carrier, FromAgent, FromProcess, Role, Transport, WireUse};
 use hythe_flows::{Connection, Flows, Listener};
 use hythe_node::hop::{self, HopNode as _, HopPool as _};
 use hythe_node::{
@@ -38,6 +39,8 @@ pub(crate) struct Side {
     pub(crate) process: Option<Connection>,
     /// Where flows find a wire, from now on.
     pub(crate) wire: Option<WireUse>,
+    /// Of its flows.
+    pub(crate) transport: Transport,
     /// Of this host, for its flows.
     pub(crate) address: IpAddr,
     /// That its flows are bound to.
@@ -62,6 +65,7 @@ impl Side {
             flows,
             process: None,
             wire: None,
+            transport: Transport::Packets,
             address: Ipv4Addr::LOCALHOST.into(),
             interface: None,
             network: None,
@@ -160,7 +164,7 @@ impl Side {
     /// Which socket the process has opened.
     fn ready(&mut self) -> u16 {
         match self.hear_next() {
-            FromProcess::Ready { udp_port, .. } => udp_port,
+            FromProcess::Ready { port, .. } => port,
             other => panic!("{other:?}"),
         }
     }
@@ -228,6 +232,13 @@ impl Pair {
     /// With the pools in memory, as they usually are: a network card sends from nothing else.
     pub(crate) fn on_tmpfs() -> Self {
         Self::within(TempDir::new_in("/dev/shm").expect("made"))
+    }
+
+    /// Whose flows go by this transport.
+    pub(crate) fn by(transport: Transport) -> Self {
+        let mut pair = Self::new();
+        (pair.a.transport, pair.b.transport) = (transport, transport);
+        pair
     }
 
     fn within(root: TempDir) -> Self {
@@ -319,6 +330,7 @@ fn connect(
         side.say(&FromAgent::Open {
             flow,
             role,
+            transport: side.transport,
             address: side.address,
             interface: side.interface.clone(),
             wire: side.wire.clone(),

@@ -1,0 +1,219 @@
+//! TCP connections of flows: the first of each, and those that replace a broken one.
+//!
+//! The publisher's process connects, the subscriber's accepts; the session's thread does both. A
+//! flow begins when its connection is there: one that a firewall keeps away never does, and its
+//! channel stays with the agents.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use hythe_node::monotonic_ns;
+use rustix::event::PollFlags;
+
+use super::Session;
+use crate::flow::{FlowId, ReceivingFlow, SendingFlow};
+use crate::halves::SendingHalf;
+use crate::message::{Agreed, Role};
+use crate::tcp::{Connector, FlowSecret, Pipe, Position, Progress, TcpSending};
+
+/// Pause behind an attempt that failed.
+const RETRY_NS: u64 = 100_000_000;
+
+/// The connection of a publisher's flow.
+#[derive(Debug)]
+pub(super) struct Connecting {
+    id: FlowId,
+    host_port: u32,
+    address: IpAddr,
+    interface: Option<String>,
+    peer: SocketAddr,
+    agreed: Agreed,
+    attempt: Option<Connector>,
+    /// The next attempt begins at this time or later.
+    retry_ns: u64,
+    has_begun: bool,
+}
+
+/// An end of an attempt.
+type Ended = Result<(Pipe, Position), io::Error>;
+
+impl FlowSecret {
+    pub(super) fn of(agreed: &Agreed) -> Self {
+        Self {
+            flow: agreed.number,
+            word: agreed.session,
+        }
+    }
+}
+
+impl Connecting {
+    /// Begins an attempt.
+    fn attempt(&mut self, now_ns: u64) -> io::Result<()> {
+        let mut connector = Connector::open(self.address, self.interface.as_deref())?;
+        connector.connect(now_ns, self.peer, FlowSecret::of(&self.agreed))?;
+        self.attempt = Some(connector);
+        Ok(())
+    }
+
+    /// Continues the attempt, if there is one; `None`: it has not ended.
+    fn advance(&mut self, now_ns: u64) -> Option<Ended> {
+        let attempt = self.attempt.take()?;
+        match attempt.advance(now_ns, self.agreed.unreachable_ns) {
+            Ok(Progress::Waits(attempt)) => {
+                self.attempt = Some(attempt);
+                None
+            }
+            Ok(Progress::Connected(pipe, position)) => Some(Ok((pipe, position))),
+            Err(error) => {
+                self.retry_ns = now_ns + RETRY_NS;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Begins to connect to a subscriber's process, for a flow that begins then.
+    pub(super) fn begin_connecting(
+        &self,
+        id: FlowId,
+        role: Role,
+        (mut connector, (address, interface)): (Connector, (IpAddr, Option<String>)),
+        (peer, agreed): (SocketAddr, &Agreed),
+    ) -> Result<(), String> {
+        let Role::Send { host_port, .. } = role else {
+            return Err("a subscriber's flow that connects".to_owned());
+        };
+        let connected = connector.connect(monotonic_ns(), peer, FlowSecret::of(agreed));
+        connected.map_err(|error| error.to_string())?;
+        let connecting = Connecting {
+            id,
+            host_port,
+            address,
+            interface,
+            peer,
+            agreed: *agreed,
+            attempt: Some(connector),
+            retry_ns: 0,
+            has_begun: false,
+        };
+        self.lock().connecting.insert(id.number, connecting);
+        Ok(())
+    }
+
+    pub(super) fn is_connecting(&self) -> bool {
+        !self.lock().connecting.is_empty()
+    }
+
+    /// Sockets to poll: of flows with something unsent, of attempts, and those that listen.
+    pub(super) fn awaited(&self, unsent: &[Arc<SendingFlow>]) -> Vec<(Arc<OwnedFd>, PollFlags)> {
+        let mut awaited: Vec<_> = unsent.iter().filter_map(|flow| flow.awaited()).collect();
+        let (_, receiving) = self.flows();
+        let listening = receiving.iter().flat_map(|flow| flow.listening());
+        awaited.extend(listening.map(|socket| (socket, PollFlags::IN)));
+        let state = self.lock();
+        let attempts = state.connecting.values();
+        awaited.extend(attempts.filter_map(|it| it.attempt.as_ref().map(Connector::awaited)));
+        awaited
+    }
+
+    /// Continues all attempts, and begins those for flows whose connections broke.
+    pub(super) fn connect_flows(&self, now_ns: u64) {
+        if !self.is_connecting() {
+            return;
+        }
+        let (sending, _) = self.flows();
+        let broken = sending.into_iter().filter(|flow| flow.needs_connection());
+        for flow in broken {
+            let mut state = self.lock();
+            let connecting = state.connecting.get_mut(&flow.id.number);
+            let idle = connecting.filter(|it| it.attempt.is_none() && now_ns >= it.retry_ns);
+            let failed = idle.and_then(|connecting| {
+                connecting.retry_ns = now_ns + RETRY_NS;
+                connecting.attempt(now_ns).err()
+            });
+            drop(state);
+            if let Some(error) = failed {
+                end_if_refused(&flow, now_ns, &error);
+            }
+        }
+        let ended: Vec<(u32, Ended)> = {
+            let mut state = self.lock();
+            let all = state.connecting.iter_mut();
+            all.filter_map(|(number, it)| it.advance(now_ns).map(|ended| (*number, ended)))
+                .collect()
+        };
+        for (number, ended) in ended {
+            self.end_attempt(now_ns, number, ended);
+        }
+    }
+
+    fn end_attempt(&self, now_ns: u64, number: u32, ended: Ended) {
+        let begins = {
+            let mut state = self.lock();
+            let Some(connecting) = state.connecting.get_mut(&number) else {
+                return;
+            };
+            let has_begun = std::mem::replace(&mut connecting.has_begun, true);
+            (!has_begun).then_some((connecting.id, connecting.host_port, connecting.agreed))
+        };
+        match (begins, ended) {
+            (Some((id, host_port, agreed)), ended) => {
+                let begun = ended.map_err(|error| error.to_string());
+                let begun = begun.and_then(|(pipe, _)| {
+                    let window = agreed.settings().window;
+                    let half = TcpSending::new(pipe, window, agreed.unreachable_ns);
+                    self.add_sending(id, host_port, SendingHalf::Tcp(half), &agreed)
+                });
+                if let Err(reason) = begun {
+                    self.lock().connecting.remove(&number);
+                    self.say_ended(number, reason, 0);
+                }
+            }
+            (None, Ok((pipe, position))) => {
+                self.with_sending(number, |flow| flow.resume(now_ns, pipe, position));
+            }
+            (None, Err(error)) => {
+                self.with_sending(number, |flow| end_if_refused(flow, now_ns, &error));
+            }
+        }
+    }
+
+    /// Accepts a connection of the flow's publisher, whose messages wake the port from now on.
+    pub(super) fn accept_connection(&self, flow: &Arc<ReceivingFlow>, now_ns: u64) {
+        if !flow.accept(now_ns) {
+            return;
+        }
+        let doorbell = flow.descriptor().map(|descriptor| {
+            descriptor.and_then(|file| self.participant.doorbells().add_file(file))
+        });
+        match doorbell {
+            Some(Ok(doorbell)) => {
+                let mut state = self.lock();
+                let mut ends = state.receiving.iter_mut();
+                let before = ends
+                    .find(|(end, _)| Arc::ptr_eq(end, flow))
+                    .map(|(_, doorbells)| std::mem::replace(doorbells, vec![doorbell]));
+                // Behind the lock: they take one of their own.
+                drop(state);
+                drop(before);
+            }
+            // Its port would sleep beside messages that have arrived.
+            Some(Err(error)) => flow.end(&format!("its connection wakes nobody: {error}")),
+            None => {}
+        }
+        self.announce(flow.id);
+    }
+}
+
+/// No process listens there any more: the subscriber's has ended.
+fn end_if_refused(flow: &SendingFlow, now_ns: u64, error: &io::Error) {
+    if error.kind() == io::ErrorKind::ConnectionRefused {
+        flow.end(
+            now_ns,
+            &format!("its subscriber's process has ended: {error}"),
+        );
+    }
+}

@@ -1,0 +1,444 @@
+//! The subscriber's half: long payload is received into the slot, short payload is copied there
+//! from a buffer that holds several messages.
+//!
+//! The subscriber's depth and policy are applied here, where its messages wait. Never waits.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use hythe_node::hop::{self, Participant};
+use hythe_node::{Lease, PortPolicy};
+use hythe_packets::Window;
+
+use super::encoding::{FlowSecret, Frame, HEADER_BYTES, Position};
+use super::listener::{Expected, FlowListener};
+use super::pipe::{Pipe, Read};
+use crate::queue::{Entry, Queue};
+use crate::receiving::Until;
+
+/// Reads of one turn: a peer that sends without end keeps no thread here.
+const READS_MAX: usize = 64;
+/// The buffer for headers and short payload.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Longer payload is received into its slot.
+const COPIED_BYTES_MAX: usize = 4096;
+/// An acknowledgement is sent at the latest this long after there is something to acknowledge: a
+/// publisher frees slots by it.
+const ACKNOWLEDGE_NS: u64 = 5_000_000;
+/// It is sent at once for so many bytes.
+const ACKNOWLEDGE_BYTES: u64 = 256 << 10;
+/// Where no slot was free, another look is due after this time.
+const NO_SLOT_NS: u64 = 1_000_000;
+
+/// What both ends of a flow agreed on, as this end needs it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) peer: IpAddr,
+    pub(crate) secret: FlowSecret,
+    pub(crate) window: Window,
+    pub(crate) message_bytes_max: u32,
+    pub(crate) unreachable_ns: u64,
+}
+
+/// The subscriber's half of a flow.
+#[derive(Debug)]
+pub(crate) struct TcpReceiving {
+    participant: Arc<Participant>,
+    listener: FlowListener,
+    terms: Terms,
+    pipe: Option<Pipe>,
+    /// Since when there is no connection, and why.
+    broken: (u64, String),
+    queue: Queue,
+    buffer: Box<[u8]>,
+    /// Bytes of the buffer that were received and not used.
+    start: usize,
+    end: usize,
+    message: Option<Message>,
+    /// Messages that have arrived, and those that count against the window no more.
+    position: Position,
+    /// Acknowledged last, and when the next acknowledgement is due.
+    told: Position,
+    due_ns: Option<u64>,
+    accepted_bytes: u64,
+    /// Bytes of an acknowledgement that the kernel has not taken.
+    unsent: Vec<u8>,
+    /// When a slot is tried again.
+    retry_ns: Option<u64>,
+    has_long_messages: bool,
+    is_draining: bool,
+    has_more: bool,
+    has_ended: bool,
+}
+
+/// The message that is being received.
+#[derive(Debug)]
+struct Message {
+    length: usize,
+    received: usize,
+    lease: Option<Lease>,
+}
+
+/// Why a turn reads no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopped {
+    /// Nothing more has arrived.
+    Empty,
+    /// There may be more.
+    Enough,
+    /// No slot is free.
+    NoSlot,
+}
+
+impl TcpReceiving {
+    pub(crate) fn new(
+        participant: &Arc<Participant>,
+        listener: FlowListener,
+        terms: Terms,
+        (depth, policy): (u32, PortPolicy),
+        now_ns: u64,
+    ) -> Self {
+        Self {
+            participant: Arc::clone(participant),
+            listener,
+            terms,
+            pipe: None,
+            broken: (now_ns, "its publisher does not connect".to_owned()),
+            queue: Queue::new(depth, policy),
+            buffer: vec![0; BUFFER_BYTES].into(),
+            start: 0,
+            end: 0,
+            message: None,
+            position: Position::default(),
+            told: Position::default(),
+            due_ns: None,
+            accepted_bytes: 0,
+            unsent: Vec::new(),
+            retry_ns: None,
+            has_long_messages: false,
+            is_draining: false,
+            has_more: false,
+            has_ended: false,
+        }
+    }
+
+    /// Accepts a connection of the publisher. True: there is a new one.
+    pub(crate) fn accept(&mut self, now_ns: u64) -> bool {
+        let expected = Expected {
+            peer: self.terms.peer,
+            secret: self.terms.secret,
+            unreachable_ns: self.terms.unreachable_ns,
+        };
+        let Some(pipe) = self.listener.accept(now_ns, &expected, self.position) else {
+            return false;
+        };
+        self.pipe = Some(pipe);
+        // The rest of a message comes again, from its first byte.
+        self.message = None;
+        (self.start, self.end) = (0, 0);
+        self.unsent.clear();
+        self.told = self.position;
+        true
+    }
+
+    /// Sockets that become readable when [`accept`](Self::accept) has something to do.
+    pub(crate) fn listening(&self) -> impl Iterator<Item = Arc<OwnedFd>> {
+        self.listener.sockets()
+    }
+
+    /// The connection that there is.
+    pub(crate) fn pipe(&self) -> Option<&Pipe> {
+        self.pipe.as_ref()
+    }
+
+    /// The next message, or how many are missing before it.
+    pub(crate) fn take(&mut self, now_ns: u64) -> Option<Entry> {
+        let entry = self.queue.pop()?;
+        if let Entry::Sample(_, sample) = &entry {
+            self.accepted_bytes += sample.len() as u64;
+        }
+        self.accept_taken(now_ns);
+        self.acknowledge(now_ns);
+        Some(entry)
+    }
+
+    /// What has arrived counts against the window no more, taken or not: for a flow that is to
+    /// end, whose subscriber takes the rest of it before what arrives by another way.
+    pub(crate) fn drain(&mut self, now_ns: u64) {
+        if !std::mem::replace(&mut self.is_draining, true) {
+            self.queue.add_places(self.terms.window.messages as usize);
+            self.accept_taken(now_ns);
+            self.acknowledge(now_ns);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// The publisher has ended the flow, and everything has arrived.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Is there nothing to take, and may there be after another turn?
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_more && self.is_empty()
+    }
+
+    /// When a turn is due at the latest.
+    pub(crate) fn next_wake(&self) -> Option<u64> {
+        [self.due_ns, self.retry_ns].into_iter().flatten().min()
+    }
+
+    /// Takes what has arrived.
+    ///
+    /// # Errors
+    /// The flow is over.
+    pub(crate) fn turn(&mut self, now_ns: u64, until: Until) -> Result<(), String> {
+        self.has_more = false;
+        if self.has_ended {
+            return Ok(());
+        }
+        self.retry_ns = None;
+        match self.receive(until) {
+            Ok(stopped) => {
+                self.has_more = stopped == Stopped::Enough;
+                self.retry_ns = (stopped == Stopped::NoSlot).then_some(now_ns + NO_SLOT_NS);
+            }
+            Err(Failure::Broken(error)) if self.pipe.take().is_some() => {
+                tracing::debug!(%error, "a flow's connection broke");
+                self.broken = (now_ns, format!("its connection broke: {error}"));
+            }
+            Err(Failure::Broken(_)) => {}
+            Err(Failure::Lie(what)) => {
+                self.pipe = None;
+                return Err(what);
+            }
+        }
+        self.accept_taken(now_ns);
+        self.acknowledge(now_ns);
+        let (since_ns, why) = &self.broken;
+        let is_broken = self.pipe.is_none() && !self.has_ended;
+        match is_broken && now_ns.saturating_sub(*since_ns) >= self.terms.unreachable_ns {
+            true => Err(why.clone()),
+            false => Ok(()),
+        }
+    }
+
+    fn receive(&mut self, until: Until) -> Result<Stopped, Failure> {
+        // What an earlier turn has left, where no slot was free.
+        if self.use_buffer()? == Used::NoSlot {
+            return Ok(Stopped::NoSlot);
+        }
+        for _ in 0..READS_MAX {
+            let (asked, read) = self.read()?;
+            let Read::Bytes(bytes) = read else {
+                return Ok(Stopped::Empty);
+            };
+            if self.use_buffer()? == Used::NoSlot {
+                return Ok(Stopped::NoSlot);
+            }
+            // Fewer bytes than were asked for: the socket was empty then.
+            if self.has_ended || bytes < asked {
+                return Ok(Stopped::Empty);
+            }
+            if until == Until::Message && !self.queue.is_empty() {
+                return Ok(Stopped::Enough);
+            }
+        }
+        Ok(Stopped::Enough)
+    }
+
+    /// Reads into the slot of a long message, or into the buffer, which is empty. How many bytes
+    /// were asked for, and how many came.
+    fn read(&mut self) -> Result<(usize, Read), Failure> {
+        let pipe = self.pipe.as_ref().ok_or_else(no_connection)?;
+        if let Some(message) = &mut self.message
+            && let Some(lease) = &mut message.lease
+        {
+            let rest = message.length - message.received;
+            if rest > COPIED_BYTES_MAX {
+                let read = pipe
+                    .read_into(lease, message.received, rest)
+                    .map_err(Failure::Broken)?;
+                if let Read::Bytes(bytes) = read {
+                    message.received += bytes;
+                }
+                return Ok((rest, read));
+            }
+        }
+        // Behind a long message is another as a rule: its payload is not to come here.
+        let asked = match (&self.message, self.has_long_messages) {
+            (None, true) => HEADER_BYTES - (self.end - self.start),
+            (Some(message), true) => message.length - message.received,
+            (_, false) => BUFFER_BYTES - self.end,
+        };
+        let into = &mut self.buffer[self.end..self.end + asked];
+        let read = pipe.read(into).map_err(Failure::Broken)?;
+        if let Read::Bytes(bytes) = read {
+            self.end += bytes;
+        }
+        Ok((asked, read))
+    }
+
+    /// Uses what is in the buffer: at most a part of a header is left.
+    fn use_buffer(&mut self) -> Result<Used, Failure> {
+        loop {
+            if self.message.is_none() {
+                let Some(header) = self.buffer[self.start..self.end].first_chunk() else {
+                    break;
+                };
+                let frame = Frame::of_header(header);
+                self.start += HEADER_BYTES;
+                let frame = frame.ok_or_else(|| lie("it sends a header with reserved bytes"))?;
+                self.begin(frame)?;
+                if self.has_ended {
+                    break;
+                }
+            }
+            let Some(message) = &mut self.message else {
+                break;
+            };
+            if message.lease.is_none() {
+                message.lease = hop::lease(&self.participant, message.length).ok();
+            }
+            let Some(lease) = &mut message.lease else {
+                return Ok(Used::NoSlot);
+            };
+            let rest = message.length - message.received;
+            let bytes = rest.min(self.end - self.start);
+            lease.write(
+                message.received,
+                &self.buffer[self.start..self.start + bytes],
+            );
+            message.received += bytes;
+            self.start += bytes;
+            if message.received < message.length {
+                break;
+            }
+            self.finish_message();
+        }
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        } else if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        Ok(Used::All)
+    }
+
+    fn begin(&mut self, frame: Frame) -> Result<(), Failure> {
+        let expected = self.position.received;
+        let (Frame::Message { number, .. } | Frame::End { number }) = frame;
+        if number != expected {
+            return Err(lie(format!(
+                "it sends message {number} where {expected} is next"
+            )));
+        }
+        let Frame::Message { length, .. } = frame else {
+            self.has_ended = true;
+            return Ok(());
+        };
+        let most = self.terms.message_bytes_max;
+        if length > most {
+            return Err(lie(format!(
+                "it sends {length} bytes where {most} are agreed on"
+            )));
+        }
+        let window = self.terms.window.messages;
+        if expected - self.position.accepted >= window.into() {
+            return Err(lie(format!(
+                "it sends more than {window} messages that are not accepted"
+            )));
+        }
+        self.has_long_messages = length as usize > COPIED_BYTES_MAX;
+        self.message = Some(Message {
+            length: length as usize,
+            received: 0,
+            lease: None,
+        });
+        Ok(())
+    }
+
+    fn finish_message(&mut self) {
+        if let Some(Message {
+            length,
+            lease: Some(lease),
+            ..
+        }) = self.message.take()
+        {
+            self.queue
+                .push(self.position.received, lease.freeze(length));
+            self.position.received += 1;
+        }
+    }
+
+    /// Messages that the subscriber has, or that its policy has dropped, are the sender's no more.
+    fn accept_taken(&mut self, now_ns: u64) {
+        // So there is credit for no more than depth and added places together.
+        let has_place = self.is_draining && self.queue.has_depth_free();
+        let oldest = self.queue.oldest().filter(|_| !has_place);
+        self.position.accepted = oldest.unwrap_or(self.position.received);
+        if self.position.accepted != self.told.accepted {
+            self.due_ns.get_or_insert(now_ns + ACKNOWLEDGE_NS);
+        }
+    }
+
+    /// Sends the acknowledgement that is due, if one is.
+    fn acknowledge(&mut self, now_ns: u64) {
+        let count = self.position.accepted - self.told.accepted;
+        if count == 0 && self.unsent.is_empty() {
+            self.due_ns = None;
+        }
+        let Some(pipe) = &self.pipe else {
+            self.due_ns = None;
+            return;
+        };
+        if self.unsent.is_empty() {
+            let is_due = self.due_ns.is_some_and(|due_ns| now_ns >= due_ns)
+                || self.accepted_bytes >= ACKNOWLEDGE_BYTES
+                || 2 * count >= self.terms.window.messages.into()
+                || self.is_draining;
+            if count == 0 || !is_due {
+                return;
+            }
+            self.unsent
+                .extend_from_slice(&self.position.acknowledgement());
+            self.told = self.position;
+            self.accepted_bytes = 0;
+            self.due_ns = None;
+        }
+        // An error is found by the next read.
+        let sent = pipe
+            .send(&[std::io::IoSlice::new(&self.unsent)])
+            .unwrap_or(0);
+        self.unsent.drain(..sent);
+        if !self.unsent.is_empty() {
+            self.due_ns = Some(now_ns + ACKNOWLEDGE_NS);
+        }
+    }
+}
+
+/// How far the buffer was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Used {
+    All,
+    NoSlot,
+}
+
+/// Why nothing is received.
+#[derive(Debug)]
+enum Failure {
+    Broken(std::io::Error),
+    Lie(String),
+}
+
+fn lie(what: impl Into<String>) -> Failure {
+    Failure::Lie(what.into())
+}
+
+fn no_connection() -> Failure {
+    Failure::Broken(std::io::ErrorKind::NotConnected.into())
+}

@@ -1,0 +1,319 @@
+//! The publisher's half: messages stay in their slots and are sent from there.
+//!
+//! A slot is held until the subscriber has taken the message, or its policy has dropped it: so a
+//! message can be sent again by another connection, and the window counts what the subscriber has
+//! not taken. Never waits, never copies payload.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use hythe_node::{Sample, TrustPeers};
+use hythe_packets::Window;
+use rustix::event::PollFlags;
+
+use super::encoding::{ACKNOWLEDGEMENT_BYTES, Frame, HEADER_BYTES, Position};
+use super::pipe::{Pipe, Read};
+
+/// Messages of one system call.
+const BATCH: usize = 32;
+/// Reads of acknowledgements in one turn.
+const READS_MAX: usize = 4;
+const READ_BYTES: usize = 32 * ACKNOWLEDGEMENT_BYTES;
+
+/// The publisher's half of a flow.
+#[derive(Debug)]
+pub(crate) struct TcpSending {
+    connection: Connection,
+    window: Window,
+    /// Messages that the subscriber has not accepted; the first has number `first`.
+    held: VecDeque<Sample>,
+    held_bytes: u64,
+    first: u64,
+    /// The message that is sent next, and how many bytes of its frame the kernel has.
+    next: u64,
+    sent: usize,
+    has_end: bool,
+    unreachable_ns: u64,
+}
+
+/// The connection of a half.
+#[derive(Debug)]
+enum Connection {
+    Open {
+        pipe: Pipe,
+        /// The socket's buffer is full.
+        is_stalled: bool,
+        /// The first bytes of an acknowledgement.
+        partial: Vec<u8>,
+    },
+    /// It broke; another is to replace it.
+    Broken { since_ns: u64, reason: String },
+}
+
+impl Connection {
+    fn open(pipe: Pipe) -> Self {
+        Self::Open {
+            pipe,
+            is_stalled: false,
+            partial: Vec::with_capacity(READ_BYTES + ACKNOWLEDGEMENT_BYTES),
+        }
+    }
+}
+
+impl TcpSending {
+    pub(crate) fn new(pipe: Pipe, window: Window, unreachable_ns: u64) -> Self {
+        Self {
+            connection: Connection::open(pipe),
+            window,
+            held: VecDeque::with_capacity(window.messages as usize),
+            held_bytes: 0,
+            first: 0,
+            next: 0,
+            sent: 0,
+            has_end: false,
+            unreachable_ns,
+        }
+    }
+
+    /// Takes a message; [`flush`](Self::flush) sends it. It comes back if the window is full.
+    pub(crate) fn push(&mut self, sample: Sample) -> Result<(), Sample> {
+        if self.is_full() {
+            return Err(sample);
+        }
+        self.held_bytes += sample.len() as u64;
+        self.held.push_back(sample);
+        Ok(())
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.held.len() >= self.window.messages as usize
+            || self.held_bytes >= self.window.bytes.into()
+    }
+
+    /// Messages that the subscriber has not accepted.
+    pub(crate) fn unaccepted(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Sends the end of the flow behind the last message. Once.
+    pub(crate) fn say_end(&mut self, now_ns: u64) {
+        self.has_end = true;
+        self.flush(now_ns);
+    }
+
+    /// Gives all slots back: nothing is sent any more.
+    pub(crate) fn release(&mut self) {
+        self.held.clear();
+        self.held_bytes = 0;
+    }
+
+    /// Is there something that the kernel has not taken?
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.next < self.end()
+    }
+
+    /// The socket, and what to poll it for while something is unsent.
+    pub(crate) fn awaited(&self) -> Option<(Arc<OwnedFd>, PollFlags)> {
+        match &self.connection {
+            Connection::Open {
+                pipe, is_stalled, ..
+            } => {
+                let out = if *is_stalled {
+                    PollFlags::OUT
+                } else {
+                    PollFlags::empty()
+                };
+                Some((pipe.shared(), PollFlags::IN | out))
+            }
+            Connection::Broken { .. } => None,
+        }
+    }
+
+    /// Is there no connection?
+    pub(crate) fn is_broken(&self) -> bool {
+        matches!(self.connection, Connection::Broken { .. })
+    }
+
+    /// Continues by another connection, at whose other end so much has arrived.
+    pub(crate) fn resume(
+        &mut self,
+        now_ns: u64,
+        pipe: Pipe,
+        position: Position,
+    ) -> Result<(), String> {
+        self.acknowledge(position)?;
+        // What is not there is sent again, from its first byte.
+        self.next = position.received;
+        self.sent = 0;
+        self.connection = Connection::open(pipe);
+        self.flush(now_ns);
+        Ok(())
+    }
+
+    /// Sends what the kernel takes.
+    pub(crate) fn flush(&mut self, now_ns: u64) {
+        if let Err(error) = self.try_flush() {
+            self.note_broken(now_ns, &error);
+        }
+    }
+
+    /// Reads acknowledgements, frees slots, and sends what the kernel takes.
+    ///
+    /// # Errors
+    /// The flow is over.
+    pub(crate) fn turn(&mut self, now_ns: u64) -> Result<(), String> {
+        match self.read() {
+            Ok(positions) => positions
+                .into_iter()
+                .try_for_each(|position| self.acknowledge(position))?,
+            Err(error) => self.note_broken(now_ns, &error),
+        }
+        self.flush(now_ns);
+        match &self.connection {
+            Connection::Broken { since_ns, reason }
+                if now_ns.saturating_sub(*since_ns) >= self.unreachable_ns =>
+            {
+                Err(reason.clone())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Number of the message that would be taken next.
+    fn end(&self) -> u64 {
+        self.first + self.held.len() as u64
+    }
+
+    fn note_broken(&mut self, now_ns: u64, error: &io::Error) {
+        if matches!(self.connection, Connection::Open { .. }) {
+            tracing::debug!(%error, "a flow's connection broke");
+            self.connection = Connection::Broken {
+                since_ns: now_ns,
+                reason: format!("its connection broke: {error}"),
+            };
+        }
+    }
+
+    /// The last acknowledgement that has arrived: each contains those before.
+    fn read(&mut self) -> io::Result<Option<Position>> {
+        let Connection::Open { pipe, partial, .. } = &mut self.connection else {
+            return Ok(None);
+        };
+        let mut last = None;
+        for _ in 0..READS_MAX {
+            let mut bytes = [0; READ_BYTES];
+            let Read::Bytes(read) = pipe.read(&mut bytes)? else {
+                break;
+            };
+            partial.extend_from_slice(&bytes[..read]);
+            let (whole, rest) = partial.as_chunks::<ACKNOWLEDGEMENT_BYTES>();
+            last = whole.last().map(Position::of_acknowledgement).or(last);
+            let used = partial.len() - rest.len();
+            partial.drain(..used);
+            if read < READ_BYTES {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    fn acknowledge(&mut self, position: Position) -> Result<(), String> {
+        let Position { received, accepted } = position;
+        let is_possible = self.first <= accepted && accepted <= received && received <= self.end();
+        if !is_possible {
+            let (first, end) = (self.first, self.end());
+            return Err(format!(
+                "its peer acknowledges messages to {received} and {accepted}, of {first} to {end}"
+            ));
+        }
+        while self.first < accepted {
+            let freed = self.held.pop_front();
+            self.held_bytes -= freed.map_or(0, |sample| sample.len() as u64);
+            self.first += 1;
+        }
+        Ok(())
+    }
+
+    fn try_flush(&mut self) -> io::Result<()> {
+        while let Connection::Open {
+            pipe, is_stalled, ..
+        } = &mut self.connection
+        {
+            let from = (self.next - self.first) as usize;
+            let count = (self.held.len() - from).min(BATCH);
+            let (offered, taken) = match count {
+                0 if self.has_end && self.sent < HEADER_BYTES => {
+                    let header = Frame::End { number: self.next }.header();
+                    let rest = &header[self.sent..];
+                    (rest.len(), pipe.send(&[IoSlice::new(rest)])?)
+                }
+                0 => return Ok(()),
+                // Most calls are for one message: tables for all are not filled for that.
+                1 => {
+                    let header = header_of(self.next, &self.held[from]);
+                    let mut pieces = [IoSlice::new(&header), payload_of(&self.held[from])];
+                    send_from(pipe, &mut pieces, self.sent)?
+                }
+                _ => {
+                    let mut headers = [[0; HEADER_BYTES]; BATCH];
+                    let samples = self.held.range(from..from + count);
+                    for ((number, sample), header) in (self.next..).zip(samples).zip(&mut headers) {
+                        *header = header_of(number, sample);
+                    }
+                    let mut pieces = [IoSlice::new(&[]); 2 * BATCH];
+                    let samples = self.held.range(from..from + count);
+                    let pairs = pieces.as_chunks_mut::<2>().0.iter_mut();
+                    for ((pair, header), sample) in pairs.zip(&headers).zip(samples) {
+                        *pair = [IoSlice::new(header), payload_of(sample)];
+                    }
+                    send_from(pipe, &mut pieces[..2 * count], self.sent)?
+                }
+            };
+            *is_stalled = taken < offered;
+            self.note_sent(taken);
+            if taken < offered {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel has so many bytes more.
+    fn note_sent(&mut self, mut bytes: usize) {
+        while self.next < self.end() {
+            let sample = &self.held[(self.next - self.first) as usize];
+            let rest = HEADER_BYTES + sample.len() - self.sent;
+            if bytes < rest {
+                break;
+            }
+            bytes -= rest;
+            self.sent = 0;
+            self.next += 1;
+        }
+        self.sent += bytes;
+    }
+}
+
+fn header_of(number: u64, sample: &Sample) -> [u8; HEADER_BYTES] {
+    // Fits: a slot's size is 32 bits.
+    let length = sample.len() as u32;
+    Frame::Message { number, length }.header()
+}
+
+fn payload_of(sample: &Sample) -> IoSlice<'_> {
+    IoSlice::new(sample.as_slice(TrustPeers::i_trust_every_writer_of_this_pool()))
+}
+
+/// Sends the pieces but for their first bytes. Returns how many bytes those were, and how many the
+/// kernel took.
+fn send_from(
+    pipe: &Pipe,
+    mut pieces: &mut [IoSlice<'_>],
+    skipped: usize,
+) -> io::Result<(usize, usize)> {
+    IoSlice::advance_slices(&mut pieces, skipped);
+    let offered = pieces.iter().map(|piece| piece.len()).sum();
+    Ok((offered, pipe.send(pieces)?))
+}

@@ -1,0 +1,88 @@
+//! A relay between the two ends of a flow's TCP connection, which breaks it.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Forwards each connection to the receiver's port.
+pub(crate) struct TcpRelay {
+    port: u16,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    connections: AtomicU32,
+    is_closed: AtomicBool,
+    ends: Mutex<Vec<TcpStream>>,
+}
+
+impl TcpRelay {
+    /// Forwards connections to `target`.
+    pub(crate) fn to(target: u16) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("bound");
+        let port = listener.local_addr().expect("bound").port();
+        let shared = Arc::new(Shared::default());
+        let own = Arc::clone(&shared);
+        // Ends with the connection that `drop` makes.
+        std::thread::spawn(move || {
+            for near in listener.incoming() {
+                if own.is_closed.load(Ordering::SeqCst) {
+                    return;
+                }
+                let (Ok(near), Ok(far)) = (near, TcpStream::connect((Ipv4Addr::LOCALHOST, target)))
+                else {
+                    continue;
+                };
+                own.connections.fetch_add(1, Ordering::SeqCst);
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let from = from.try_clone().expect("cloned");
+                    let to = to.try_clone().expect("cloned");
+                    std::thread::spawn(move || forward(from, to));
+                }
+                let mut ends = own.ends.lock().unwrap_or_else(PoisonError::into_inner);
+                ends.extend([near, far]);
+            }
+        });
+        Self { port, shared }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Connections that were forwarded so far.
+    pub(crate) fn connections(&self) -> u32 {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// Breaks the connections that there are, in the middle of a message as a rule.
+    pub(crate) fn cut(&self) {
+        let ends = &self.shared.ends;
+        let mut ends = ends.lock().unwrap_or_else(PoisonError::into_inner);
+        for end in ends.drain(..) {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for TcpRelay {
+    fn drop(&mut self) {
+        self.shared.is_closed.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+        self.cut();
+    }
+}
+
+/// In pieces that are shorter than most frames.
+fn forward(mut from: TcpStream, mut to: TcpStream) {
+    let mut piece = [0; 1_000];
+    while let Ok(read @ 1..) = from.read(&mut piece) {
+        if to.write_all(&piece[..read]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+    let _ = from.shutdown(Shutdown::Both);
+}
