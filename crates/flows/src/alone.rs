@@ -104,7 +104,7 @@ pub(crate) fn look_after_receiving(participant: &Participant, flow: &ReceivingFl
     let alone_ns = flow.alone_ns(now_ns);
     flow.look_for_successor(participant);
     if alone_ns.is_some_and(|alone_ns| u128::from(alone_ns) >= RECEIVING.as_nanos()) {
-        flow.end(WHY);
+        flow.end(now_ns, WHY);
     }
 }
 

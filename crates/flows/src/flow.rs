@@ -29,6 +29,11 @@ const TURN_NS: u64 = 1_000_000;
 /// waits half of it for the other host.
 const RETURN_BOUND_NS: u64 = 10_000_000_000;
 
+/// What a publisher sent before its flow ended may be on its way for so long.
+const GRACE_NS: u64 = 100_000_000;
+/// And what has arrived may wait for a slot for so long.
+const ENDING_NS: u64 = 4_000_000_000;
+
 /// No region has this number.
 const NO_CARD: u8 = u8::MAX;
 
@@ -431,6 +436,7 @@ impl Outbound {
     fn is_closed(&self) -> bool {
         match self.over {
             Some(_) => self.may_return,
+            None if self.has_left => self.half.is_delivered(),
             None => self.is_finishing && self.half.unaccepted() == 0,
         }
     }
@@ -439,8 +445,12 @@ impl Outbound {
         if self.over.is_none() {
             self.over = Some(reason.to_owned());
             self.over_ns = now_ns;
-            // Fits: within the window, which has 32 bits.
-            self.lost = self.half.unaccepted() as u32;
+            // One whose port has left ends well when everything is at the other host. It fits: within
+            // the window, which has 32 bits.
+            self.lost = match reason.is_empty() {
+                true => 0,
+                false => self.half.unaccepted() as u32,
+            };
             self.unconfirmed.sent = self.lost;
             // Everything has been taken over: nothing can be overtaken.
             self.may_return = self.lost == 0;
@@ -464,6 +474,8 @@ struct Inbound {
     /// When the socket was last emptied: a port that takes what it has had does not do that.
     turned_ns: u64,
     over: Option<String>,
+    /// Since when it is to end, and why.
+    ending: Option<(u64, String)>,
     /// As of [`Outbound`].
     alone_since_ns: Option<u64>,
     is_finishing: bool,
@@ -480,6 +492,7 @@ impl ReceivingFlow {
                 half,
                 turned_ns: 0,
                 over: None,
+                ending: None,
                 alone_since_ns: None,
                 is_finishing: false,
                 is_announced: false,
@@ -576,8 +589,18 @@ impl ReceivingFlow {
         pipe.map(Pipe::descriptor)
     }
 
-    pub(crate) fn end(&self, reason: &str) {
+    /// Ends it: nobody would take what arrives.
+    pub(crate) fn cut(&self, reason: &str) {
         self.lock().over.get_or_insert_with(|| reason.to_owned());
+    }
+
+    /// Ends it when what has arrived is received.
+    pub(crate) fn end(&self, now_ns: u64, reason: &str) {
+        let mut state = self.lock();
+        state
+            .ending
+            .get_or_insert_with(|| (now_ns, reason.to_owned()));
+        state.turn(now_ns, Until::Empty);
     }
 
     /// As of [`SendingFlow::go_alone`].
@@ -638,6 +661,13 @@ impl Inbound {
             self.over = Some(reason);
         } else if self.half.has_ended() {
             self.over = Some(String::new());
+        }
+        if let Some((since_ns, reason)) = &self.ending {
+            let waited_ns = now_ns.saturating_sub(*since_ns);
+            let is_exhausted = self.half.is_exhausted(waited_ns >= GRACE_NS);
+            if is_exhausted || waited_ns >= ENDING_NS {
+                self.over.get_or_insert_with(|| reason.clone());
+            }
         }
     }
 }

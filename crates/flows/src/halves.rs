@@ -81,6 +81,14 @@ impl SendingHalf {
         }
     }
 
+    /// May the process leave without a loss?
+    pub(crate) fn is_delivered(&self) -> bool {
+        match self {
+            Self::Packets(packets) => packets.half.unaccepted() == 0,
+            Self::Tcp(half) => half.is_delivered(),
+        }
+    }
+
     pub(crate) fn say_end(&mut self, now_ns: u64) {
         match self {
             Self::Packets(packets) => packets.half.say_end(now_ns),
@@ -233,6 +241,17 @@ impl ReceivingHalf {
                 turned.map_err(|fault| fault.to_string())
             }
             Self::Tcp(half) => half.turn(now_ns, until),
+        }
+    }
+
+    /// Behind the end of the flow: is there nothing that may still be received? What was sent just
+    /// before may be on its way until the grace is over.
+    pub(crate) fn is_exhausted(&self, is_grace_over: bool) -> bool {
+        match self {
+            Self::Packets(_) => true,
+            Self::Tcp(half) => {
+                half.is_disconnected() || is_grace_over && !half.has_more() && !half.lacks_slot()
+            }
         }
     }
 

@@ -8,7 +8,7 @@
 //! once.
 
 mod carry;
-mod connecting;
+mod connections;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -44,7 +44,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// And where something may come by a wire that it cannot sleep on.
 const UNWATCHED: Duration = Duration::from_millis(1);
 /// What was sent by flows is waited for so long when the process leaves.
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER: Duration = Duration::from_secs(5);
 pub(crate) const LINGER_LOOK: Duration = Duration::from_millis(1);
 
 /// A connection to the agent, with its flows.
@@ -74,7 +74,7 @@ struct State {
     opened: BTreeMap<u32, Opened>,
     sending: Vec<Arc<SendingFlow>>,
     /// TCP connections of flows in `sending`, and of those that begin with one.
-    connecting: BTreeMap<u32, connecting::Connecting>,
+    connections: BTreeMap<u32, connections::FlowConnection>,
     /// With what wakes when something comes, that of UDP first.
     receiving: Vec<(Arc<ReceivingFlow>, Vec<Arc<Doorbell>>)>,
     /// Flows of which the agent knows that they have a wire, and which.
@@ -344,6 +344,9 @@ impl Session {
             }
             std::thread::sleep(LINGER_LOOK);
         }
+        for flow in &sending {
+            self.give_up(flow);
+        }
         self.is_closing.store(true, Ordering::Release);
         self.connection.close();
         self.wake();
@@ -354,6 +357,18 @@ impl Session {
             .take();
         if let Some(thread) = thread {
             hythe_sys::wait::for_end_of(thread);
+        }
+    }
+
+    /// Reports what has not arrived of a flow whose process leaves.
+    fn give_up(&self, flow: &SendingFlow) {
+        flow.end(monotonic_ns(), "its process leaves");
+        if let Some((reason, unconfirmed)) = flow.take_end() {
+            if unconfirmed > 0 {
+                let host = &flow.host.name;
+                tracing::warn!(host, unconfirmed, "messages may not have arrived");
+            }
+            self.say_ended(flow.id.number, reason, unconfirmed);
         }
     }
 
@@ -383,7 +398,7 @@ impl Session {
             self.announce(flow.id);
         }
         for (flow, _) in receiving {
-            flow.end("its process leaves");
+            flow.cut("its process leaves");
             self.announce(flow.id);
         }
         self.is_done.store(true, Ordering::Release);
@@ -472,10 +487,10 @@ impl Session {
                 }
                 FromAgent::End { flow, reason } => {
                     self.with_sending(flow, |flow| flow.end(monotonic_ns(), &reason));
-                    self.with_receiving(flow, |flow| flow.end(&reason));
+                    self.with_receiving(flow, |flow| flow.end(monotonic_ns(), &reason));
                     let mut state = self.lock();
                     state.opened.remove(&flow);
-                    state.connecting.remove(&flow);
+                    state.connections.remove(&flow);
                 }
                 FromAgent::Alone { flow } => {
                     self.with_sending(flow, |flow| flow.go_alone(monotonic_ns()));
@@ -669,7 +684,7 @@ impl Session {
         let now_ns = monotonic_ns();
         self.connect_flows(now_ns);
         let (sending, receiving) = self.flows();
-        if sending.is_empty() && receiving.is_empty() && !self.is_connecting() {
+        if sending.is_empty() && receiving.is_empty() && !self.has_connections() {
             return IDLE;
         }
         let mut wake_ns = now_ns + LOOK.as_nanos() as u64;
@@ -693,7 +708,7 @@ impl Session {
         for flow in &receiving {
             if !self.is_still_open(&flow.id.port) {
                 // Its subscriber closed without having found it: nobody would take what comes.
-                flow.end("its subscriber has left");
+                flow.cut("its subscriber has left");
             }
             look_after_receiving(&self.participant, flow, now_ns);
             self.accept_connection(flow, now_ns);
@@ -731,7 +746,7 @@ impl Session {
             .remove(&(flow.id.port.index.0, flow.host.port.index.0));
         state.wired.remove(&flow.id.number);
         state.refused.remove(&flow.id.number);
-        state.connecting.remove(&flow.id.number);
+        state.connections.remove(&flow.id.number);
         drop(state);
         self.announce(flow.id);
     }

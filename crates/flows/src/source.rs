@@ -130,7 +130,7 @@ impl Source for FlowSource {
     }
 
     fn disconnect(self: Box<Self>) -> Result<(), NodeError> {
-        self.flow.end("its subscriber has left");
+        self.flow.cut("its subscriber has left");
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
+use std::time::Duration;
 
 /// `MSG_ZEROCOPY`, which rustix has no name for.
 pub const MSG_ZEROCOPY: u32 = libc::MSG_ZEROCOPY as u32;
@@ -137,6 +138,37 @@ pub fn unsent_bytes(socket: impl AsFd) -> io::Result<usize> {
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// How long the peer's kernel has not acknowledged anything of a TCP connection on which something
+/// is unacknowledged (`TCP_INFO`); zero: nothing is. A peer whose process reads nothing is not
+/// silent: its kernel answers probes of its window.
+///
+/// # Errors
+///
+/// What `getsockopt` returns: it is no TCP socket.
+pub fn tcp_silence(socket: impl AsFd) -> io::Result<Duration> {
+    // SAFETY: the structure consists of integers, of which zero is a value.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut bytes = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `bytes` bytes, for which `info` is valid, and keeps no
+    // pointer.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            ptr::from_mut(&mut info).cast(),
+            ptr::from_mut(&mut bytes),
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(match info.tcpi_unacked > 0 || info.tcpi_probes > 0 {
+        true => Duration::from_millis(info.tcpi_last_ack_recv.into()),
+        false => Duration::ZERO,
+    })
 }
 
 /// Sets an option whose value is a `T` as the kernel defines it.

@@ -98,7 +98,7 @@ impl Session {
             opened.wire = wire;
             return;
         }
-        if self.lock().connecting.contains_key(&number) {
+        if self.lock().connections.contains_key(&number) {
             return;
         }
         let (before, sending, receiving) = {

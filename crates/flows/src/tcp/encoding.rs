@@ -139,8 +139,8 @@ mod tests {
         };
         let answer = b"HYTHEFLW\x01\0\0\0\x07\0\0\0\x09\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0";
         assert_eq!(&position.answer(7), answer);
-        let told = b"\x09\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0";
-        assert_eq!(&position.acknowledgement(), told);
+        let acknowledgement = b"\x09\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0";
+        assert_eq!(&position.acknowledgement(), acknowledgement);
         let message = Frame::Message {
             number: 2,
             length: 300,

@@ -3,13 +3,17 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hythe_node::Lease;
+use hythe_sys::socket_option::{tcp_silence, unsent_bytes};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg, sockopt};
 
-/// An idle connection is probed by the kernel at this interval, in seconds.
-const KEEPALIVE_INTERVAL_S: u64 = 1;
+/// An idle connection is probed by the kernel at this interval.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
+/// As many probes as the kernel takes.
+const KEEPALIVE_COUNT_MAX: u64 = 127;
 
 /// A connection. Clones share the socket.
 #[derive(Clone, Debug)]
@@ -25,20 +29,30 @@ pub(super) enum Read {
 }
 
 impl Pipe {
-    /// Prepares a connected socket: sends at once, and fails when the peer has not acknowledged or
-    /// answered for `unreachable_ns`.
+    /// Prepares a connected socket: it sends at once, and an idle one fails when the peer's host
+    /// has been silent for `unreachable_ns`.
     pub(super) fn new(socket: Arc<OwnedFd>, unreachable_ns: u64) -> io::Result<Self> {
         sockopt::set_tcp_nodelay(&socket, true)?;
-        let unreachable_ms = u32::try_from(unreachable_ns / 1_000_000).unwrap_or(u32::MAX);
-        sockopt::set_tcp_user_timeout(&socket, unreachable_ms.max(1))?;
-        let seconds = u64::from(unreachable_ms / 1_000).max(1);
         sockopt::set_socket_keepalive(&socket, true)?;
-        let interval = std::time::Duration::from_secs(KEEPALIVE_INTERVAL_S);
-        sockopt::set_tcp_keepidle(&socket, interval)?;
-        sockopt::set_tcp_keepintvl(&socket, interval)?;
-        // The kernel takes at most 127.
-        sockopt::set_tcp_keepcnt(&socket, seconds.min(127) as u32)?;
+        sockopt::set_tcp_keepidle(&socket, KEEPALIVE_INTERVAL)?;
+        sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_INTERVAL)?;
+        let seconds = unreachable_ns / 1_000_000_000;
+        sockopt::set_tcp_keepcnt(&socket, seconds.clamp(1, KEEPALIVE_COUNT_MAX) as u32)?;
         Ok(Self(socket))
+    }
+
+    /// Has the peer's host been silent for so long, with something unacknowledged?
+    ///
+    /// Not `TCP_USER_TIMEOUT`: that also ends the connection with a process which is stopped, or
+    /// whose pool is full, while its kernel answers.
+    pub(super) fn is_silent_for(&self, unreachable_ns: u64) -> bool {
+        let silence = tcp_silence(&self.0);
+        silence.is_ok_and(|silence| silence.as_nanos() >= unreachable_ns.into())
+    }
+
+    /// Has the peer's kernel acknowledged all that was sent?
+    pub(super) fn is_emptied(&self) -> bool {
+        unsent_bytes(&self.0).is_ok_and(|bytes| bytes == 0)
     }
 
     /// Sends the first bytes of the pieces. Returns how many: fewer than there are when the

@@ -59,7 +59,7 @@ pub(crate) struct TcpReceiving {
     /// Messages that have arrived, and those that count against the window no more.
     position: Position,
     /// Acknowledged last, and when the next acknowledgement is due.
-    told: Position,
+    acknowledged: Position,
     due_ns: Option<u64>,
     accepted_bytes: u64,
     /// Bytes of an acknowledgement that the kernel has not taken.
@@ -111,7 +111,7 @@ impl TcpReceiving {
             end: 0,
             message: None,
             position: Position::default(),
-            told: Position::default(),
+            acknowledged: Position::default(),
             due_ns: None,
             accepted_bytes: 0,
             unsent: Vec::new(),
@@ -138,7 +138,7 @@ impl TcpReceiving {
         self.message = None;
         (self.start, self.end) = (0, 0);
         self.unsent.clear();
-        self.told = self.position;
+        self.acknowledged = self.position;
         true
     }
 
@@ -185,6 +185,16 @@ impl TcpReceiving {
     /// Is there nothing to take, and may there be after another turn?
     pub(crate) fn has_more(&self) -> bool {
         self.has_more && self.is_empty()
+    }
+
+    /// Can nothing more arrive by the connection that there was?
+    pub(crate) fn is_disconnected(&self) -> bool {
+        self.pipe.is_none()
+    }
+
+    /// Is there no slot for what has arrived?
+    pub(crate) fn lacks_slot(&self) -> bool {
+        self.retry_ns.is_some()
     }
 
     /// When a turn is due at the latest.
@@ -381,15 +391,15 @@ impl TcpReceiving {
         let has_place = self.is_draining && self.queue.has_depth_free();
         let oldest = self.queue.oldest().filter(|_| !has_place);
         self.position.accepted = oldest.unwrap_or(self.position.received);
-        if self.position.accepted != self.told.accepted {
+        if self.position != self.acknowledged {
             self.due_ns.get_or_insert(now_ns + ACKNOWLEDGE_NS);
         }
     }
 
     /// Sends the acknowledgement that is due, if one is.
     fn acknowledge(&mut self, now_ns: u64) {
-        let count = self.position.accepted - self.told.accepted;
-        if count == 0 && self.unsent.is_empty() {
+        let count = self.position.accepted - self.acknowledged.accepted;
+        if self.position == self.acknowledged && self.unsent.is_empty() {
             self.due_ns = None;
         }
         let Some(pipe) = &self.pipe else {
@@ -399,14 +409,14 @@ impl TcpReceiving {
         if self.unsent.is_empty() {
             let is_due = self.due_ns.is_some_and(|due_ns| now_ns >= due_ns)
                 || self.accepted_bytes >= ACKNOWLEDGE_BYTES
-                || 2 * count >= self.terms.window.messages.into()
+                || count > 0 && 2 * count >= self.terms.window.messages.into()
                 || self.is_draining;
-            if count == 0 || !is_due {
+            if self.position == self.acknowledged || !is_due {
                 return;
             }
             self.unsent
                 .extend_from_slice(&self.position.acknowledgement());
-            self.told = self.position;
+            self.acknowledged = self.position;
             self.accepted_bytes = 0;
             self.due_ns = None;
         }

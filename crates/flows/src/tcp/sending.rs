@@ -31,11 +31,15 @@ pub(crate) struct TcpSending {
     held: VecDeque<Sample>,
     held_bytes: u64,
     first: u64,
+    /// Number of the first message that has not arrived at the subscriber's process.
+    received: u64,
     /// The message that is sent next, and how many bytes of its frame the kernel has.
     next: u64,
     sent: usize,
     has_end: bool,
     unreachable_ns: u64,
+    /// When the kernel was asked last whether the peer is silent.
+    asked_ns: u64,
 }
 
 /// The connection of a half.
@@ -70,10 +74,12 @@ impl TcpSending {
             held: VecDeque::with_capacity(window.messages as usize),
             held_bytes: 0,
             first: 0,
+            received: 0,
             next: 0,
             sent: 0,
             has_end: false,
             unreachable_ns,
+            asked_ns: 0,
         }
     }
 
@@ -95,6 +101,15 @@ impl TcpSending {
     /// Messages that the subscriber has not accepted.
     pub(crate) fn unaccepted(&self) -> usize {
         self.held.len()
+    }
+
+    /// Has everything arrived at the subscriber's process, or at least at its host?
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.received == self.end()
+            || match &self.connection {
+                Connection::Open { pipe, .. } => self.next == self.end() && pipe.is_emptied(),
+                Connection::Broken { .. } => false,
+            }
     }
 
     /// Sends the end of the flow behind the last message. Once.
@@ -171,6 +186,7 @@ impl TcpSending {
             Err(error) => self.note_broken(now_ns, &error),
         }
         self.flush(now_ns);
+        self.look_for_silence(now_ns);
         match &self.connection {
             Connection::Broken { since_ns, reason }
                 if now_ns.saturating_sub(*since_ns) >= self.unreachable_ns =>
@@ -178,6 +194,21 @@ impl TcpSending {
                 Err(reason.clone())
             }
             _ => Ok(()),
+        }
+    }
+
+    fn look_for_silence(&mut self, now_ns: u64) {
+        let is_due = now_ns.saturating_sub(self.asked_ns) >= self.unreachable_ns / 8;
+        if self.held.is_empty() || !is_due {
+            return;
+        }
+        self.asked_ns = now_ns;
+        if let Connection::Open { pipe, .. } = &self.connection
+            && pipe.is_silent_for(self.unreachable_ns)
+        {
+            let seconds = self.unreachable_ns as f64 / 1e9;
+            let silent = format!("the other host has been silent for {seconds} s");
+            self.note_broken(now_ns, &io::Error::new(io::ErrorKind::TimedOut, silent));
         }
     }
 
@@ -228,6 +259,7 @@ impl TcpSending {
                 "its peer acknowledges messages to {received} and {accepted}, of {first} to {end}"
             ));
         }
+        self.received = received;
         while self.first < accepted {
             let freed = self.held.pop_front();
             self.held_bytes -= freed.map_or(0, |sample| sample.len() as u64);

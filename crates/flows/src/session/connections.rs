@@ -21,9 +21,9 @@ use crate::tcp::{Connector, FlowSecret, Pipe, Position, Progress, TcpSending};
 /// Pause behind an attempt that failed.
 const RETRY_NS: u64 = 100_000_000;
 
-/// The connection of a publisher's flow.
+/// The connection of a publisher's flow, and how to make another.
 #[derive(Debug)]
-pub(super) struct Connecting {
+pub(super) struct FlowConnection {
     id: FlowId,
     host_port: u32,
     address: IpAddr,
@@ -36,8 +36,8 @@ pub(super) struct Connecting {
     has_begun: bool,
 }
 
-/// An end of an attempt.
-type Ended = Result<(Pipe, Position), io::Error>;
+/// Result of an attempt.
+type AttemptResult = Result<(Pipe, Position), io::Error>;
 
 impl FlowSecret {
     pub(super) fn of(agreed: &Agreed) -> Self {
@@ -48,7 +48,7 @@ impl FlowSecret {
     }
 }
 
-impl Connecting {
+impl FlowConnection {
     /// Begins an attempt.
     fn attempt(&mut self, now_ns: u64) -> io::Result<()> {
         let mut connector = Connector::open(self.address, self.interface.as_deref())?;
@@ -58,7 +58,7 @@ impl Connecting {
     }
 
     /// Continues the attempt, if there is one; `None`: it has not ended.
-    fn advance(&mut self, now_ns: u64) -> Option<Ended> {
+    fn advance(&mut self, now_ns: u64) -> Option<AttemptResult> {
         let attempt = self.attempt.take()?;
         match attempt.advance(now_ns, self.agreed.unreachable_ns) {
             Ok(Progress::Waits(attempt)) => {
@@ -88,7 +88,7 @@ impl Session {
         };
         let connected = connector.connect(monotonic_ns(), peer, FlowSecret::of(agreed));
         connected.map_err(|error| error.to_string())?;
-        let connecting = Connecting {
+        let connection = FlowConnection {
             id,
             host_port,
             address,
@@ -99,12 +99,12 @@ impl Session {
             retry_ns: 0,
             has_begun: false,
         };
-        self.lock().connecting.insert(id.number, connecting);
+        self.lock().connections.insert(id.number, connection);
         Ok(())
     }
 
-    pub(super) fn is_connecting(&self) -> bool {
-        !self.lock().connecting.is_empty()
+    pub(super) fn has_connections(&self) -> bool {
+        !self.lock().connections.is_empty()
     }
 
     /// Sockets to poll: of flows with something unsent, of attempts, and those that listen.
@@ -114,34 +114,34 @@ impl Session {
         let listening = receiving.iter().flat_map(|flow| flow.listening());
         awaited.extend(listening.map(|socket| (socket, PollFlags::IN)));
         let state = self.lock();
-        let attempts = state.connecting.values();
+        let attempts = state.connections.values();
         awaited.extend(attempts.filter_map(|it| it.attempt.as_ref().map(Connector::awaited)));
         awaited
     }
 
     /// Continues all attempts, and begins those for flows whose connections broke.
     pub(super) fn connect_flows(&self, now_ns: u64) {
-        if !self.is_connecting() {
+        if !self.has_connections() {
             return;
         }
         let (sending, _) = self.flows();
         let broken = sending.into_iter().filter(|flow| flow.needs_connection());
         for flow in broken {
             let mut state = self.lock();
-            let connecting = state.connecting.get_mut(&flow.id.number);
-            let idle = connecting.filter(|it| it.attempt.is_none() && now_ns >= it.retry_ns);
-            let failed = idle.and_then(|connecting| {
-                connecting.retry_ns = now_ns + RETRY_NS;
-                connecting.attempt(now_ns).err()
+            let connection = state.connections.get_mut(&flow.id.number);
+            let idle = connection.filter(|it| it.attempt.is_none() && now_ns >= it.retry_ns);
+            let failed = idle.and_then(|connection| {
+                connection.retry_ns = now_ns + RETRY_NS;
+                connection.attempt(now_ns).err()
             });
             drop(state);
             if let Some(error) = failed {
                 end_if_refused(&flow, now_ns, &error);
             }
         }
-        let ended: Vec<(u32, Ended)> = {
+        let ended: Vec<(u32, AttemptResult)> = {
             let mut state = self.lock();
-            let all = state.connecting.iter_mut();
+            let all = state.connections.iter_mut();
             all.filter_map(|(number, it)| it.advance(now_ns).map(|ended| (*number, ended)))
                 .collect()
         };
@@ -150,14 +150,14 @@ impl Session {
         }
     }
 
-    fn end_attempt(&self, now_ns: u64, number: u32, ended: Ended) {
+    fn end_attempt(&self, now_ns: u64, number: u32, ended: AttemptResult) {
         let begins = {
             let mut state = self.lock();
-            let Some(connecting) = state.connecting.get_mut(&number) else {
+            let Some(connection) = state.connections.get_mut(&number) else {
                 return;
             };
-            let has_begun = std::mem::replace(&mut connecting.has_begun, true);
-            (!has_begun).then_some((connecting.id, connecting.host_port, connecting.agreed))
+            let has_begun = std::mem::replace(&mut connection.has_begun, true);
+            (!has_begun).then_some((connection.id, connection.host_port, connection.agreed))
         };
         match (begins, ended) {
             (Some((id, host_port, agreed)), ended) => {
@@ -168,7 +168,7 @@ impl Session {
                     self.add_sending(id, host_port, SendingHalf::Tcp(half), &agreed)
                 });
                 if let Err(reason) = begun {
-                    self.lock().connecting.remove(&number);
+                    self.lock().connections.remove(&number);
                     self.say_ended(number, reason, 0);
                 }
             }
@@ -201,7 +201,7 @@ impl Session {
                 drop(before);
             }
             // Its port would sleep beside messages that have arrived.
-            Some(Err(error)) => flow.end(&format!("its connection wakes nobody: {error}")),
+            Some(Err(error)) => flow.cut(&format!("its connection wakes nobody: {error}")),
             None => {}
         }
         self.announce(flow.id);
