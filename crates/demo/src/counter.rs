@@ -127,16 +127,27 @@ impl Drop for PacketCounter {
     }
 }
 
-/// How many packets carried `samples` of each channel, when every payload given to the sender had
-/// `payload_samples` (at least 1) and the last one the rest.
+/// How many packets carried `samples` of each channel, when the payloads given to the sender had so
+/// many samples each, in their order.
 #[must_use]
-pub fn count_from_recording(format: L16, payload_samples: u64, samples: u64) -> PacketCount {
+pub fn count_from_recording(
+    format: L16,
+    payload_samples: impl IntoIterator<Item = u64>,
+    samples: u64,
+) -> PacketCount {
     let most = (MAX_PAYLOAD_BYTES / format.frame_bytes()).max(1) as u64;
-    let payload_samples = payload_samples.max(1);
-    let whole = samples / payload_samples * payload_samples.div_ceil(most);
-    let rest = (samples % payload_samples).div_ceil(most);
+    let (mut packets, mut left) = (0, samples);
+    for payload in payload_samples {
+        let received = payload.min(left);
+        packets += received.div_ceil(most);
+        left -= received;
+        if left == 0 {
+            break;
+        }
+    }
     PacketCount {
-        packets: whole + rest,
+        // More than was sent: the verdict finds that.
+        packets: packets + left.div_ceil(most),
         missing: 0,
         duplicates: 0,
         method: Method::Recording,
@@ -290,10 +301,24 @@ mod tests {
                     };
                     packetizer.packetize(&unit, MAX_PAYLOAD_BYTES, &mut |_| sent += 1);
                 }
-                let count = count_from_recording(format, payload_samples as u64, samples as u64);
+                let payloads = std::iter::repeat(payload_samples as u64);
+                let count = count_from_recording(format, payloads, samples as u64);
                 assert_eq!(count.packets, sent, "{format:?} {samples}");
             }
         }
+    }
+
+    #[test]
+    fn recording_counts_payloads_of_different_lengths() {
+        let format = L16::new(44_100, 2).unwrap();
+        let most = (MAX_PAYLOAD_BYTES / format.frame_bytes()) as u64;
+        let counted = |samples| {
+            let payloads = [most + 1, 1, 0, 2 * most];
+            count_from_recording(format, payloads, samples).packets
+        };
+        let counts = [0, 1, most, most + 1, most + 2, 3 * most + 2].map(counted);
+        assert_eq!(counts, [0, 1, 1, 2, 3, 5]);
+        assert_eq!(counted(3 * most + 3), 6, "more than was sent");
     }
 
     #[test]

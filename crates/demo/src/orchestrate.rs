@@ -111,8 +111,8 @@ impl Demo {
         let counted = match counter.map(PacketCounter::stop) {
             Some(Ok(counted)) => counted,
             Some(Err(_)) | None => {
-                let of_frame = frame_samples(&reports, self.scan);
-                count_from_recording(self.format, of_frame, per_channel)
+                let of_buffers = reports.play.buffer_samples.iter().copied();
+                count_from_recording(self.format, of_buffers, per_channel)
             }
         };
         let copies = program.part_hosts().map_err(|source| DemoError::System {
@@ -276,12 +276,6 @@ fn go_on(program: &dyn Program) -> Result<(), DemoError> {
     } else {
         Ok(())
     }
-}
-
-/// Samples of each channel in one decoded frame.
-fn frame_samples(reports: &StageReports, scan: Scan) -> u64 {
-    let frames = reports.play.send_ns.len().max(1) as u64;
-    scan.samples.div_ceil(frames)
 }
 
 /// The file named, or the recording beside the boards.

@@ -51,6 +51,8 @@ pub(super) struct PlayReport {
     pub(super) packet_bytes: u64,
     /// Samples of each channel in them.
     pub(super) samples: u64,
+    /// And in each buffer.
+    pub(super) buffer_samples: Vec<u64>,
     /// Packets that the system refused or dropped.
     pub(super) unsent: u64,
     /// For each buffer: the time in calls that sent its packets.
@@ -86,13 +88,16 @@ pub(super) fn run(
     let (session, groups) = sent?;
     let statistics = session.statistics();
     let packet_bytes = statistics.bytes - statistics.packets * HEADER_BYTES as u64;
+    let frame_bytes = SAMPLE_BYTES * u64::from(task.channels);
+    let buffers = taken.frame_bytes.iter();
     Ok(PlayReport {
         arrivals: taken.arrivals,
         wakes: taken.wakes,
         bytes: taken.frame_bytes.iter().sum(),
         packets: statistics.packets,
         packet_bytes,
-        samples: packet_bytes / (SAMPLE_BYTES * u64::from(task.channels)),
+        samples: packet_bytes / frame_bytes,
+        buffer_samples: buffers.map(|bytes| bytes / frame_bytes).collect(),
         unsent: statistics.lost,
         send_ns: by_frame(&taken.frame_bytes, &groups),
         stalls: session.spacing().moves,

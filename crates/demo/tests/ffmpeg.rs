@@ -233,7 +233,7 @@ impl Setup {
             Err(error) => {
                 eprintln!("counting from the recording: {error}");
                 let block = self.format.samples_per_second() * BLOCK_MS / 1000;
-                count_from_recording(self.format, block.into(), recorded)
+                count_from_recording(self.format, std::iter::repeat(block.into()), recorded)
             }
         };
         println!("{:?} {statistics:?} {count:?}", self.format);

@@ -156,22 +156,17 @@ impl Memory {
         Self::by(&meminfo, ControlGroups::of_this_process(proc).limits())
     }
 
-    #[allow(
-        clippy::useless_conversion,
-        reason = "the kernel's unsigned long has 32 bits on other machines"
-    )]
     fn by(meminfo: &str, groups: Vec<GroupMemory>) -> Self {
-        let asked = rustix::system::sysinfo();
-        // In 64 bits: a 32-bit process may run where there is more memory than it can address.
-        let unit = u64::from(asked.mem_unit).max(1);
-        let available = kibibytes(meminfo, "MemAvailable:");
         let swap = kibibytes(meminfo, "SwapFree:").unwrap_or(0);
+        let total = kibibytes(meminfo, "MemTotal:");
+        let available = kibibytes(meminfo, "MemAvailable:");
+        // Without the file: what is free at least. Asked for only then, since rustix panics where
+        // a filter refuses the call.
+        let asked = || (total.is_none() || available.is_none()).then(of_kernel);
+        let (total_bytes, free_bytes) = asked().unwrap_or_default();
         Self {
-            total_bytes: u64::from(asked.totalram).saturating_mul(unit),
-            // Without the word of the kernel: what is free at least.
-            available_bytes: available
-                .unwrap_or_else(|| u64::from(asked.freeram).saturating_mul(unit))
-                .saturating_add(swap),
+            total_bytes: total.unwrap_or(total_bytes),
+            available_bytes: available.unwrap_or(free_bytes).saturating_add(swap),
             groups,
         }
     }
@@ -191,6 +186,19 @@ impl Memory {
         });
         std::iter::once(machine).chain(groups)
     }
+}
+
+/// Total and free bytes of the machine's memory.
+#[allow(
+    clippy::useless_conversion,
+    reason = "the kernel's unsigned long has 32 bits on other machines"
+)]
+fn of_kernel() -> (u64, u64) {
+    let asked = rustix::system::sysinfo();
+    // In 64 bits: a 32-bit process may run where there is more memory than it can address.
+    let unit = u64::from(asked.mem_unit).max(1);
+    let bytes = |units| u64::from(units).saturating_mul(unit);
+    (bytes(asked.totalram), bytes(asked.freeram))
 }
 
 fn less_reserve(left: u64, total: u64) -> u64 {
