@@ -445,8 +445,8 @@ impl Outbound {
         if self.over.is_none() {
             self.over = Some(reason.to_owned());
             self.over_ns = now_ns;
-            // One whose port has left ends well when everything is at the other host. It fits: within
-            // the window, which has 32 bits.
+            // One whose port has left ends well when everything is at the other host.
+            // It fits: within the window, which has 32 bits.
             self.lost = match reason.is_empty() {
                 true => 0,
                 false => self.half.unaccepted() as u32,
