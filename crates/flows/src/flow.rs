@@ -384,6 +384,7 @@ impl SendingFlow {
         if let Err(reason) = resumed {
             state.end(now_ns, &reason);
         }
+        self.is_held_up.store(state.is_held_up(), Ordering::SeqCst);
     }
 
     pub(crate) fn take_unconfirmed(&self) -> Unconfirmed {
@@ -580,6 +581,13 @@ impl ReceivingFlow {
         let state = self.lock();
         let half = state.half.tcp().filter(|_| state.over.is_none());
         half.map_or(Vec::new(), |half| half.listening().collect())
+    }
+
+    /// Is there no TCP connection, where there is to be one?
+    pub(crate) fn is_disconnected(&self) -> bool {
+        let state = self.lock();
+        let half = state.half.tcp();
+        half.is_some_and(|half| half.is_disconnected())
     }
 
     /// Another descriptor of its TCP connection.

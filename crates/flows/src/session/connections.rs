@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use hythe_node::hop::Doorbell;
 use hythe_node::monotonic_ns;
 use rustix::event::PollFlags;
 
@@ -173,7 +174,12 @@ impl Session {
                 }
             }
             (None, Ok((pipe, position))) => {
-                self.with_sending(number, |flow| flow.resume(now_ns, pipe, position));
+                self.with_sending(number, |flow| {
+                    flow.resume(now_ns, pipe, position);
+                    if flow.is_held_up() {
+                        self.held_up.note();
+                    }
+                });
             }
             (None, Err(error)) => {
                 self.with_sending(number, |flow| end_if_refused(flow, now_ns, &error));
@@ -181,8 +187,12 @@ impl Session {
         }
     }
 
-    /// Accepts a connection of the flow's publisher, whose messages wake the port from now on.
+    /// Accepts a connection of the flow's publisher, whose messages wake the port from now on. One
+    /// that has ended wakes nobody: it would do so without end.
     pub(super) fn accept_connection(&self, flow: &Arc<ReceivingFlow>, now_ns: u64) {
+        if flow.is_disconnected() {
+            self.replace_doorbells(flow, Vec::new());
+        }
         if !flow.accept(now_ns) {
             return;
         }
@@ -190,21 +200,23 @@ impl Session {
             descriptor.and_then(|file| self.participant.doorbells().add_file(file))
         });
         match doorbell {
-            Some(Ok(doorbell)) => {
-                let mut state = self.lock();
-                let mut ends = state.receiving.iter_mut();
-                let before = ends
-                    .find(|(end, _)| Arc::ptr_eq(end, flow))
-                    .map(|(_, doorbells)| std::mem::replace(doorbells, vec![doorbell]));
-                // Behind the lock: they take one of their own.
-                drop(state);
-                drop(before);
-            }
+            Some(Ok(doorbell)) => self.replace_doorbells(flow, vec![doorbell]),
             // Its port would sleep beside messages that have arrived.
             Some(Err(error)) => flow.cut(&format!("its connection wakes nobody: {error}")),
             None => {}
         }
         self.announce(flow.id);
+    }
+
+    fn replace_doorbells(&self, flow: &Arc<ReceivingFlow>, doorbells: Vec<Arc<Doorbell>>) {
+        let mut state = self.lock();
+        let mut ends = state.receiving.iter_mut();
+        let before = ends
+            .find(|(end, _)| Arc::ptr_eq(end, flow))
+            .map(|(_, before)| std::mem::replace(before, doorbells));
+        // Behind the lock: they take one of their own.
+        drop(state);
+        drop(before);
     }
 }
 

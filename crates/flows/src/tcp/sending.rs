@@ -124,9 +124,9 @@ impl TcpSending {
         self.held_bytes = 0;
     }
 
-    /// Is there something that the kernel has not taken?
+    /// Is there something that the kernel has not taken, and a connection that may take it?
     pub(crate) fn has_unsent(&self) -> bool {
-        self.next < self.end()
+        self.next < self.end() && !self.is_broken()
     }
 
     /// The socket, and what to poll it for while something is unsent.
