@@ -206,7 +206,8 @@ pub struct StartArgs {
     trusted: Vec<String>,
     /// What carries what they send there: AF_XDP sockets save the way through the kernel's
     /// protocols where `hythe host wire` serves the interface, and cost what else goes over a
-    /// virtual one [default: what is better, as the agents measure on each link]
+    /// virtual one [default: tcp; where that program runs what is better of udp and xdp, as the
+    /// agents measure on each link]
     #[arg(long, value_enum, requires = "trusted")]
     carrier: Option<CarrierArg>,
     /// Meet the Zenoh programs of open channels there [default: 127.0.0.1:7452, this machine's]
@@ -224,6 +225,8 @@ pub struct StartArgs {
 /// What carries flows over trusted links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CarrierArg {
+    /// A TCP connection for each flow
+    Tcp,
     /// Sockets of UDP
     Udp,
     /// AF_XDP sockets beside those, where `hythe host wire` serves the interface
@@ -326,6 +329,7 @@ impl StartArgs {
         words.option(
             "--carrier",
             self.carrier.map(|carrier| match carrier {
+                CarrierArg::Tcp => "tcp",
                 CarrierArg::Udp => "udp",
                 CarrierArg::Xdp => "xdp",
             }),

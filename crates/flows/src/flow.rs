@@ -380,9 +380,10 @@ impl SendingFlow {
     pub(crate) fn resume(&self, now_ns: u64, pipe: Pipe, position: Position) {
         let mut state = self.lock();
         let half = state.half.tcp_mut();
-        let resumed = half.map_or(Ok(()), |half| half.resume(now_ns, pipe, position));
-        if let Err(reason) = resumed {
-            state.end(now_ns, &reason);
+        let resumed = half.map_or(Ok(()), |half| half.resume(pipe, position));
+        match resumed {
+            Ok(()) => state.turn(now_ns),
+            Err(reason) => state.end(now_ns, &reason),
         }
         self.is_held_up.store(state.is_held_up(), Ordering::SeqCst);
     }

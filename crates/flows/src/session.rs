@@ -482,15 +482,15 @@ impl Session {
                 FromAgent::Carry { flow, wire } => self.carry(flow, wire),
                 FromAgent::Go { flow } => self.with_sending(flow, |flow| flow.go(monotonic_ns())),
                 FromAgent::Finish { flow } => {
+                    self.end_first_attempt(flow, "");
                     self.with_sending(flow, |flow| flow.finish(monotonic_ns()));
                     self.with_receiving(flow, ReceivingFlow::finish);
                 }
                 FromAgent::End { flow, reason } => {
                     self.with_sending(flow, |flow| flow.end(monotonic_ns(), &reason));
                     self.with_receiving(flow, |flow| flow.end(monotonic_ns(), &reason));
-                    let mut state = self.lock();
-                    state.opened.remove(&flow);
-                    state.connections.remove(&flow);
+                    self.lock().opened.remove(&flow);
+                    self.end_first_attempt(flow, &reason);
                 }
                 FromAgent::Alone { flow } => {
                     self.with_sending(flow, |flow| flow.go_alone(monotonic_ns()));

@@ -204,10 +204,11 @@ mod tests {
             Err(FrameError::NotAnAgent(_))
         ));
         let mut newer = good;
-        newer[8] = 7;
+        let theirs = VERSION + 1;
+        newer[8..12].copy_from_slice(&theirs.to_le_bytes());
         assert_eq!(
             Preamble::check(&newer),
-            Err(FrameError::OtherVersion { theirs: 7 })
+            Err(FrameError::OtherVersion { theirs })
         );
     }
 }

@@ -151,6 +151,17 @@ impl Session {
         }
     }
 
+    /// A flow that waits for its first connection never begins.
+    pub(super) fn end_first_attempt(&self, number: u32, reason: &str) {
+        let mut state = self.lock();
+        let connection = state.connections.get(&number);
+        if connection.is_some_and(|connection| !connection.has_begun) {
+            state.connections.remove(&number);
+            drop(state);
+            self.say_ended(number, reason.to_owned(), 0);
+        }
+    }
+
     fn end_attempt(&self, now_ns: u64, number: u32, ended: AttemptResult) {
         let begins = {
             let mut state = self.lock();

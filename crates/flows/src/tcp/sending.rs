@@ -152,18 +152,15 @@ impl TcpSending {
     }
 
     /// Continues by another connection, at whose other end so much has arrived.
-    pub(crate) fn resume(
-        &mut self,
-        now_ns: u64,
-        pipe: Pipe,
-        position: Position,
-    ) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// The flow is over.
+    pub(crate) fn resume(&mut self, pipe: Pipe, position: Position) -> Result<(), String> {
         self.acknowledge(position)?;
         // What is not there is sent again, from its first byte.
         self.next = position.received;
         self.sent = 0;
         self.connection = Connection::open(pipe);
-        self.flush(now_ns);
         Ok(())
     }
 
@@ -252,11 +249,11 @@ impl TcpSending {
 
     fn acknowledge(&mut self, position: Position) -> Result<(), String> {
         let Position { received, accepted } = position;
-        let is_possible = self.first <= accepted && accepted <= received && received <= self.end();
+        let is_possible = self.first <= accepted && accepted <= received && received <= self.next;
         if !is_possible {
-            let (first, end) = (self.first, self.end());
+            let (first, next) = (self.first, self.next);
             return Err(format!(
-                "its peer acknowledges messages to {received} and {accepted}, of {first} to {end}"
+                "its peer acknowledges messages to {received} and {accepted}, of {first} to {next}"
             ));
         }
         self.received = received;
@@ -348,4 +345,95 @@ fn send_from(
     IoSlice::advance_slices(&mut pieces, skipped);
     let offered = pieces.iter().map(|piece| piece.len()).sum();
     Ok((offered, pipe.send(pieces)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::fixture::Fixture;
+
+    const UNREACHABLE_NS: u64 = 60_000_000_000;
+
+    fn connected() -> (Pipe, TcpStream) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("bound");
+        let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");
+        near.set_nonblocking(true).expect("set");
+        let (far, _) = listener.accept().expect("connected");
+        let pipe = Pipe::new(Arc::new(near.into()), UNREACHABLE_NS).expect("made");
+        (pipe, far)
+    }
+
+    fn half() -> (TcpSending, TcpStream) {
+        let (pipe, far) = connected();
+        let window = Window {
+            messages: 8,
+            bytes: 1 << 20,
+        };
+        (TcpSending::new(pipe, window, UNREACHABLE_NS), far)
+    }
+
+    fn push(fixture: &Fixture, half: &mut TcpSending) {
+        let sample = fixture.node.lease(3).expect("a slot").freeze(3);
+        half.push(sample).expect("free");
+    }
+
+    /// What the half makes of an acknowledgement.
+    fn acknowledged(half: &mut TcpSending, far: &mut TcpStream, position: Position) -> bool {
+        far.write_all(&position.acknowledgement()).expect("sent");
+        let mut turned = Ok(());
+        let before = half.unaccepted();
+        hythe_testing::eventually("it is read", || {
+            turned = half.turn(1);
+            turned.is_err() || half.unaccepted() < before
+        });
+        turned.is_ok()
+    }
+
+    #[test]
+    fn half_frees_what_is_accepted_and_refuses_what_was_not_sent() {
+        let fixture = Fixture::new();
+        let (mut half, mut far) = half();
+        (0..3).for_each(|_| push(&fixture, &mut half));
+        half.flush(1);
+        assert!(!half.has_unsent() && half.unaccepted() == 3);
+        let position = |received, accepted| Position { received, accepted };
+        assert!(acknowledged(&mut half, &mut far, position(2, 1)));
+        assert_eq!((half.unaccepted(), half.first), (2, 1));
+        // The fourth has not been sent.
+        push(&fixture, &mut half);
+        assert!(!acknowledged(&mut half, &mut far, position(4, 4)));
+        half.turn(1).expect("nothing more was read");
+        assert_eq!(half.unaccepted(), 3);
+    }
+
+    #[test]
+    fn resumed_half_sends_what_has_not_arrived() {
+        let fixture = Fixture::new();
+        let (mut half, far) = half();
+        (0..3).for_each(|_| push(&fixture, &mut half));
+        half.flush(1);
+        drop(far);
+        hythe_testing::eventually("it is broken", || {
+            half.turn(1).expect("for a while");
+            half.is_broken()
+        });
+        let position = |received, accepted| Position { received, accepted };
+        let (pipe, _) = connected();
+        half.resume(pipe, position(4, 0)).expect_err("never sent");
+        let (pipe, mut far) = connected();
+        half.resume(pipe, position(2, 1)).expect("possible");
+        half.flush(1);
+        let mut frame = [0; HEADER_BYTES + 3];
+        far.read_exact(&mut frame).expect("sent again");
+        let header = frame.first_chunk().expect("a header");
+        let third = Frame::Message {
+            number: 2,
+            length: 3,
+        };
+        assert_eq!(Frame::of_header(header), Some(third));
+        assert_eq!((half.unaccepted(), half.has_unsent()), (2, false));
+    }
 }

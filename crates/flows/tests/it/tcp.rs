@@ -1,11 +1,11 @@
 //! TCP connections of flows: they break, are replaced, and lie.
 
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use crate::support::tcp_relay::TcpRelay;
 use crate::support::{BOUND, Flow, Pair, agreed, blocking, direct, pattern};
-use hythe_flows::message::{FromProcess, Transport};
+use hythe_flows::message::{FromAgent, FromProcess, Transport};
 use hythe_testing::eventually;
 
 /// A flow by a relay that has carried its first message.
@@ -90,6 +90,42 @@ fn flow_without_connection_never_begins() {
     assert_eq!(flow.publish(&pair.a.node, &[1]).delivered, 1);
     let by_agent = flow.host_subscriber.take(BOUND).expect("sound");
     assert_eq!(by_agent.expect("it comes").to_vec(), [1]);
+}
+
+#[test]
+fn flow_that_ends_while_it_connects_reports_that() {
+    for finishes in [true, false] {
+        let mut pair = Pair::by(Transport::Tcp);
+        // Its kernel accepts, and nobody answers the greeting.
+        let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("bound");
+        let port = silent.local_addr().expect("bound").port();
+        let mut flow = pair.unseen_flow(&blocking(), agreed(32), |sending, _| (port, sending));
+        let (mut stream, _) = silent.accept().expect("it connects");
+        stream.read_exact(&mut [0; 32]).expect("it greets");
+        let why = "the right to it is withdrawn".to_owned();
+        let (word, expected) = match finishes {
+            true => (FromAgent::Finish { flow: 1 }, ""),
+            false => (
+                FromAgent::End {
+                    flow: 1,
+                    reason: why.clone(),
+                },
+                why.as_str(),
+            ),
+        };
+        pair.a.say(&word);
+        let ended = FromProcess::Ended {
+            flow: 1,
+            reason: expected.to_owned(),
+            unconfirmed: 0,
+        };
+        assert_eq!(pair.a.hear(), ended);
+        assert_eq!(
+            flow.publish(&pair.a.node, &[1]).delivered,
+            1,
+            "by the agent"
+        );
+    }
 }
 
 /// A header of `spec/flows.md`.
