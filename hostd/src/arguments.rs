@@ -152,7 +152,7 @@ pub(crate) struct StartArguments {
     #[arg(long, value_name = "SECONDS", value_parser = parse_lease, default_value = "2")]
     pub(crate) lease: Duration,
     /// Trust the link at this interface, where the other host trusts it, too: programs send over it
-    /// themselves, without the agent and unencrypted
+    /// in clear text
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) trusted: Vec<String>,
     /// What carries flows over trusted links [default: tcp; where `hythe host wire` serves the

@@ -86,8 +86,9 @@ impl Agent {
         let (listen, discovery) = (at(PORT)?, at(DISCOVERY_PORT)?);
         let mut words = vec!["host", "start", "--lease", LEASE_SECONDS];
         words.extend(["--listen", &listen, "--discovery", &discovery]);
-        if let Some(carrier) = self.carrier.of_flows() {
-            words.extend(["--trusted", &link.interface, "--carrier", carrier]);
+        if self.carrier.is_for_trusted() {
+            words.extend(["--trusted", &link.interface]);
+            words.extend(["--carrier", self.carrier.name()]);
         }
         self.hythe(&words, None).map(|_said| ())
     }

@@ -62,22 +62,27 @@ pub(super) enum Sides {
 /// By what agents of two hosts reach each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Carrier {
-    /// TLS over TCP.
+    /// TLS over TCP, between the two processes: the default.
     Tls,
-    /// Sockets of tasks, by the kernel's TCP.
+    /// TCP between them, in clear text.
     Tcp,
-    /// Sockets of tasks, past the kernel's UDP.
+    /// Their packets, past the kernel's UDP.
     Xdp,
 }
 
 impl Carrier {
-    /// What `hythe host start --carrier` calls it, where tasks have sockets of their own.
-    pub(super) const fn of_flows(self) -> Option<&'static str> {
+    /// What `hythe host status` calls it.
+    pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Tls => None,
-            Self::Tcp => Some("tcp"),
-            Self::Xdp => Some("xdp"),
+            Self::Tls => "tls",
+            Self::Tcp => "tcp",
+            Self::Xdp => "xdp",
         }
+    }
+
+    /// Is it for links that both users trust?
+    pub(super) const fn is_for_trusted(self) -> bool {
+        !matches!(self, Self::Tls)
     }
 
     /// Which of the links between the hosts is its own.
@@ -182,10 +187,7 @@ impl Case {
 
     /// Is it one of which allocations and system calls are counted?
     pub(super) const fn is_steady(self) -> bool {
-        match self.carrier() {
-            Some(carrier) => carrier.of_flows().is_some(),
-            None => false,
-        }
+        self.carrier().is_some()
     }
 
     /// The most that one message may have.
@@ -218,8 +220,8 @@ impl Case {
         }
     }
 
-    /// What copies touches the payload; an agent sleeps in the kernel, and so do a semaphore, Zenoh
-    /// and PVM; MPI and UCX never do.
+    /// What copies touches the payload; a semaphore sleeps in the kernel, and so do Zenoh and PVM;
+    /// MPI and UCX never do.
     const fn makes_sense(self) -> bool {
         let is_filled = matches!(self.payload, Payload::Filled);
         match (self.system, self.reach, self.wait) {
@@ -231,8 +233,7 @@ impl Case {
             (System::Sysv, Reach::Local, Wait::Block) => is_filled,
             (System::Openmpi | System::Mpich | System::Ucx, _, Wait::Poll)
             | (System::Pvm, _, Wait::Block) => is_filled,
-            (System::HytheTls, Reach::Local, _) => true,
-            (System::HytheTls, Reach::Remote, Wait::Block) => true,
+            (System::HytheTls, ..) => true,
             // Within a host no carrier takes part: the row of one is that of all.
             (System::HytheTcp | System::HytheXdp, Reach::Remote, _) => true,
             _ => false,

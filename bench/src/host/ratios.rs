@@ -1,15 +1,14 @@
 //! What is compared, and what the project wants of it.
 
 use super::Series;
-use super::case::{Case, Payload, Reach, Sides, System, Wait};
+use super::case::{Case, Payload, Reach, Sides, System};
 use crate::bar::Bar::{self, AtLeast, AtMost};
 use crate::document::Ratio;
 use crate::ipc::case::word;
-use crate::statistics::{median, paired_ratio};
+use crate::statistics::paired_ratio;
 
 /// Names of the ratios that have a bar.
-const PARTS: &str = "hythe-tls/(floor-tls + 2 local) block filled p50";
-const BULK: &str = "hythe-tls/floor-tls remote block filled p50";
+const SEALED: &str = "hythe-tls/floor-tls remote block filled p50";
 const ZENOH: &str = "zenoh/hythe-tls remote block filled p50";
 const XDP: &str = "hythe-xdp/floor-xdp remote poll filled p50";
 const XDP_BY_UDP: &str = "hythe-xdp/floor-udp remote poll filled p50";
@@ -32,7 +31,7 @@ const MIB: usize = 1 << 20;
 const PACKET: usize = 1024;
 
 /// Channels whose tasks send themselves.
-const FLOWS: &[System] = &[System::HytheTcp, System::HytheXdp];
+const FLOWS: &[System] = &[System::HytheTls, System::HytheTcp, System::HytheXdp];
 /// Whom the fastest of them is compared with.
 const PEERS: [(&str, &[System]); 4] = [
     (BEST_BY_MPI, &[System::Openmpi, System::Mpich, System::Ucx]),
@@ -51,7 +50,6 @@ pub(super) fn all(series: &[Series]) -> Vec<Ratio> {
         for other in others.filter(|other| is_comparable(own.case, other.case)) {
             ratios.push(compared(own, other));
         }
-        ratios.extend(beside_its_parts(own, series));
     }
     let mut sizes: Vec<usize> = series.iter().map(|row| row.size).collect();
     sizes.sort_unstable();
@@ -83,8 +81,8 @@ fn steady(row: &Series) -> Vec<Ratio> {
 /// The bar of a ratio, if it has one.
 pub(super) fn bar_of(ratio: &Ratio) -> Option<Bar> {
     match (ratio.name.as_str(), ratio.size_bytes) {
-        (PARTS, 64) => Some(AtMost(1.3)),
-        (BULK, MIB) => Some(AtMost(1.25)),
+        (SEALED, MIB) => Some(AtMost(1.15)),
+        (SEALED, _) => Some(AtMost(1.3)),
         (ZENOH, _) => Some(AtLeast(1.0)),
         (XDP, 64) => Some(AtMost(1.4)),
         (XDP_BY_UDP, 64) => Some(AtMost(1.0)),
@@ -126,39 +124,6 @@ fn is_comparable(own: Case, other: Case) -> bool {
         && other.wait == own.wait
         && other.payload == own.payload
         && own.payload == Payload::Filled
-}
-
-/// What the way consists of: TLS there and back, and two round trips of the process hop, between
-/// application and agent on each host.
-fn beside_its_parts(own: &Series, series: &[Series]) -> Option<Ratio> {
-    let find = |system, reach| {
-        series.iter().find(|other| {
-            other.size == own.size
-                && other.case.payload == own.case.payload
-                && other.case.wait == Wait::Block
-                && (other.case.system, other.case.reach) == (system, reach)
-        })
-    };
-    let goes_by_agents = own.case.system == System::HytheTls && own.case.reach == Reach::Remote;
-    if own.case.payload != Payload::Filled || !goes_by_agents {
-        return None;
-    }
-    let tls = find(System::FloorTls, Reach::Remote)?.medians();
-    let local = find(System::HytheTls, Reach::Local)?.medians();
-    let parts = tls.iter().zip(&local).map(|(tls, local)| tls + 2.0 * local);
-    let quotients = own
-        .medians()
-        .into_iter()
-        .zip(parts)
-        .map(|(own, parts)| own / parts);
-    Some(Ratio {
-        name: format!(
-            "{}/(floor-tls + 2 local) block filled p50",
-            word(own.case.system)
-        ),
-        size_bytes: own.size,
-        value: median(quotients.collect()),
-    })
 }
 
 /// Each as it is fastest, by whichever of these systems and however it waits.
@@ -222,7 +187,6 @@ mod tests {
             ("floor-xdp/remote/poll/filled", 60),
             ("floor-tls/remote/block/filled", 500),
             ("tcp/remote/poll/filled", 200),
-            ("hythe-tls/local/block/filled", 50),
             ("hythe-tls/remote/block/filled", 600),
             ("tcp/remote/block/filled", 450),
             ("hythe-tcp/remote/poll/filled", 120),
@@ -235,8 +199,7 @@ mod tests {
             ("pvm/remote/block/filled", 720),
         ]));
         let expected = [
-            (PARTS, 1.0),
-            (BULK, 1.2),
+            (SEALED, 1.2),
             (ZENOH, 1.5),
             (XDP, 4.0 / 3.0),
             (XDP_BY_UDP, 0.8),

@@ -200,8 +200,7 @@ pub struct StartArgs {
     #[arg(long)]
     router: bool,
     /// Trust the link at this interface, where the other host trusts it, too: programs send over it
-    /// themselves, without the agent and unencrypted, and whoever is on that link can read and
-    /// forge what they send; may be repeated
+    /// in clear text, and anybody on that link can read and forge what they send; may be repeated
     #[arg(long, value_name = "INTERFACE")]
     trusted: Vec<String>,
     /// What carries what they send there: AF_XDP sockets save the way through the kernel's

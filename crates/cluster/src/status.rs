@@ -16,7 +16,7 @@ pub struct Status {
     pub pool: String,
     /// The agent's process.
     pub pid: u32,
-    /// Interfaces whose links the user trusts: flows of tasks may go over them.
+    /// Interfaces whose links the user trusts: flows go over them in clear text.
     #[serde(default)]
     pub trusted: Vec<String>,
     /// Connections that hosts tried to make and that came to nothing.

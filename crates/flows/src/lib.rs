@@ -1,9 +1,9 @@
 //! Flows: what a publisher sends to a subscriber on another host leaves by a socket of the
-//! publisher's own process and comes in by one of the subscriber's, over a link that the user
-//! declared trusted. The agents of both hosts set flows up and are never in their path.
+//! publisher's own process and comes in by one of the subscriber's. The agents of both hosts set
+//! flows up and are never in their path.
 //!
 //! [`Flows`] is a transport of a node: its targets and sources are the two halves of a TCP
-//! connection, or a [`hythe_packets`] sender and receiver around UDP sockets. Where another host
+//! connection, sealed by TLS unless both users trust the link; or, over such a link, a [`hythe_packets`] sender and receiver around UDP sockets. Where another host
 //! takes a channel's messages by a port of its agent, the process asks the agent of this host for a
 //! flow ([`message`]); that agrees with the other agent on addresses, a secret and limits. Once
 //! there is one, the publisher leaves the agent's port and sends by it; when it ends, whatever the
@@ -14,8 +14,8 @@
 //!
 //! Agents measure a link's carriers, and choose between them ([`measure`]).
 //!
-//! What this crate never does: it encrypts nothing, it talks to no host that its agent has not
-//! named, and it copies no payload but what it has received into slots.
+//! What this crate never does: it knows no key of the realm, it talks to no host that its agent has
+//! not named, and it sends nothing in clear text over a link that the agents have not agreed on.
 
 mod alone;
 #[cfg(test)]

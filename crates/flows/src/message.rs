@@ -46,6 +46,8 @@ pub enum FromProcess {
         port: u16,
         /// Its buffer, as the kernel says it: for [`Agreed::buffer_bytes`].
         buffer_bytes: u32,
+        /// Of the key pair that it has made for a sealed flow.
+        key: Option<PublicKey>,
     },
     /// What carries the flow from now on.
     Carried {
@@ -79,8 +81,10 @@ pub enum FromProcess {
 /// How a flow's messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Transport {
-    /// One TCP connection.
+    /// One TCP connection, in clear text.
     Tcp,
+    /// One TCP connection, sealed by TLS 1.3.
+    Tls,
     /// Packets over UDP and `AF_XDP` ([`hythe_packets`]).
     Packets,
 }
@@ -93,9 +97,15 @@ pub enum Carrier {
     Udp,
     /// An `AF_XDP` socket beside that.
     Xdp,
-    /// A TCP connection.
+    /// A TCP connection, in clear text.
     Tcp,
+    /// A TCP connection, sealed.
+    Tls,
 }
+
+/// The public half of a process's key for one flow, of Ed25519.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublicKey(pub [u8; 32]);
 
 /// The agent says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +138,8 @@ pub enum FromAgent {
         flow: u32,
         /// Its socket.
         peer: SocketAddr,
+        /// Its key, if the flow is sealed: no other is accepted.
+        key: Option<PublicKey>,
         /// What both ends agreed on.
         agreed: Agreed,
     },

@@ -9,10 +9,10 @@
 
 mod carry;
 mod connections;
+mod opened;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -29,11 +29,8 @@ use crate::alone::{look_after_receiving, look_after_sending};
 use crate::flow::{FlowId, HostEnd, ReceivingFlow, SendingFlow};
 use crate::halves::{ReceivingHalf, SendingHalf};
 use crate::held_up::HeldUp;
-use crate::message::{Agreed, FromAgent, FromProcess, Role, Transport, VERSION, WireUse};
-use crate::receiving::Receiving;
-use crate::sending::Sending;
+use crate::message::{Agreed, FromAgent, FromProcess, Role, VERSION, WireUse};
 use crate::socket::FlowSocket;
-use crate::tcp::{Connector, FlowListener, FlowSecret, TcpReceiving, Terms};
 use crate::unix::Connection;
 use crate::watch::Watch;
 
@@ -71,7 +68,7 @@ struct State {
     asked: BTreeSet<(u32, u32)>,
     offered: BTreeSet<u32>,
     /// Sockets of flows that have not begun.
-    opened: BTreeMap<u32, Opened>,
+    opened: BTreeMap<u32, opened::Opened>,
     sending: Vec<Arc<SendingFlow>>,
     /// TCP connections of flows in `sending`, and of those that begin with one.
     connections: BTreeMap<u32, connections::FlowConnection>,
@@ -82,54 +79,6 @@ struct State {
     silent: Option<carry::Silent>,
     /// Flows that go by UDP since they were refused other sockets.
     refused: BTreeMap<u32, carry::Refused>,
-}
-
-#[derive(Debug)]
-struct Opened {
-    role: Role,
-    port: PortInfo,
-    address: IpAddr,
-    interface: Option<String>,
-    socket: OpenedSocket,
-    /// Sockets past the kernel's protocols, if they are wanted.
-    wire: Option<WireUse>,
-}
-
-/// Of each transport, and of each role where they differ.
-#[derive(Debug)]
-enum OpenedSocket {
-    Packets(Box<FlowSocket>),
-    Connector(Connector),
-    Listener(FlowListener),
-}
-
-impl OpenedSocket {
-    fn open(
-        (role, transport): (Role, Transport),
-        address: IpAddr,
-        interface: Option<&str>,
-    ) -> io::Result<Self> {
-        Ok(match (transport, role) {
-            (Transport::Packets, _) => {
-                Self::Packets(Box::new(FlowSocket::open(address, interface)?))
-            }
-            (Transport::Tcp, Role::Send { .. }) => {
-                Self::Connector(Connector::open(address, interface)?)
-            }
-            (Transport::Tcp, Role::Receive { .. }) => {
-                Self::Listener(FlowListener::open(address, interface)?)
-            }
-        })
-    }
-
-    /// Its port, and the bytes of its buffer that count for packets.
-    fn about(&self) -> io::Result<(u16, u32)> {
-        Ok(match self {
-            Self::Packets(socket) => (socket.address()?.port(), socket.buffer_bytes()),
-            Self::Connector(connector) => (connector.port()?, 0),
-            Self::Listener(listener) => (listener.port()?, 0),
-        })
-    }
 }
 
 impl Session {
@@ -472,8 +421,13 @@ impl Session {
                     interface,
                     wire,
                 } => self.open_socket((flow, role, transport), (address, interface), wire),
-                FromAgent::Begin { flow, peer, agreed } => {
-                    let begun = self.begin(flow, peer, &agreed);
+                FromAgent::Begin {
+                    flow,
+                    peer,
+                    key,
+                    agreed,
+                } => {
+                    let begun = self.begin(flow, (peer, key), &agreed);
                     if let Err(reason) = begun {
                         self.lock().refused.remove(&flow);
                         self.say_ended(flow, reason, 0);
@@ -500,120 +454,6 @@ impl Session {
             }
         }
         Ok(())
-    }
-
-    fn open_socket(
-        &self,
-        (flow, role, transport): (u32, Role, Transport),
-        (address, interface): (IpAddr, Option<String>),
-        wire: Option<WireUse>,
-    ) {
-        let Some(port) = self.own_port(role) else {
-            self.say_ended(flow, "its port has closed".to_owned(), 0);
-            return;
-        };
-        let opened = OpenedSocket::open((role, transport), address, interface.as_deref())
-            .and_then(|socket| socket.about().map(|about| (socket, about)));
-        match opened {
-            Ok((socket, (socket_port, buffer_bytes))) => {
-                let opened = Opened {
-                    role,
-                    port,
-                    address,
-                    interface,
-                    socket,
-                    wire,
-                };
-                self.lock().opened.insert(flow, opened);
-                self.tell(&FromProcess::Ready {
-                    flow,
-                    port: socket_port,
-                    buffer_bytes,
-                });
-            }
-            Err(error) => {
-                self.say_ended(flow, format!("no socket on {address}: {error}"), 0);
-            }
-        }
-    }
-
-    /// The port that is asked for, if it is one of this process.
-    fn own_port(&self, role: Role) -> Option<PortInfo> {
-        let (Role::Send { port, .. } | Role::Receive { port, .. }) = role;
-        let tables = self.participant.pool().control().tables();
-        let info = tables.port(PortIndex(port));
-        info.filter(|info| info.member == self.participant.index())
-    }
-
-    fn begin(
-        &self,
-        number: u32,
-        peer: std::net::SocketAddr,
-        agreed: &Agreed,
-    ) -> Result<(), String> {
-        let opened = self.lock().opened.remove(&number);
-        let opened = opened.ok_or("its socket is not open")?;
-        let settings = agreed.settings();
-        settings.check().map_err(|fault| fault.to_string())?;
-        if !self.is_still_open(&opened.port) {
-            return Err("its port has closed".to_owned());
-        }
-        let id = FlowId {
-            number,
-            port: opened.port,
-        };
-        match opened.socket {
-            OpenedSocket::Packets(socket) => {
-                self.begin_packets(id, opened.role, (*socket, opened.wire), (peer, agreed))
-            }
-            OpenedSocket::Connector(connector) => {
-                let way = (opened.address, opened.interface);
-                self.begin_connecting(id, opened.role, (connector, way), (peer, agreed))
-            }
-            OpenedSocket::Listener(listener) => {
-                let terms = Terms {
-                    peer: peer.ip(),
-                    secret: FlowSecret::of(agreed),
-                    window: settings.window,
-                    message_bytes_max: agreed.message_bytes_max,
-                    unreachable_ns: agreed.unreachable_ns,
-                };
-                let limits = (id.port.depth, id.port.policy);
-                let (participant, now_ns) = (&self.participant, monotonic_ns());
-                let half = TcpReceiving::new(participant, listener, terms, limits, now_ns);
-                let half = ReceivingHalf::Tcp(Box::new(half));
-                self.add_receiving(id, opened.role, half, Vec::new())
-            }
-        }
-    }
-
-    fn begin_packets(
-        &self,
-        id: FlowId,
-        role: Role,
-        (mut socket, wire): (FlowSocket, Option<WireUse>),
-        (peer, agreed): (std::net::SocketAddr, &Agreed),
-    ) -> Result<(), String> {
-        socket.connect(peer).map_err(|error| error.to_string())?;
-        let settings = agreed.settings();
-        if let Some(wire) = wire {
-            self.add_wire(id.number, &mut socket, wire);
-        }
-        match role {
-            Role::Send { host_port, .. } => {
-                let half = Sending::new(socket, settings).map_err(|fault| fault.to_string())?;
-                let half = SendingHalf::by_packets(half).map_err(|error| error.to_string())?;
-                self.add_sending(id, host_port, half, agreed)
-            }
-            Role::Receive { .. } => {
-                socket.join_batches();
-                let doorbells = self.doorbells(&socket).map_err(|error| error.to_string())?;
-                let limits = (id.port.depth, id.port.policy);
-                let half = Receiving::new(&self.participant, socket, settings, limits)
-                    .map_err(|fault| fault.to_string())?;
-                self.add_receiving(id, role, ReceivingHalf::by_packets(half), doorbells)
-            }
-        }
     }
 
     /// A publisher's flow can send from now on.

@@ -70,7 +70,7 @@ pub struct RunOptions {
     pub lease: Option<Duration>,
     /// The pool whose channels reach other hosts.
     pub pool: String,
-    /// Interfaces whose links are trusted: tasks send there themselves, unencrypted.
+    /// Interfaces whose links are trusted: processes send there in clear text.
     pub trusted: Vec<String>,
     /// What carries what they send there.
     pub carrier: Option<FlowCarrier>,

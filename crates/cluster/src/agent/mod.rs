@@ -61,8 +61,8 @@ impl Agent {
     /// Starts an agent: it connects to the hosts that `directory` shows, by `carrier`.
     ///
     /// # Errors
-    /// The pool has no place for one more participant; a thread cannot be started; where a link is
-    /// trusted, the file `flows` of the pool cannot be made.
+    /// The pool has no place for one more participant; a thread cannot be started; the file `flows`
+    /// of the pool cannot be made.
     pub fn start(
         options: AgentOptions,
         carrier: Arc<dyn Carrier>,
@@ -75,11 +75,9 @@ impl Agent {
             carrying: Arc::default(),
             context,
         };
-        if !agent.context.options.trusted.is_empty() {
-            let listener = Listener::open(&agent.context.options.pool.path())?;
-            let context = Arc::clone(&agent.context);
-            agent.spawn("hythe-host-flows", move || tasks::run(&context, &listener))?;
-        }
+        let listener = Listener::open(&agent.context.options.pool.path())?;
+        let context = Arc::clone(&agent.context);
+        agent.spawn("hythe-host-flows", move || tasks::run(&context, &listener))?;
         let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));
         agent.spawn("hythe-host-jobs", move || job_pipes::run(&context, &hosts))?;
         let (context, hosts) = (Arc::clone(&agent.context), Arc::clone(&agent.hosts));

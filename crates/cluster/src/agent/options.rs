@@ -71,9 +71,9 @@ impl AgentOptions {
         self
     }
 
-    /// Interfaces whose links the user trusts: whoever is on such a link may read and forge what
-    /// goes over it. Tasks send there by sockets of their own, without the agent and unencrypted,
-    /// where the other host trusts the link, too. Default: none.
+    /// Interfaces whose links the user trusts: anybody on such a link may read and forge what goes
+    /// over it. Processes send there in clear text, where the other host trusts the link, too.
+    /// Default: none; they seal what they send.
     #[must_use]
     pub fn trusted(mut self, interfaces: Vec<String>) -> Self {
         self.trusted = interfaces;

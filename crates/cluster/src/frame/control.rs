@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use hythe_flows::message::Transport;
+use hythe_flows::message::{PublicKey, Transport};
 use hythe_node::{ChannelKind, ChannelType, PortPolicy};
 use serde::{Deserialize, Serialize};
 
@@ -66,11 +66,11 @@ pub enum Control {
     },
     /// How many ends the sender has on a channel now.
     Ends(Ends),
-    /// The user of the sender trusts the link of this connection: flows may go over it, if the
-    /// other side's does, too.
-    TrustedLink {
-        /// The sender's end of this connection, as the sender sees it.
-        address: IpAddr,
+    /// First of a session: whether the user of the sender trusts the link of this connection. Where
+    /// both do, flows go in clear text, else sealed.
+    LinkTrust {
+        /// Trusted: the sender's end of this connection, as the sender sees it.
+        address: Option<IpAddr>,
     },
     /// The sender has a publisher for a flow.
     FlowOffer(FlowOffer),
@@ -161,6 +161,8 @@ pub struct FlowOffer {
     pub port: u16,
     /// Secret of the flow, random: packets without it are nobody's.
     pub word: u64,
+    /// Of the sender's process, if the flow is to be sealed.
+    pub key: Option<PublicKey>,
     /// Largest IP packet that leaves the sender.
     pub mtu_bytes: u16,
 }
@@ -184,6 +186,8 @@ pub struct FlowTaken {
     pub buffer_bytes: u32,
     /// How long the publisher waits for a subscriber that takes too little; 0: not at all.
     pub block_ms: u32,
+    /// Of the sender's process, if the flow is sealed.
+    pub key: Option<PublicKey>,
 }
 
 /// An end of a flow.

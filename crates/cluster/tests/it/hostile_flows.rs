@@ -16,7 +16,8 @@ use hythe_node::{Node, PortPolicy, Publisher, PublisherOptions, SubscriberOption
 const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 fn trust(liar: &mut Liar) {
-    liar.say(&Control::TrustedLink { address: HERE });
+    let address = Some(HERE);
+    liar.say(&Control::LinkTrust { address });
 }
 
 fn offer(flow: u32) -> FlowOffer {
@@ -27,6 +28,7 @@ fn offer(flow: u32) -> FlowOffer {
         transport: Transport::Tcp,
         port: 9,
         word: 7,
+        key: None,
         mtu_bytes: 1_500,
     }
 }
@@ -48,15 +50,26 @@ fn honest() -> Honest {
 #[test]
 fn lies_about_flows_end_the_session() {
     let mut honest = honest();
-    let lies: [(&str, Lie); 7] = [
-        ("trusted twice", &|liar| (0..2).for_each(|_| trust(liar))),
-        ("the link is not trusted there", &|liar| {
+    let lies: [(&str, Lie); 9] = [
+        ("told twice", &|liar| (0..2).for_each(|_| trust(liar))),
+        ("in clear text: the other host has not said", &|liar| {
+            liar.say(&Control::FlowOffer(offer(1)));
+        }),
+        ("in clear text: the link is not trusted there", &|liar| {
+            liar.say(&Control::LinkTrust { address: None });
             liar.say(&Control::FlowOffer(offer(1)));
         }),
         ("an address is translated", &|liar| {
-            let address = [192, 0, 2, 66].into();
-            liar.say(&Control::TrustedLink { address });
+            let address = Some([192, 0, 2, 66].into());
+            liar.say(&Control::LinkTrust { address });
             liar.say(&Control::FlowOffer(offer(1)));
+        }),
+        ("sealed without a key", &|liar| {
+            trust(liar);
+            liar.say(&Control::FlowOffer(FlowOffer {
+                transport: Transport::Tls,
+                ..offer(1)
+            }));
         }),
         ("offered twice", &|liar| {
             trust(liar);
@@ -88,7 +101,7 @@ fn lies_about_flows_end_the_session() {
 }
 
 #[test]
-fn host_that_trusts_no_link_is_offered_no_flow() {
+fn host_that_trusts_no_link_takes_no_flow_in_clear_text() {
     let mut honest = Honest::new();
     let mut liar = Liar::begin(&honest.host);
     trust(&mut liar);
@@ -176,6 +189,7 @@ fn taken(flow: u32) -> FlowTaken {
         message_bytes_max: 1 << 20,
         buffer_bytes: 1 << 20,
         block_ms: 0,
+        key: None,
     }
 }
 

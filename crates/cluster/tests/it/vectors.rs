@@ -9,7 +9,7 @@ use hythe_cluster::frame::{
     FrameKind, Header, Hello, HostFacts, NotTaken, Opening, Policy, Preamble, Purpose, TasksWish,
     Want, Window, encode,
 };
-use hythe_flows::message::Transport;
+use hythe_flows::message::{PublicKey, Transport};
 use hythe_testing::play;
 use hythe_testing::vectors::{self, Group, bytes};
 use serde::Serialize;
@@ -183,10 +183,12 @@ fn control_messages_are_as_the_page_says() {
 
 #[test]
 fn messages_about_flows_are_as_the_page_says() {
-    let trusted = |address| Control::TrustedLink { address };
-    is_like("control.trusted_link.ipv4", trusted([10, 1, 2, 3].into()));
+    let trust = |address| Control::LinkTrust { address };
+    is_like("control.link_trust.none", trust(None));
+    let address = [10, 1, 2, 3].into();
+    is_like("control.link_trust.ipv4", trust(Some(address)));
     let address = [0x2001, 0xdb8, 0, 0, 0, 0, 0, 7].into();
-    is_like("control.trusted_link.ipv6", trusted(address));
+    is_like("control.link_trust.ipv6", trust(Some(address)));
     let (udp_port, word) = (8_000, 300);
     is_like("control.measure_at", Control::MeasureAt { udp_port, word });
     let offer = FlowOffer {
@@ -201,9 +203,16 @@ fn messages_about_flows_are_as_the_page_says() {
         transport: Transport::Tcp,
         port: 40_000,
         word: 1 << 63,
+        key: None,
         mtu_bytes: 1_500,
     };
-    is_like("control.flow_offer", Control::FlowOffer(offer));
+    is_like("control.flow_offer", Control::FlowOffer(offer.clone()));
+    let sealed = FlowOffer {
+        transport: Transport::Tls,
+        key: Some(PublicKey(std::array::from_fn(|at| at as u8))),
+        ..offer
+    };
+    is_like("control.flow_offer.sealed", Control::FlowOffer(sealed));
     let (flow, reason) = (7, "why".to_owned());
     is_like("control.flow_waits", Control::FlowWaits { flow, reason });
     let taken = FlowTaken {
@@ -215,6 +224,7 @@ fn messages_about_flows_are_as_the_page_says() {
         message_bytes_max: 1 << 20,
         buffer_bytes: 425_984,
         block_ms: 250,
+        key: None,
     };
     is_like("control.flow_taken", Control::FlowTaken(taken));
     let (flow, side, reason) = (300, FlowSide::Receiving, String::new());

@@ -5,7 +5,7 @@
 //! channel stays with the agents.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::Session;
 use crate::flow::{FlowId, ReceivingFlow, SendingFlow};
 use crate::halves::SendingHalf;
 use crate::message::{Agreed, Role};
-use crate::tcp::{Connector, FlowSecret, Pipe, Position, Progress, TcpSending};
+use crate::tcp::{Connector, Destination, FlowSecret, Pipe, Position, Progress, TcpSending};
 
 /// Pause behind an attempt that failed.
 const RETRY_NS: u64 = 100_000_000;
@@ -29,7 +29,7 @@ pub(super) struct FlowConnection {
     host_port: u32,
     address: IpAddr,
     interface: Option<String>,
-    peer: SocketAddr,
+    to: Destination,
     agreed: Agreed,
     attempt: Option<Connector>,
     /// The next attempt begins at this time or later.
@@ -53,7 +53,7 @@ impl FlowConnection {
     /// Begins an attempt.
     fn attempt(&mut self, now_ns: u64) -> io::Result<()> {
         let mut connector = Connector::open(self.address, self.interface.as_deref())?;
-        connector.connect(now_ns, self.peer, FlowSecret::of(&self.agreed))?;
+        connector.connect(now_ns, self.to.clone())?;
         self.attempt = Some(connector);
         Ok(())
     }
@@ -61,7 +61,7 @@ impl FlowConnection {
     /// Continues the attempt, if there is one; `None`: it has not ended.
     fn advance(&mut self, now_ns: u64) -> Option<AttemptResult> {
         let attempt = self.attempt.take()?;
-        match attempt.advance(now_ns, self.agreed.unreachable_ns) {
+        match attempt.advance(now_ns) {
             Ok(Progress::Waits(attempt)) => {
                 self.attempt = Some(attempt);
                 None
@@ -82,19 +82,19 @@ impl Session {
         id: FlowId,
         role: Role,
         (mut connector, (address, interface)): (Connector, (IpAddr, Option<String>)),
-        (peer, agreed): (SocketAddr, &Agreed),
+        (to, agreed): (Destination, &Agreed),
     ) -> Result<(), String> {
         let Role::Send { host_port, .. } = role else {
             return Err("a subscriber's flow that connects".to_owned());
         };
-        let connected = connector.connect(monotonic_ns(), peer, FlowSecret::of(agreed));
+        let connected = connector.connect(monotonic_ns(), to.clone());
         connected.map_err(|error| error.to_string())?;
         let connection = FlowConnection {
             id,
             host_port,
             address,
             interface,
-            peer,
+            to,
             agreed: *agreed,
             attempt: Some(connector),
             retry_ns: 0,

@@ -1,19 +1,21 @@
-//! The publisher's connection attempt: connect, greet, read the answer.
+//! The publisher's connection attempt: connect, greet, read the answer; sealed, the handshake
+//! happens with that.
 //!
 //! A state machine over a socket that never blocks; its owner polls the socket.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, connect, recv, send, sockopt};
+use rustix::net::{connect, sockopt};
+use rustls::ClientConfig;
 
 use super::encoding::{FlowSecret, GREETING_BYTES, Position};
 use super::listener::{open_socket, port_of};
-use super::pipe::Pipe;
+use super::pipe::{Pipe, Read};
 
 /// One attempt takes no longer than this: a firewall that drops packets answers nothing.
 const ATTEMPT_NS: u64 = 3_000_000_000;
@@ -25,6 +27,16 @@ pub(crate) struct Connector {
     stage: Stage,
 }
 
+/// Whom to connect to, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Destination {
+    pub(crate) peer: SocketAddr,
+    pub(crate) secret: FlowSecret,
+    pub(crate) unreachable_ns: u64,
+    /// `None`: in clear text.
+    pub(crate) seal: Option<Arc<ClientConfig>>,
+}
+
 #[derive(Debug)]
 enum Stage {
     /// Bound to its address.
@@ -32,13 +44,12 @@ enum Stage {
     /// Waits for the peer's kernel.
     Connecting(Attempt),
     /// Waits for the peer's answer, of which so many bytes have arrived.
-    Greeted(Attempt, [u8; GREETING_BYTES], usize),
+    Greeted(Attempt, Pipe, [u8; GREETING_BYTES], usize),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Attempt {
-    secret: FlowSecret,
-    peer: SocketAddr,
+    to: Destination,
     deadline_ns: u64,
 }
 
@@ -66,19 +77,13 @@ impl Connector {
     }
 
     /// Begins to connect.
-    pub(crate) fn connect(
-        &mut self,
-        now_ns: u64,
-        peer: SocketAddr,
-        secret: FlowSecret,
-    ) -> io::Result<()> {
-        match connect(&self.socket, &peer) {
+    pub(crate) fn connect(&mut self, now_ns: u64, to: Destination) -> io::Result<()> {
+        match connect(&self.socket, &to.peer) {
             Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
-            Err(error) => return Err(failed(peer, error.into())),
+            Err(error) => return Err(failed(to.peer, error.into())),
         }
         self.stage = Stage::Connecting(Attempt {
-            secret,
-            peer,
+            to,
             deadline_ns: now_ns + ATTEMPT_NS,
         });
         Ok(())
@@ -97,52 +102,72 @@ impl Connector {
     ///
     /// # Errors
     /// The attempt failed.
-    pub(crate) fn advance(mut self, now_ns: u64, unreachable_ns: u64) -> io::Result<Progress> {
-        let (attempt, is_done) = match &mut self.stage {
+    pub(crate) fn advance(mut self, now_ns: u64) -> io::Result<Progress> {
+        let deadline_ns = match &mut self.stage {
             Stage::Bound => return Ok(Progress::Waits(self)),
             Stage::Connecting(attempt) => {
-                let attempt = *attempt;
+                let peer = attempt.to.peer;
                 let is_connected = is_connected(&self.socket);
-                if is_connected.map_err(|error| failed(attempt.peer, error))? {
-                    // It fits the buffer of a socket that has sent nothing.
-                    let greeting = attempt.secret.greeting();
-                    let sent = send(&self.socket, &greeting, SendFlags::NOSIGNAL);
-                    sent.map_err(|error| failed(attempt.peer, error.into()))?;
-                    self.stage = Stage::Greeted(attempt, [0; GREETING_BYTES], 0);
+                let deadline_ns = attempt.deadline_ns;
+                if is_connected.map_err(|error| failed(peer, error))? {
+                    let pipe = greet(&self.socket, &attempt.to);
+                    let pipe = pipe.map_err(|error| failed(peer, error))?;
+                    self.stage = Stage::Greeted(attempt.clone(), pipe, [0; GREETING_BYTES], 0);
                 }
-                (attempt, false)
+                deadline_ns
             }
-            Stage::Greeted(attempt, answer, received) => {
-                match recv(&self.socket, &mut answer[*received..], RecvFlags::empty()) {
-                    Ok((0, _)) => {
+            Stage::Greeted(attempt, pipe, answer, received) => {
+                let peer = attempt.to.peer;
+                match pipe.read(&mut answer[*received..]) {
+                    Ok(Read::Bytes(bytes)) => *received += bytes,
+                    Ok(Read::Nothing) => {}
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                         return Err(io::Error::new(
                             io::ErrorKind::ConnectionRefused,
-                            format!("{} does not accept the connection", attempt.peer),
+                            format!("{peer} does not accept the connection"),
                         ));
                     }
-                    Ok((bytes, _)) => *received += bytes,
-                    Err(Errno::AGAIN | Errno::INTR) => {}
-                    Err(error) => return Err(failed(attempt.peer, error.into())),
+                    Err(error) => return Err(failed(peer, error)),
                 }
-                (*attempt, *received == GREETING_BYTES)
+                attempt.deadline_ns
             }
         };
-        if let (true, Stage::Greeted(_, answer, _)) = (is_done, &self.stage) {
-            let position = Position::of_answer(answer, attempt.secret.flow).ok_or_else(|| {
-                io::Error::other(format!("{} answers with foreign bytes", attempt.peer))
-            })?;
-            let pipe = Pipe::new(self.socket, unreachable_ns)?;
+        if let Stage::Greeted(attempt, pipe, answer, GREETING_BYTES) = self.stage {
+            let Destination { peer, secret, .. } = attempt.to;
+            let position = Position::of_answer(&answer, secret.flow)
+                .ok_or_else(|| io::Error::other(format!("{peer} answers with foreign bytes")))?;
             return Ok(Progress::Connected(pipe, position));
         }
-        if now_ns >= attempt.deadline_ns {
-            let seconds = ATTEMPT_NS / 1_000_000_000;
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("no TCP connection to {} within {seconds} s", attempt.peer),
-            ));
+        if now_ns >= deadline_ns {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, self.late()));
         }
         Ok(Progress::Waits(self))
     }
+
+    fn late(&self) -> String {
+        let seconds = ATTEMPT_NS / 1_000_000_000;
+        match &self.stage {
+            Stage::Bound => format!("no TCP connection within {seconds} s"),
+            Stage::Connecting(attempt) => {
+                format!(
+                    "no TCP connection to {} within {seconds} s",
+                    attempt.to.peer
+                )
+            }
+            Stage::Greeted(attempt, ..) => {
+                format!("{} does not answer within {seconds} s", attempt.to.peer)
+            }
+        }
+    }
+}
+
+/// Sends the greeting over a socket that has just connected.
+fn greet(socket: &Arc<OwnedFd>, to: &Destination) -> io::Result<Pipe> {
+    let seal = to.seal.as_ref().map(|config| (config, to.peer.ip()));
+    let mut pipe = Pipe::connected(Arc::clone(socket), to.unreachable_ns, seal)?;
+    // It fits the buffer of a socket that has sent nothing.
+    pipe.send(&mut [IoSlice::new(&to.secret.greeting())])?;
+    Ok(pipe)
 }
 
 /// False: not yet.

@@ -1,23 +1,23 @@
 //! The subscriber's listening socket, until its flow ends.
 //!
 //! Anybody on the link can connect to it. A connection is the flow's when it comes from the
-//! publisher's host and begins with the flow's secret; others are closed. A later connection of the
+//! publisher's host, proves to have the publisher's key if the flow is sealed, and begins with the
+//! flow's secret; others are closed. A later connection of the
 //! publisher replaces the one before.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use hythe_sys::socket_option::bind_to_interface;
-use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, acceptfrom_with, bind,
-    getsockname, listen, recv, send, socket_with,
+    AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, getsockname, listen, socket_with,
 };
+use rustls::ServerConfig;
 
 use super::encoding::{FlowSecret, GREETING_BYTES, Position};
-use super::pipe::Pipe;
+use super::pipe::{Pipe, Read};
 
 /// Connections whose greeting has not arrived; a further one replaces the oldest.
 const PENDING_MAX: usize = 4;
@@ -37,18 +37,20 @@ pub(crate) struct FlowListener {
 /// A connection of somebody.
 #[derive(Debug)]
 struct Pending {
-    socket: Arc<OwnedFd>,
+    pipe: Pipe,
     greeting: [u8; GREETING_BYTES],
     received: usize,
     deadline_ns: u64,
 }
 
 /// Whose connection is accepted, and for how long it may be silent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Expected {
     pub(super) peer: IpAddr,
     pub(super) secret: FlowSecret,
     pub(super) unreachable_ns: u64,
+    /// `None`: in clear text.
+    pub(super) seal: Option<Arc<ServerConfig>>,
 }
 
 impl FlowListener {
@@ -69,8 +71,8 @@ impl FlowListener {
 
     /// Sockets that become readable when [`accept`](Self::accept) has something to do.
     pub(super) fn sockets(&self) -> impl Iterator<Item = Arc<OwnedFd>> {
-        let pending = self.pending.iter().map(|pending| &pending.socket);
-        std::iter::once(&self.socket).chain(pending).map(Arc::clone)
+        let pending = self.pending.iter().map(|pending| pending.pipe.shared());
+        std::iter::once(Arc::clone(&self.socket)).chain(pending)
     }
 
     /// The publisher's connection, if there is a new one: its greeting is answered with `position`.
@@ -91,50 +93,46 @@ impl FlowListener {
             {
                 continue;
             }
+            let (socket, unreachable_ns) = (Arc::new(socket), expected.unreachable_ns);
+            let pipe = Pipe::accepted(socket, unreachable_ns, expected.seal.as_ref());
+            let Ok(pipe) = pipe else {
+                continue;
+            };
             if self.pending.len() == PENDING_MAX {
                 self.pending.remove(0);
             }
             self.pending.push(Pending {
-                socket: Arc::new(socket),
+                pipe,
                 greeting: [0; GREETING_BYTES],
                 received: 0,
                 deadline_ns: now_ns + GREETING_NS,
             });
         }
         let mut accepted = None;
-        self.pending.retain_mut(|pending| match pending.read() {
-            Ok(false) => now_ns < pending.deadline_ns,
-            Ok(true) => {
-                if expected.secret.matches(&pending.greeting) {
-                    accepted = Some(Arc::clone(&pending.socket));
+        for mut pending in std::mem::take(&mut self.pending) {
+            match pending.read() {
+                Ok(false) if now_ns < pending.deadline_ns => self.pending.push(pending),
+                Ok(true) if expected.secret.matches(&pending.greeting) => {
+                    accepted = Some(pending.pipe);
                 }
-                false
+                Ok(_) | Err(_) => {}
             }
-            Err(_) => false,
-        });
-        let socket = accepted?;
+        }
+        let mut pipe = accepted?;
         let answer = position.answer(expected.secret.flow);
-        // It fits the buffer of a socket that has sent nothing.
-        let sent = send(&socket, &answer, SendFlags::NOSIGNAL).ok()?;
-        (sent == answer.len())
-            .then(|| Pipe::new(socket, expected.unreachable_ns).ok())
-            .flatten()
+        // It fits the buffer of a socket that has sent next to nothing.
+        let sent = pipe.send(&mut [IoSlice::new(&answer)]).ok()?;
+        (sent == answer.len()).then_some(pipe)
     }
 }
 
 impl Pending {
     /// True: the greeting is whole.
     fn read(&mut self) -> io::Result<bool> {
-        let rest = &mut self.greeting[self.received..];
-        match recv(self.socket.as_fd(), rest, RecvFlags::empty()) {
-            Ok((0, _)) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok((bytes, _)) => {
-                self.received += bytes;
-                Ok(self.received == GREETING_BYTES)
-            }
-            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
+        if let Read::Bytes(bytes) = self.pipe.read(&mut self.greeting[self.received..])? {
+            self.received += bytes;
         }
+        Ok(self.received == GREETING_BYTES)
     }
 }
 
@@ -178,6 +176,7 @@ mod tests {
             peer,
             secret: SECRET,
             unreachable_ns: 2_000_000_000,
+            seal: None,
         }
     }
 

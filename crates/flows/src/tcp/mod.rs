@@ -11,13 +11,16 @@
 
 mod connector;
 mod encoding;
+mod keys;
 mod listener;
 mod pipe;
 mod receiving;
+mod seal;
 mod sending;
 
-pub(crate) use connector::{Connector, Progress};
+pub(crate) use connector::{Connector, Destination, Progress};
 pub(crate) use encoding::{FlowSecret, Position};
+pub(crate) use keys::KeyPair;
 pub(crate) use listener::FlowListener;
 pub(crate) use pipe::Pipe;
 pub(crate) use receiving::{TcpReceiving, Terms};

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use hythe_node::hop::{self, Participant};
 use hythe_node::{Lease, PortPolicy};
 use hythe_packets::Window;
+use rustls::ServerConfig;
 
 use super::encoding::{FlowSecret, Frame, HEADER_BYTES, Position};
 use super::listener::{Expected, FlowListener};
@@ -32,13 +33,15 @@ const ACKNOWLEDGE_BYTES: u64 = 256 << 10;
 const NO_SLOT_NS: u64 = 1_000_000;
 
 /// What both ends of a flow agreed on, as this end needs it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) peer: IpAddr,
     pub(crate) secret: FlowSecret,
     pub(crate) window: Window,
     pub(crate) message_bytes_max: u32,
     pub(crate) unreachable_ns: u64,
+    /// `None`: in clear text.
+    pub(crate) seal: Option<Arc<ServerConfig>>,
 }
 
 /// The subscriber's half of a flow.
@@ -129,6 +132,7 @@ impl TcpReceiving {
             peer: self.terms.peer,
             secret: self.terms.secret,
             unreachable_ns: self.terms.unreachable_ns,
+            seal: self.terms.seal.clone(),
         };
         let Some(pipe) = self.listener.accept(now_ns, &expected, self.position) else {
             return false;
@@ -264,7 +268,7 @@ impl TcpReceiving {
     /// Reads into the slot of a long message, or into the buffer, which is empty. How many bytes
     /// were asked for, and how many came.
     fn read(&mut self) -> Result<(usize, Read), Failure> {
-        let pipe = self.pipe.as_ref().ok_or_else(no_connection)?;
+        let pipe = self.pipe.as_mut().ok_or_else(no_connection)?;
         if let Some(message) = &mut self.message
             && let Some(lease) = &mut message.lease
         {
@@ -399,19 +403,20 @@ impl TcpReceiving {
     /// Sends the acknowledgement that is due, if one is.
     fn acknowledge(&mut self, now_ns: u64) {
         let count = self.position.accepted - self.acknowledged.accepted;
-        if self.position == self.acknowledged && self.unsent.is_empty() {
-            self.due_ns = None;
-        }
-        let Some(pipe) = &self.pipe else {
+        let Some(pipe) = &mut self.pipe else {
             self.due_ns = None;
             return;
         };
-        if self.unsent.is_empty() {
+        if self.unsent.is_empty() && !pipe.has_unsent() {
+            if self.position == self.acknowledged {
+                self.due_ns = None;
+                return;
+            }
             let is_due = self.due_ns.is_some_and(|due_ns| now_ns >= due_ns)
                 || self.accepted_bytes >= ACKNOWLEDGE_BYTES
                 || count > 0 && 2 * count >= self.terms.window.messages.into()
                 || self.is_draining;
-            if self.position == self.acknowledged || !is_due {
+            if !is_due {
                 return;
             }
             self.unsent
@@ -422,10 +427,10 @@ impl TcpReceiving {
         }
         // An error is found by the next read.
         let sent = pipe
-            .send(&[std::io::IoSlice::new(&self.unsent)])
+            .send(&mut [std::io::IoSlice::new(&self.unsent)])
             .unwrap_or(0);
         self.unsent.drain(..sent);
-        if !self.unsent.is_empty() {
+        if !self.unsent.is_empty() || pipe.has_unsent() {
             self.due_ns = Some(now_ns + ACKNOWLEDGE_NS);
         }
     }

@@ -126,7 +126,10 @@ impl TcpSending {
 
     /// Is there something that the kernel has not taken, and a connection that may take it?
     pub(crate) fn has_unsent(&self) -> bool {
-        self.next < self.end() && !self.is_broken()
+        match &self.connection {
+            Connection::Open { pipe, .. } => self.next < self.end() || pipe.has_unsent(),
+            Connection::Broken { .. } => false,
+        }
     }
 
     /// The socket, and what to poll it for while something is unsent.
@@ -266,6 +269,13 @@ impl TcpSending {
     }
 
     fn try_flush(&mut self) -> io::Result<()> {
+        if let Connection::Open {
+            pipe, is_stalled, ..
+        } = &mut self.connection
+        {
+            pipe.flush()?;
+            *is_stalled = pipe.has_unsent();
+        }
         while let Connection::Open {
             pipe, is_stalled, ..
         } = &mut self.connection
@@ -276,7 +286,7 @@ impl TcpSending {
                 0 if self.has_end && self.sent < HEADER_BYTES => {
                     let header = Frame::End { number: self.next }.header();
                     let rest = &header[self.sent..];
-                    (rest.len(), pipe.send(&[IoSlice::new(rest)])?)
+                    (rest.len(), pipe.send(&mut [IoSlice::new(rest)])?)
                 }
                 0 => return Ok(()),
                 // Most calls are for one message: tables for all are not filled for that.
@@ -300,9 +310,10 @@ impl TcpSending {
                     send_from(pipe, &mut pieces[..2 * count], self.sent)?
                 }
             };
-            *is_stalled = taken < offered;
+            *is_stalled = taken < offered || pipe.has_unsent();
+            let is_over = *is_stalled;
             self.note_sent(taken);
-            if taken < offered {
+            if is_over {
                 return Ok(());
             }
         }
@@ -338,7 +349,7 @@ fn payload_of(sample: &Sample) -> IoSlice<'_> {
 /// Sends the pieces but for their first bytes. Returns how many bytes those were, and how many the
 /// kernel took.
 fn send_from(
-    pipe: &Pipe,
+    pipe: &mut Pipe,
     mut pieces: &mut [IoSlice<'_>],
     skipped: usize,
 ) -> io::Result<(usize, usize)> {
@@ -362,7 +373,7 @@ mod tests {
         let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");
         near.set_nonblocking(true).expect("set");
         let (far, _) = listener.accept().expect("connected");
-        let pipe = Pipe::new(Arc::new(near.into()), UNREACHABLE_NS).expect("made");
+        let pipe = Pipe::connected(Arc::new(near.into()), UNREACHABLE_NS, None).expect("made");
         (pipe, far)
     }
 

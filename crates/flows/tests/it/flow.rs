@@ -15,6 +15,9 @@ macro_rules! test_each_transport {
         mod tcp {
             $(#[test] fn $name() { super::$name(hythe_flows::message::Transport::Tcp); })*
         }
+        mod tls {
+            $(#[test] fn $name() { super::$name(hythe_flows::message::Transport::Tls); })*
+        }
         mod packets {
             $(#[test] fn $name() { super::$name(hythe_flows::message::Transport::Packets); })*
         }

@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use crate::support::tcp_relay::TcpRelay;
 use crate::support::{BOUND, Flow, Pair, agreed, blocking, direct, pattern};
-use hythe_flows::message::{FromAgent, FromProcess, Transport};
+use hythe_flows::message::{FromAgent, FromProcess, PublicKey, Transport};
 use hythe_testing::eventually;
 
 /// A flow by a relay that has carried its first message.
-fn begun_by_relay() -> (Pair, Flow, TcpRelay) {
-    let mut pair = Pair::by(Transport::Tcp);
+fn begun_by_relay(transport: Transport) -> (Pair, Flow, TcpRelay) {
+    let mut pair = Pair::by(transport);
     let mut relay = None;
     let mut flow = pair.flow(&blocking(), agreed(32), |sending, receiving| {
         let port = relay.insert(TcpRelay::to(receiving)).port();
@@ -22,7 +22,13 @@ fn begun_by_relay() -> (Pair, Flow, TcpRelay) {
 
 #[test]
 fn broken_connection_is_replaced_and_nothing_comes_twice() {
-    let (pair, mut flow, relay) = begun_by_relay();
+    for transport in [Transport::Tcp, Transport::Tls] {
+        breaks_and_continues(transport);
+    }
+}
+
+fn breaks_and_continues(transport: Transport) {
+    let (pair, mut flow, relay) = begun_by_relay(transport);
     let message = |number: u32| pattern(number, number * 977 % 60_000);
     for round in 0..5 {
         let first = 1 + round * 40;
@@ -44,7 +50,7 @@ fn broken_connection_is_replaced_and_nothing_comes_twice() {
 
 #[test]
 fn idle_connection_that_breaks_is_replaced() {
-    let (pair, mut flow, relay) = begun_by_relay();
+    let (pair, mut flow, relay) = begun_by_relay(Transport::Tcp);
     relay.cut();
     eventually("another connection", || relay.connections() == 2);
     assert_eq!(flow.publish(&pair.a.node, &[1]).delivered, 1);
@@ -53,7 +59,7 @@ fn idle_connection_that_breaks_is_replaced() {
 
 #[test]
 fn flow_ends_when_subscriber_listens_no_more() {
-    let (mut pair, mut flow, relay) = begun_by_relay();
+    let (mut pair, mut flow, relay) = begun_by_relay(Transport::Tcp);
     for number in 1..=3 {
         assert_eq!(flow.publish(&pair.a.node, &[number]).delivered, 1);
     }
@@ -125,6 +131,60 @@ fn flow_that_ends_while_it_connects_reports_that() {
             1,
             "by the agent"
         );
+    }
+}
+
+#[test]
+fn sealed_flow_shows_no_payload() {
+    let secret = b"what only two processes may read".repeat(20);
+    for (transport, is_shown) in [(Transport::Tcp, true), (Transport::Tls, false)] {
+        let (pair, mut flow, relay) = begun_by_relay(transport);
+        flow.publish(&pair.a.node, &secret);
+        assert!(flow.take() == secret);
+        let seen = relay.seen();
+        let found = seen.windows(32).any(|bytes| bytes == &secret[..32]);
+        assert_eq!(found, is_shown, "{transport:?}");
+        let greets = seen.windows(8).any(|bytes| bytes == b"HYTHEFLW");
+        assert_eq!(greets, is_shown, "{transport:?}: its secret");
+    }
+}
+
+#[test]
+fn changed_byte_breaks_connection_and_nothing_is_lost() {
+    let (pair, mut flow, relay) = begun_by_relay(Transport::Tls);
+    let message = |number: u32| pattern(number, 40_000);
+    for number in 1..20 {
+        relay.change();
+        flow.publish(&pair.a.node, &message(number));
+        assert!(flow.take() == message(number), "message {number}");
+        eventually("it is changed", || relay.has_changed());
+    }
+    assert!(relay.connections() > 10, "{}", relay.connections());
+}
+
+#[test]
+fn process_with_another_key_gets_no_flow() {
+    // Told that of each end in turn: who has another is refused by the other.
+    for at_publisher in [true, false] {
+        let mut pair = Pair::by(Transport::Tls);
+        let side = match at_publisher {
+            true => &mut pair.a,
+            false => &mut pair.b,
+        };
+        side.told_key = Some(PublicKey([7; 32]));
+        let mut flow = pair.unseen_flow(&blocking(), agreed(32), direct);
+        let FromProcess::Ended {
+            flow: 1,
+            unconfirmed: 0,
+            ..
+        } = pair.a.hear()
+        else {
+            panic!("it ends otherwise");
+        };
+        assert_eq!(flow.publish(&pair.a.node, &[1]).delivered, 1);
+        let by_agent = flow.host_subscriber.take(BOUND).expect("sound");
+        assert_eq!(by_agent.expect("it comes").to_vec(), [1]);
+        assert!(flow.subscriber.try_take().expect("sound").is_none());
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use hythe_flows::message::FromAgent;
+use hythe_flows::message::{FromAgent, Transport};
 
 use super::processes::{Ask, ProcessId, Processes};
 use super::{FLOWS_MAX, FlowSession};
@@ -23,6 +23,7 @@ pub(super) struct Flow {
     /// That it began in.
     pub(super) session: Arc<dyn FlowSession>,
     pub(super) channel: String,
+    pub(super) transport: Transport,
     /// Of a publisher here; else it is of a subscriber.
     pub(super) ask: Option<Ask>,
 }
@@ -31,7 +32,7 @@ impl Flow {
     /// Why it may not go on, if so.
     pub(super) fn check(&self) -> Result<(), String> {
         self.session.look_at_link();
-        self.session.link().path()?;
+        self.session.link().path_for(self.transport)?;
         match self.ask {
             Some(_) => self.session.may_send(&self.channel),
             None => self.session.may_receive(&self.channel),

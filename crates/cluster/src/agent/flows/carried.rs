@@ -21,6 +21,7 @@ impl Carried {
         Self {
             carrier: match transport {
                 Transport::Tcp => Carrier::Tcp,
+                Transport::Tls => Carrier::Tls,
                 Transport::Packets => Carrier::Udp,
             },
             ..Self::default()
@@ -42,6 +43,10 @@ impl Carried {
             (Carrier::Udp | Carrier::Tcp, Direction::Sending) => FlowCopies::of(1, 0, 0),
             // Into the slot, where it is not short.
             (Carrier::Tcp, Direction::Receiving) => FlowCopies::of(1, 0, 1),
+            // Sealed from the slot, and into the socket.
+            (Carrier::Tls, Direction::Sending) => FlowCopies::of(1, 1, 1),
+            // Out of it, into the TLS library, out of that, and into the slot.
+            (Carrier::Tls, Direction::Receiving) => FlowCopies::of(1, 3, 3),
             // Out of it, and into the slot.
             (Carrier::Udp, Direction::Receiving) => FlowCopies::of(1, 1, 1),
             // Into a chunk, unless it leaves from its slot, and from there.
@@ -72,6 +77,7 @@ impl Carriage {
     ) -> Self {
         let flows: Vec<&Carried> = flows.into_iter().collect();
         let names = [
+            (Carrier::Tls, "tls"),
             (Carrier::Tcp, "tcp"),
             (Carrier::Xdp, "xdp"),
             (Carrier::Udp, "udp"),

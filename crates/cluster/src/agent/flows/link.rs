@@ -1,8 +1,8 @@
-//! The link of a control connection: may flows go over it?
+//! The link of a control connection: where flows go over it, and whether in clear text.
 //!
-//! Both users must have declared it trusted: each agent tells the other which address its end of
-//! the connection has, and both must see the same. So sockets of a flow are always at the two
-//! addresses that TLS has proven, and no message of a host can name another.
+//! Sockets of a flow are always at the two addresses that TLS has proven, and no message of a host
+//! can name another. Flows are sealed, unless both users have declared the link trusted: each agent
+//! tells the other which address its end of the connection has then, and both must see the same.
 //!
 //! An interface may get another name, or lose its address, while the session goes on: it is looked
 //! at again now and then.
@@ -41,8 +41,8 @@ pub(crate) struct Link {
     chosen: Mutex<Choice>,
     /// It was trusted here when the session began: the other side was told.
     was_trusted: bool,
-    /// What the other side calls its end.
-    there: OnceLock<IpAddr>,
+    /// What the other side calls its end; `None`: it does not trust the link.
+    there: OnceLock<Option<IpAddr>>,
     now: Mutex<Seen>,
 }
 
@@ -54,7 +54,7 @@ struct Seen {
     /// The program that serves it with sockets past the kernel's protocols.
     served: Option<u64>,
     /// Why it is not trusted here, if so.
-    here: Result<ConnectionPath, String>,
+    here: Result<(), String>,
 }
 
 impl Link {
@@ -95,13 +95,15 @@ impl Link {
     /// lied.
     pub(crate) fn was_agreed(&self) -> bool {
         let peer = self.path.map(|path| path.peer);
-        self.was_trusted && self.there.get().copied() == peer
+        self.was_trusted && peer.is_some() && self.there.get().copied().flatten() == peer
     }
 
-    /// The other side trusts it.
-    pub(crate) fn trusted_there(&self, address: IpAddr) -> Result<(), ClusterError> {
-        let said = self.there.set(address.to_canonical());
-        said.map_err(|_| ClusterError::Unexpected("a link that is trusted twice".to_owned()))
+    /// The other side trusts it, if it has that address there.
+    pub(crate) fn trust_there(&self, address: Option<IpAddr>) -> Result<(), ClusterError> {
+        let said = self
+            .there
+            .set(address.map(|address| address.to_canonical()));
+        said.map_err(|_| ClusterError::Unexpected("a link whose trust is told twice".to_owned()))
     }
 
     pub(crate) fn interface(&self) -> Option<String> {
@@ -113,11 +115,14 @@ impl Link {
         self.carrier
     }
 
-    /// How flows are sent that begin now: by TCP, unless a program serves the interface with
-    /// `AF_XDP` sockets, which are for packets.
+    /// How flows are sent that begin now: sealed, or over a link that both users trust by TCP,
+    /// unless a program serves the interface with `AF_XDP` sockets, which are for packets.
     pub(crate) fn transport(&self) -> Transport {
+        if self.trusted().is_err() {
+            return Transport::Tls;
+        }
         match self.carrier {
-            Some(Carrier::Tcp) => Transport::Tcp,
+            Some(Carrier::Tcp | Carrier::Tls) => Transport::Tcp,
             Some(Carrier::Udp | Carrier::Xdp) => Transport::Packets,
             None if lock(&self.now).served.is_some() => Transport::Packets,
             None => Transport::Tcp,
@@ -165,15 +170,51 @@ impl Link {
     /// # Errors
     /// Why there is none, for people.
     pub(crate) fn path(&self) -> Result<ConnectionPath, String> {
-        let path = lock(&self.now).here.clone()?;
+        let path = self.path.ok_or("its connection has no addresses")?;
+        let is_local = |ip| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+        if is_local(path.local) || is_local(path.peer) {
+            return Err("an address of one link only".to_owned());
+        }
         match self.there.get() {
+            Some(_) => Ok(path),
+            None => Err("the other host has not said whether it trusts the link".to_owned()),
+        }
+    }
+
+    /// The same for flows of this transport: those in clear text are for trusted links.
+    ///
+    /// # Errors
+    /// Why there is none, for people.
+    pub(crate) fn path_for(&self, transport: Transport) -> Result<ConnectionPath, String> {
+        let path = self.path()?;
+        match transport {
+            Transport::Tls => Ok(path),
+            Transport::Tcp | Transport::Packets => self.trusted().map(|()| path),
+        }
+    }
+
+    /// # Errors
+    /// Why it is not a link that both users trust.
+    pub(crate) fn trusted(&self) -> Result<(), String> {
+        let path = self.path()?;
+        lock(&self.now).here.clone()?;
+        match self.there.get().copied().flatten() {
             None => Err("the link is not trusted there".to_owned()),
-            Some(there) if *there != path.peer => Err(format!(
+            Some(there) if there != path.peer => Err(format!(
                 "its end of the link is {} here and {there} there: an address is translated \
                  between",
                 path.peer
             )),
-            Some(_) => Ok(path),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// The interface that sockets of such flows are bound to.
+    pub(crate) fn interface_for(&self, transport: Transport) -> Option<String> {
+        match transport {
+            // Wherever the routes lead.
+            Transport::Tls => None,
+            Transport::Tcp | Transport::Packets => self.interface(),
         }
     }
 }
@@ -212,21 +253,17 @@ fn judge(
     trusted: &[String],
     path: Option<ConnectionPath>,
     interface: Option<&str>,
-) -> Result<ConnectionPath, String> {
+) -> Result<(), String> {
     if trusted.is_empty() {
         return Err("no link is trusted here".to_owned());
     }
     let path = path.ok_or("its connection has no addresses")?;
-    let is_local = |ip| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
-    if is_local(path.local) || is_local(path.peer) {
-        return Err("an address of one link only".to_owned());
-    }
     match interface {
         None => Err(format!("no interface here has {}", path.local)),
         Some(name) if !trusted.iter().any(|one| one == name) => {
             Err(format!("the link at {name} is not trusted here"))
         }
-        Some(_) => Ok(path),
+        Some(_) => Ok(()),
     }
 }
 
@@ -283,19 +320,41 @@ mod tests {
             let interface = interface.map(str::to_owned);
             Link::of((&trusted, None), path, |_| interface)
         };
-        let why = |link: &Link| link.path().expect_err("not used");
-        assert_eq!(why(&link(&[], Some(path), None)), "no link is trusted here");
-        let not_there = link(&["x", "y"], Some(path), Some("y"));
-        assert_eq!(why(&not_there), "the link is not trusted there");
-        let other = link(&["x"], Some(path), Some("y"));
-        other.trusted_there(path.peer).expect("once");
-        assert_eq!(why(&other), "the link at y is not trusted here");
-        let translated = link(&["y"], Some(path), Some("y"));
-        translated.trusted_there(path.local).expect("once");
-        assert!(why(&translated).contains("translated"));
-        let both = link(&["y"], Some(path), Some("y"));
-        both.trusted_there(path.peer).expect("once");
-        assert_eq!(both.path(), Ok(path));
+        let of = |trusted: &[&str], there| {
+            let link = link(trusted, Some(path), Some("y"));
+            link.trust_there(there).expect("once");
+            link
+        };
+        // What is not trusted is sealed.
+        for (link, why) in [
+            (of(&[], None), "no link is trusted here"),
+            (of(&["x", "y"], None), "the link is not trusted there"),
+            (
+                of(&["x"], Some(path.peer)),
+                "the link at y is not trusted here",
+            ),
+            (
+                of(&["y"], Some(path.local)),
+                "an address is translated between",
+            ),
+        ] {
+            let refused = link.path_for(Transport::Tcp).expect_err("not trusted");
+            assert!(refused.contains(why), "{refused}");
+            assert_eq!(link.transport(), Transport::Tls, "{why}");
+            assert_eq!(link.path_for(Transport::Tls), Ok(path));
+        }
+        let untold = link(&["y"], Some(path), Some("y"));
+        let why = untold.path_for(Transport::Tls).expect_err("not yet");
+        assert!(why.contains("has not said"), "{why}");
+        let local = IpAddr::from([0xfe80, 0, 0, 0, 0, 0, 0, 1]);
+        let local = ConnectionPath { local, ..path };
+        let one_link = link(&["y"], Some(local), Some("y"));
+        one_link.trust_there(None).expect("once");
+        let why = one_link.path_for(Transport::Tls).expect_err("no way");
+        assert_eq!(why, "an address of one link only");
+        let both = of(&["y"], Some(path.peer));
+        assert_eq!(both.transport(), Transport::Tcp);
+        assert_eq!(both.path_for(Transport::Tcp), Ok(path));
         assert_eq!(both.wire(), None, "it was not chosen");
         both.choose(Choice {
             long: Carrier::Xdp,
@@ -314,7 +373,7 @@ mod tests {
         };
         assert_eq!(forced(Carrier::Udp), None, "whatever was chosen");
         assert_eq!(forced(Carrier::Xdp), Some((at, true, false)));
-        assert!(both.trusted_there(path.peer).is_err());
+        assert!(both.trust_there(Some(path.peer)).is_err());
     }
 
     #[test]
@@ -327,24 +386,24 @@ mod tests {
         let trusted = ["y".to_owned()];
         let link = Link::of((&trusted, None), Some(path), named("y"));
         assert!(!link.was_agreed());
-        link.trusted_there(path.peer).expect("once");
+        link.trust_there(Some(path.peer)).expect("once");
         let later = |link: &Link| lock(&link.now).at -= LOOK;
         link.look_again(|_| panic!("that was done just now"));
         later(&link);
         link.look_again(named("z"));
-        let why = link.path().expect_err("not trusted");
+        let why = link.trusted().expect_err("not trusted");
         assert_eq!(why, "the link at z is not trusted here");
         assert_eq!(link.interface().as_deref(), Some("z"));
         later(&link);
         link.look_again(|_| None);
         assert_eq!(
-            link.path(),
+            link.trusted(),
             Err("no interface here has 10.0.0.1".to_owned())
         );
         assert!(link.was_agreed());
         later(&link);
         link.look_again(named("y"));
-        assert_eq!(link.path(), Ok(path));
+        assert_eq!(link.trusted(), Ok(()));
         // One that was never trusted is not looked at.
         let other = Link::of((&trusted, None), Some(path), named("x"));
         later(&other);

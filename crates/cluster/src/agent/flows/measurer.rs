@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hythe_flows::measure::{Cause, NotMeasured, Prober, Schedule};
-use hythe_flows::message::Carrier;
+use hythe_flows::message::{Carrier, Transport};
 use hythe_node::monotonic_ns;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -49,9 +49,9 @@ struct Place {
 }
 
 impl Known {
-    /// That of a link over which flows may go.
+    /// That of a link over which packets may go.
     fn now(link: &Link) -> Option<Self> {
-        let (path, interface) = (link.path().ok()?, link.interface());
+        let (path, interface) = (link.path_for(Transport::Packets).ok()?, link.interface());
         let mtu_bytes = mtu_of(path, interface.as_deref()).ok()?;
         let socket = UdpSocket::bind((path.local, 0)).ok()?;
         let index = interface

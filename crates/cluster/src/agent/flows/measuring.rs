@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use hythe_flows::measure::{Cause, Choice, Figures, Measured, choose};
-use hythe_flows::message::Carrier;
+use hythe_flows::message::{Carrier, Transport};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::Link;
@@ -106,7 +106,7 @@ impl Measuring {
 
     /// For people.
     pub(super) fn status(&self, link: &Link) -> Option<CarriersStatus> {
-        link.path().ok()?;
+        link.path_for(Transport::Packets).ok()?;
         let (shown, choice) = {
             let shown = lock(&self.shown);
             (shown.clone(), link.chosen())
@@ -120,6 +120,7 @@ impl Measuring {
             Carrier::Udp => "udp".to_owned(),
             Carrier::Xdp => "xdp".to_owned(),
             Carrier::Tcp => "tcp".to_owned(),
+            Carrier::Tls => "tls".to_owned(),
         };
         Some(CarriersStatus {
             short: name(choice.short, true),
@@ -185,7 +186,7 @@ mod tests {
         };
         let trusted = ["y".to_owned()];
         let link = Link::of((&trusted, None), Some(path), |_| Some("y".to_owned()));
-        link.trusted_there(path.peer).expect("once");
+        link.trust_there(Some(path.peer)).expect("once");
         let measuring = Measuring::default();
         let bulk = |bytes_per_s| Bulk {
             udp_bytes_per_s: Some(bytes_per_s),

@@ -1,5 +1,5 @@
 //! Flows: what a publisher of this host sends to a subscriber of another by a socket of its own
-//! process, over a link that both users trust (ADR 0043).
+//! process, sealed, or over a link that both users trust in clear text (ADR 0052).
 //!
 //! The agents set them up and take them down; no message passes here. [`Processes`] are the tasks
 //! of this host, over the file `flows` in the pool's directory; `sending` has the flows of their
@@ -37,7 +37,7 @@ pub(crate) use self::measuring::{Measuring, Turn};
 pub(crate) use self::pause::Pause;
 use self::places::Places;
 use self::processes::{Ask, ProcessId, Processes};
-use self::receiving::Receiving;
+use self::receiving::{ReadySocket, Receiving};
 use self::sending::Sending;
 pub(crate) use self::session::FlowSession;
 use super::local::LocalEnds;
@@ -291,7 +291,10 @@ impl Flows {
             sending,
             receiving,
             pending: offered + waiting,
-            carriers: session.measuring().status(session.link()),
+            carriers: match session.link().transport() {
+                Transport::Packets => session.measuring().status(session.link()),
+                Transport::Tls | Transport::Tcp => None,
+            },
         }
     }
 }
@@ -323,13 +326,18 @@ impl State {
                 flow,
                 port,
                 buffer_bytes,
+                key,
             } => {
                 if port == 0 {
                     return Err("a socket without a port".to_owned());
                 }
-                self.sending.ready(processes, (id, flow), port);
-                let end = (port, buffer_bytes);
-                self.receiving.ready(processes, (id, flow), end);
+                self.sending.ready(processes, (id, flow), (port, key));
+                let socket = ReadySocket {
+                    port,
+                    buffer_bytes,
+                    key,
+                };
+                self.receiving.ready(processes, (id, flow), socket);
             }
             FromProcess::Carried {
                 flow,

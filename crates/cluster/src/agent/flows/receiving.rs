@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::{Agreed, FromAgent, Role, Transport, WireUse};
+use hythe_flows::message::{Agreed, FromAgent, PublicKey, Role, Transport, WireUse};
 use hythe_node::PortPolicy;
 use hythe_node::hop::HopPool as _;
 use hythe_packets::{MESSAGES_MAX, MTU_BYTES_MIN};
@@ -78,6 +78,15 @@ enum Step {
     Finishing(Instant),
 }
 
+/// A socket that a process has opened for a flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReadySocket {
+    pub(super) port: u16,
+    pub(super) buffer_bytes: u32,
+    /// Of the process, if the flow is to be sealed.
+    pub(super) key: Option<PublicKey>,
+}
+
 /// Why a flow has no receiver.
 enum NoReceiver {
     /// There may be one later.
@@ -95,12 +104,17 @@ impl Receiving {
     ) -> Result<(), ClusterError> {
         let unexpected = |what: String| Err(ClusterError::Unexpected(what));
         let number = offer.flow;
-        if let Err(why) = session.link().path() {
-            if session.link().was_agreed() {
+        if (offer.transport == Transport::Tls) != offer.key.is_some() {
+            return unexpected(format!(
+                "flow {number}, sealed without a key or the reverse"
+            ));
+        }
+        if let Err(why) = session.link().path_for(offer.transport) {
+            if offer.transport == Transport::Tls || session.link().was_agreed() {
                 say_ended(&**session, number, &why);
                 return Ok(());
             }
-            return unexpected(format!("flow {number} over a link without flows: {why}"));
+            return unexpected(format!("flow {number} in clear text: {why}"));
         }
         if offer.port == 0 || offer.mtu_bytes < MTU_BYTES_MIN {
             let (port, mtu) = (offer.port, offer.mtu_bytes);
@@ -145,7 +159,8 @@ impl Receiving {
         let mut over = Vec::new();
         for (key, flow) in flows {
             flow.carry(processes);
-            let usable = session.link().path().map_err(NoReceiver::Refused);
+            let usable = session.link().path_for(flow.offer.transport);
+            let usable = usable.map_err(NoReceiver::Refused);
             let found = usable.and_then(|_| receiver(processes, session, local, &flow.offer));
             let looked = match found {
                 Err(NoReceiver::Refused(reason)) => Err(reason),
@@ -172,12 +187,12 @@ impl Receiving {
         &mut self,
         processes: &Processes,
         who: (ProcessId, u32),
-        (port, buffer_bytes): (u16, u32),
+        socket: ReadySocket,
     ) {
         let Some((key, flow)) = self.of_process(who) else {
             return;
         };
-        let begun = flow.begin(processes, port, buffer_bytes);
+        let begun = flow.begin(processes, socket);
         if let Err(reason) = begun {
             self.end(processes, key, &reason);
         }
@@ -266,6 +281,7 @@ impl Receiving {
             let one = alone::Flow {
                 session: flow.session,
                 channel: flow.offer.channel,
+                transport: flow.offer.transport,
                 ask: None,
             };
             Some(((taken.process, taken.number), one))
@@ -413,7 +429,8 @@ impl Flow {
             Some(_) => self.without(processes, "its subscriber is another".to_owned(), now),
             None if self.retry.is_some_and(|retry| now < retry) => Ok(()),
             None => {
-                let path = self.session.link().path()?;
+                let transport = self.offer.transport;
+                let path = self.session.link().path_for(transport)?;
                 if let Err(reason) = places.take() {
                     self.wait(reason);
                     return Ok(());
@@ -432,25 +449,29 @@ impl Flow {
                         port: port.index.0,
                         host: self.session.member().0,
                     },
-                    transport: self.offer.transport,
+                    transport,
                     address: path.local,
-                    interface: self.session.link().interface(),
+                    interface: self.session.link().interface_for(transport),
                     wire: self.wire.clone(),
                 };
-                self.carried = Carried::of(self.offer.transport);
+                self.carried = Carried::of(transport);
                 processes.tell(process, &open);
                 Ok(())
             }
         }
     }
 
-    fn begin(&mut self, processes: &Processes, port: u16, buffer_bytes: u32) -> Result<(), String> {
+    fn begin(&mut self, processes: &Processes, socket: ReadySocket) -> Result<(), String> {
         let session = Arc::clone(&self.session);
         let Some(taken) = self.taken.as_mut().filter(|it| it.step == Step::Opening) else {
             return Ok(());
         };
-        let path = session.link().path()?;
-        let interface = session.link().interface();
+        let transport = self.offer.transport;
+        if (transport == Transport::Tls) != socket.key.is_some() {
+            return Err("its subscriber's process made no key".to_owned());
+        }
+        let path = session.link().path_for(transport)?;
+        let interface = session.link().interface_for(transport);
         let mtu_bytes = mtu_of(path, interface.as_deref()).map_err(|error| error.to_string())?;
         let message_bytes_max = session.payload_bytes_max();
         let depth = taken.port.depth;
@@ -460,17 +481,19 @@ impl Flow {
         };
         let told = FlowTaken {
             flow: self.offer.flow,
-            port,
+            port: socket.port,
+            key: socket.key,
             mtu_bytes: mtu_bytes.min(self.offer.mtu_bytes),
             window_messages: window_messages.clamp(1, MESSAGES_MAX),
             window_bytes: session.own_window().max(message_bytes_max),
             message_bytes_max,
-            buffer_bytes,
+            buffer_bytes: socket.buffer_bytes,
             block_ms,
         };
         let begin = FromAgent::Begin {
             flow: taken.number,
             peer: (path.peer, self.offer.port).into(),
+            key: self.offer.key,
             agreed: Agreed {
                 session: self.offer.word,
                 number: told.flow,
@@ -478,7 +501,7 @@ impl Flow {
                 window_messages: told.window_messages,
                 window_bytes: told.window_bytes,
                 message_bytes_max,
-                buffer_bytes,
+                buffer_bytes: socket.buffer_bytes,
                 unreachable_ns: session.lease_ns(),
                 initial_rtt_ns: session.round_trip_or_default_ns(),
                 block_ms,

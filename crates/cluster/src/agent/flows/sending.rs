@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::{Agreed, FromAgent, Role, Transport, WireUse};
+use hythe_flows::message::{Agreed, FromAgent, PublicKey, Role, Transport, WireUse};
 use hythe_node::hop::HopPool as _;
 use hythe_node::{PortIndex, PortKind};
 use hythe_pool::PortInfo;
@@ -57,6 +57,8 @@ pub(super) struct Flow {
     ask: Ask,
     step: Step,
     transport: Transport,
+    /// Of its process, if it is sealed.
+    key: Option<PublicKey>,
     /// It ends for another, by the transport that the link has now.
     is_replaced: bool,
     word: u64,
@@ -112,8 +114,13 @@ impl Sending {
         let is_refused =
             |flow: &Flow| flow.is_of(&**session) && session.may_send(&flow.channel).is_err();
         self.end_all(processes, "it is not permitted any more", is_refused);
-        if let Err(why) = session.link().path() {
-            self.end_all(processes, &why, |flow| flow.is_of(&**session));
+        let link = session.link();
+        for transport in [Transport::Tls, Transport::Tcp, Transport::Packets] {
+            if let Err(why) = link.path_for(transport) {
+                let has_no_way =
+                    |flow: &Flow| flow.is_of(&**session) && flow.transport == transport;
+                self.end_all(processes, &why, has_no_way);
+            }
         }
         self.carry(processes, &**session);
         self.replace(processes, &**session);
@@ -201,10 +208,11 @@ impl Sending {
         number: u32,
     ) {
         let link = session.link();
-        let path = link.path();
-        let prepared = path.and_then(|path| {
+        let transport = link.transport();
+        let interface = link.interface_for(transport);
+        let prepared = link.path_for(transport).and_then(|path| {
             let mtu_bytes =
-                mtu_of(path, link.interface().as_deref()).map_err(|error| error.to_string())?;
+                mtu_of(path, interface.as_deref()).map_err(|error| error.to_string())?;
             let word = random().map_err(|error| error.to_string())?;
             Ok((path, mtu_bytes, word))
         });
@@ -221,15 +229,16 @@ impl Sending {
             process,
             ask,
             step: Step::Opening,
-            transport: link.transport(),
+            transport,
+            key: None,
             is_replaced: false,
             word,
             mtu_bytes,
             reason: "its publisher opens a socket".to_owned(),
-            carried: Carried::of(link.transport()),
+            carried: Carried::of(transport),
             wire: link.wire(),
         };
-        let (transport, wire) = (flow.transport, flow.wire.clone());
+        let wire = flow.wire.clone();
         self.flows.insert(number, flow);
         let open = FromAgent::Open {
             flow: number,
@@ -239,7 +248,7 @@ impl Sending {
             },
             transport,
             address: path.local,
-            interface: session.link().interface(),
+            interface,
             wire,
         };
         processes.tell(process, &open);
@@ -250,7 +259,7 @@ impl Sending {
         &mut self,
         processes: &mut Processes,
         (process, number): (ProcessId, u32),
-        port: u16,
+        (port, key): (u16, Option<PublicKey>),
     ) {
         let Some(flow) = self.of_process(process, number) else {
             return;
@@ -262,7 +271,16 @@ impl Sending {
         let Some(publisher) = publisher.filter(|found| found.channel == flow.channel) else {
             return self.end(processes, number, "its publisher has closed", false);
         };
+        if (flow.transport == Transport::Tls) != key.is_some() {
+            return self.end(
+                processes,
+                number,
+                "its publisher's process made no key",
+                false,
+            );
+        }
         flow.step = Step::Offered;
+        flow.key = key;
         "the other host has not answered".clone_into(&mut flow.reason);
         flow.session.say(Control::FlowOffer(FlowOffer {
             flow: number,
@@ -271,6 +289,7 @@ impl Sending {
             transport: flow.transport,
             port,
             word: flow.word,
+            key,
             mtu_bytes: flow.mtu_bytes,
         }));
     }
@@ -295,11 +314,13 @@ impl Sending {
             // It has ended here meanwhile.
             return Ok(());
         };
-        if flow.step != Step::Offered || taken.mtu_bytes > flow.mtu_bytes {
+        let is_as_offered =
+            taken.mtu_bytes <= flow.mtu_bytes && taken.key.is_some() == flow.key.is_some();
+        if flow.step != Step::Offered || !is_as_offered {
             let what = format!("flow {} is taken as it was not offered", taken.flow);
             return Err(ClusterError::Unexpected(what));
         }
-        let Ok(path) = session.link().path() else {
+        let Ok(path) = session.link().path_for(flow.transport) else {
             return Ok(());
         };
         flow.step = Step::Begun;
@@ -308,6 +329,7 @@ impl Sending {
         let begin = FromAgent::Begin {
             flow: taken.flow,
             peer: (path.peer, taken.port).into(),
+            key: taken.key,
             agreed: Agreed {
                 session: flow.word,
                 number: taken.flow,
@@ -436,6 +458,7 @@ impl Sending {
             let taken = alone::Flow {
                 session: flow.session,
                 channel: flow.channel,
+                transport: flow.transport,
                 ask: Some(flow.ask),
             };
             ((flow.process, number), taken)

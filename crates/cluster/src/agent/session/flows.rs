@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use hythe_flows::message::Transport;
 use hythe_node::{MemberIndex, Pool, PortIndex};
 use hythe_pool::PortInfo;
 
@@ -160,7 +161,7 @@ impl Session {
     /// The other side answers whoever measures the link there.
     pub(super) fn measure_at(&self, udp_port: u16, word: u64) -> Result<(), ClusterError> {
         if udp_port == 0 || !self.link.was_agreed() {
-            let what = format!("measuring at port {udp_port} of a link without flows");
+            let what = format!("measuring at port {udp_port} of a link that is not trusted");
             return Err(ClusterError::Unexpected(what));
         }
         self.measuring.meet(udp_port, word);
@@ -169,7 +170,7 @@ impl Session {
 
     /// Measures the link from now on, if flows may go over it.
     pub(super) fn measure(self: &Arc<Self>) {
-        if self.link.path().is_err() || !self.measuring.begin() {
+        if self.link.path_for(Transport::Packets).is_err() || !self.measuring.begin() {
             return;
         }
         let (session, member) = (Arc::clone(self), self.threads.enter());

@@ -136,9 +136,8 @@ impl Session {
     /// Carries the session until it ends, and cleans up behind it: when this returns, nobody in the
     /// pool stands for the host any more. Says why it ended.
     pub(crate) fn run(self: &Arc<Self>, connection: Connection) -> String {
-        if let Some(address) = self.link.trusted_address() {
-            self.say(Control::TrustedLink { address });
-        }
+        let address = self.link.trusted_address();
+        self.say(Control::LinkTrust { address });
         self.note_change();
         let error = control::run(self, connection);
         self.end_by(&error);
@@ -226,7 +225,6 @@ impl Session {
         }
         let updated = channels::update(self, local).and_then(|()| ends::update(self, local));
         match updated {
-            Ok(()) if self.context.options.trusted.is_empty() => {}
             Ok(()) => {
                 let session: Arc<dyn FlowSession> = self.clone();
                 self.context.flows.update(&session, local);

@@ -155,7 +155,7 @@ impl Task {
         ends: Ends,
         options: &TaskOptions,
     ) -> Result<Self, TaskError> {
-        // Tasks of other hosts are reached past the agents where the link is trusted.
+        // Tasks of other hosts are reached past the agents.
         let flows = Arc::new(Flows::new());
         let transports: [Arc<dyn Transport>; 1] = [Arc::<Flows>::clone(&flows)];
         let node = hop::join(pool, &format!("task {}", role.id), &transports)?;

@@ -12,7 +12,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hythe_flows::message::{Agreed, Carrier, FromAgent, FromProcess, Role, Transport, WireUse};
+use hythe_flows::message::{
+    Agreed, Carrier, FromAgent, FromProcess, PublicKey, Role, Transport, WireUse,
+};
 use hythe_flows::{Connection, Flows, Listener};
 use hythe_node::hop::{self, HopNode as _, HopPool as _};
 use hythe_node::{
@@ -41,6 +43,8 @@ pub(crate) struct Side {
     pub(crate) wire: Option<WireUse>,
     /// Of its flows.
     pub(crate) transport: Transport,
+    /// What the other end is told instead of the process's key.
+    pub(crate) told_key: Option<PublicKey>,
     /// Of this host, for its flows.
     pub(crate) address: IpAddr,
     /// That its flows are bound to.
@@ -66,6 +70,7 @@ impl Side {
             process: None,
             wire: None,
             transport: Transport::Packets,
+            told_key: None,
             address: Ipv4Addr::LOCALHOST.into(),
             interface: None,
             network: None,
@@ -161,10 +166,10 @@ impl Side {
         process.send(message).expect("sent");
     }
 
-    /// Which socket the process has opened.
-    fn ready(&mut self) -> u16 {
+    /// Which socket the process has opened, and its key.
+    fn ready(&mut self) -> (u16, Option<PublicKey>) {
         match self.hear_next() {
-            FromProcess::Ready { port, .. } => port,
+            FromProcess::Ready { port, key, .. } => (port, key),
             other => panic!("{other:?}"),
         }
     }
@@ -345,16 +350,17 @@ fn connect(
             host,
         },
     );
-    let (sending, receiving) = (from.ready(), to.ready());
+    let ((sending, own), (receiving, peer)) = (from.ready(), to.ready());
     // Of the sender's socket and of the receiver's: what each is connected to.
     let (way, back) = relay(sending, receiving);
-    let begin = |address, port: u16| FromAgent::Begin {
+    let begin = |address, port: u16, key| FromAgent::Begin {
         flow,
         peer: (address, port).into(),
+        key,
         agreed,
     };
-    to.say(&begin(from.address, back));
-    from.say(&begin(to.address, way));
+    to.say(&begin(from.address, back, from.told_key.or(own)));
+    from.say(&begin(to.address, way, to.told_key.or(peer)));
     Flow {
         number: flow,
         publisher,

@@ -15,6 +15,10 @@ pub(crate) struct TcpRelay {
 struct Shared {
     connections: AtomicU32,
     is_closed: AtomicBool,
+    /// The next byte is to be changed.
+    is_to_change: AtomicBool,
+    /// All that went from the publisher to the subscriber.
+    seen: Mutex<Vec<u8>>,
     ends: Mutex<Vec<TcpStream>>,
 }
 
@@ -36,10 +40,17 @@ impl TcpRelay {
                     continue;
                 };
                 own.connections.fetch_add(1, Ordering::SeqCst);
-                for (from, to) in [(&near, &far), (&far, &near)] {
+                for (from, to, is_forth) in [(&near, &far, true), (&far, &near, false)] {
                     let from = from.try_clone().expect("cloned");
                     let to = to.try_clone().expect("cloned");
-                    std::thread::spawn(move || forward(from, to));
+                    let shared = Arc::clone(&own);
+                    std::thread::spawn(move || {
+                        forward(from, to, |piece| {
+                            if is_forth {
+                                shared.look(piece);
+                            }
+                        })
+                    });
                 }
                 let mut ends = own.ends.lock().unwrap_or_else(PoisonError::into_inner);
                 ends.extend([near, far]);
@@ -55,6 +66,22 @@ impl TcpRelay {
     /// Connections that were forwarded so far.
     pub(crate) fn connections(&self) -> u32 {
         self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// Changes the next byte of the publisher.
+    pub(crate) fn change(&self) {
+        self.shared.is_to_change.store(true, Ordering::SeqCst);
+    }
+
+    /// Has that happened?
+    pub(crate) fn has_changed(&self) -> bool {
+        !self.shared.is_to_change.load(Ordering::SeqCst)
+    }
+
+    /// All that went from the publisher to the subscriber so far.
+    pub(crate) fn seen(&self) -> Vec<u8> {
+        let seen = self.shared.seen.lock();
+        seen.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Breaks the connections that there are, in the middle of a message as a rule.
@@ -75,10 +102,22 @@ impl Drop for TcpRelay {
     }
 }
 
+impl Shared {
+    fn look(&self, piece: &mut [u8]) {
+        if self.is_to_change.swap(false, Ordering::SeqCst) {
+            // The first may be of the part of a header that nothing depends on.
+            *piece.last_mut().expect("some") ^= 1;
+        }
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.extend_from_slice(piece);
+    }
+}
+
 /// In pieces that are shorter than most frames.
-fn forward(mut from: TcpStream, mut to: TcpStream) {
+fn forward(mut from: TcpStream, mut to: TcpStream, look: impl Fn(&mut [u8])) {
     let mut piece = [0; 1_000];
     while let Ok(read @ 1..) = from.read(&mut piece) {
+        look(&mut piece[..read]);
         if to.write_all(&piece[..read]).is_err() {
             break;
         }
