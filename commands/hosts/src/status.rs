@@ -250,14 +250,15 @@ fn flows(link: &LinkStatus) -> String {
     if !link.why_no_flows.is_empty() {
         return format!("none: {}", escaped(&link.why_no_flows));
     }
-    let interface = link.interface.as_deref().unwrap_or("-");
-    format!(
-        "{} sending, {} receiving, {} pending, over {}",
-        link.sending,
-        link.receiving,
-        link.pending,
-        escaped(interface)
-    )
+    let counts = format!(
+        "{} sending, {} receiving, {} pending",
+        link.sending, link.receiving, link.pending
+    );
+    match (link.why_sealed.as_str(), &link.interface) {
+        ("", Some(interface)) => format!("{counts}, in clear text over {}", escaped(interface)),
+        ("", None) => format!("{counts}, in clear text"),
+        (why, _) => format!("{counts}, sealed: {}", escaped(why)),
+    }
 }
 
 fn credit(credit: &Credit) -> String {

@@ -180,13 +180,20 @@ pub struct LinkStatus {
     pub interface: Option<String>,
     /// Why no flow goes over it; empty: flows may.
     pub why_no_flows: String,
+    /// How flows are sent that begin now: `tls`, `tcp` in clear text, or `packets` by the carriers
+    /// below.
+    #[serde(default)]
+    pub transport: String,
+    /// Why they are sealed: the link is not one that both users trust, so. Empty: they are not.
+    #[serde(default)]
+    pub why_sealed: String,
     /// Flows that send to the other host.
     pub sending: u32,
     /// Flows that receive from there.
     pub receiving: u32,
     /// Flows that are being set up, or wait until they can be.
     pub pending: u32,
-    /// What carries them, and what was measured; `None`: none may go over it.
+    /// What carries packets, and what was measured; `None`: none may go over it.
     #[serde(default)]
     pub carriers: Option<CarriersStatus>,
 }

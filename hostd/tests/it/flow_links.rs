@@ -3,9 +3,12 @@
 
 use std::time::Duration;
 
-use crate::flow_tasks::{Task, assert_all, flows, trusting, until_connected, until_it_flows};
+use crate::flow_tasks::{
+    Task, assert_all, channel, flows, trusting, until_connected, until_it_flows,
+};
 use crate::network::agent::eventually;
 use crate::network::{Lan, is_skipped};
+use hythe_cluster::Direction;
 use hythe_testing::let_time_pass;
 
 /// Long enough for messages to be lost, shorter than a link may be silent.
@@ -97,20 +100,23 @@ fn renamed_interface_is_untrusted_until_renamed_back() {
     until_it_flows(&hosts, &mut publisher, &subscriber);
     assert_all(&subscriber, publisher.sent);
     assert!(rename(&name, "other"));
-    eventually("there is no flow", || flows(&hosts) == [0, 0]);
     let link = || {
         let session = a.status_of("b").expect("known").session;
         session.expect("connected").link
     };
-    eventually("that is why", || {
-        link().why_no_flows == "the link at other is not trusted here"
+    eventually("that is why they are sealed", || {
+        link().why_sealed == "the link at other is not trusted here"
     });
-    // By the agents.
-    publisher.send(50, 0);
-    assert_all(&subscriber, publisher.sent);
-    assert_eq!(flows(&hosts), [0, 0]);
+    let mut until_carried = |carrier: &str| {
+        eventually("its carrier", || {
+            publisher.send(1, 0);
+            let sending = channel(a, "b", Direction::Sending).map(|it| it.carrier);
+            flows(&hosts) == [1, 1] && sending.as_deref() == Some(carrier)
+        });
+        assert_all(&subscriber, publisher.sent);
+    };
+    until_carried("tls");
     assert!(rename("other", &name));
-    until_it_flows(&hosts, &mut publisher, &subscriber);
-    assert_all(&subscriber, publisher.sent);
+    until_carried("udp");
     assert_eq!(a.status_of("b").expect("known").sessions, 1);
 }

@@ -6,9 +6,10 @@ use hythe_terminal::escaped;
 
 use super::round_trip;
 
-/// Names and values.
+/// Names and values, where flows are carried by packets.
 pub(super) fn lines(link: &LinkStatus) -> Vec<(&'static str, String)> {
-    let Some(carriers) = &link.carriers else {
+    let are_packets = link.transport == "packets";
+    let Some(carriers) = link.carriers.as_ref().filter(|_| are_packets) else {
         return Vec::new();
     };
     let mut lines = vec![("carriers", choice(carriers))];
@@ -100,6 +101,7 @@ mod tests {
         };
         let text = |carriers: &CarriersStatus| {
             let link = LinkStatus {
+                transport: "packets".to_owned(),
                 carriers: Some(carriers.clone()),
                 ..LinkStatus::default()
             };

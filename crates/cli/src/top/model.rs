@@ -158,9 +158,10 @@ fn channel(found: &ChannelInfo, before: &Counts, now: Instant, snapshot: &Snapsh
     };
     let published = before.until(now, of(PortKind::Publisher));
     let taken = before.until(now, of(PortKind::Subscriber));
-    // A core counts nothing here, and a publisher that left takes its counter along: what is taken
-    // is what is known.
-    let seen = if published.ports > 0 {
+    // A core counts nothing here, a publisher that left takes its counter along, and what comes
+    // from a process of another host passes no port that stands for it: what is taken is what is
+    // known.
+    let seen = if published.messages > 0 {
         &published
     } else {
         &taken

@@ -119,6 +119,8 @@ fn link() -> LinkStatus {
     LinkStatus {
         interface: Some("eth1".to_owned()),
         why_no_flows: String::new(),
+        transport: "tcp".to_owned(),
+        why_sealed: String::new(),
         sending: 2,
         receiving: 0,
         pending: 1,

@@ -291,10 +291,14 @@ impl Flows {
             sending,
             receiving,
             pending: offered + waiting,
-            carriers: match session.link().transport() {
-                Transport::Packets => session.measuring().status(session.link()),
-                Transport::Tls | Transport::Tcp => None,
-            },
+            transport: match session.link().transport() {
+                Transport::Tls => "tls",
+                Transport::Tcp => "tcp",
+                Transport::Packets => "packets",
+            }
+            .to_owned(),
+            why_sealed: session.link().trusted().err().unwrap_or_default(),
+            carriers: session.measuring().status(session.link()),
         }
     }
 }
