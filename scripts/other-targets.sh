@@ -3,14 +3,15 @@
 #
 # `other-targets.sh check` compiles the libraries for both; `make test-slow` calls it. `other-targets.sh test` shares a pool between a
 # 32-bit and a 64-bit process, and runs the static `hythe`; `make test-targets` calls it. rustup brings the standard libraries; where
-# they cannot be had, that is said and the rest goes on. No C compiler for these targets is needed: no library has C in it, and
-# the standard library brings musl itself.
+# they cannot be had, that is said and the rest goes on. The standard library brings musl itself; the C of the one library that has
+# some, `ring`, is compiled by clang, which knows all targets.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
 static_target=x86_64-unknown-linux-musl
 narrow_target=i686-unknown-linux-musl
 target_directory=${CARGO_TARGET_DIR:-target}
+export CC_x86_64_unknown_linux_musl=clang CC_i686_unknown_linux_musl=clang
 # What a product is built from.
 libraries=(hythe-abi hythe-memory hythe-queue hythe-pool hythe-sys hythe-node hythe-rtcore hythe-packets hythe-rtp hythe-media hythe-recording hythe-preload hythe-latency hythe-report hythe hythe-demo hythe-c hythe-shm)
 

@@ -3,9 +3,10 @@
 //! flows up and are never in their path.
 //!
 //! [`Flows`] is a transport of a node: its targets and sources are the two halves of a TCP
-//! connection, sealed by TLS unless both users trust the link; or, over such a link, a [`hythe_packets`] sender and receiver around UDP sockets. Where another host
-//! takes a channel's messages by a port of its agent, the process asks the agent of this host for a
-//! flow ([`message`]); that agrees with the other agent on addresses, a secret and limits. Once
+//! connection, sealed by TLS unless both users trust the link; or, over such a link, a
+//! [`hythe_packets`] sender and receiver around UDP sockets. Where another host takes a channel's
+//! messages by a port of its agent, the process asks the agent of this host for a flow
+//! ([`message`]); that agrees with the other agent on addresses, keys, a secret and limits. Once
 //! there is one, the publisher leaves the agent's port and sends by it; when it ends, whatever the
 //! reason, it goes back to that port, and what nobody confirmed counts as missing.
 //!
