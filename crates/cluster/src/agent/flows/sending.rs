@@ -91,6 +91,13 @@ impl Step {
 }
 
 impl Flow {
+    /// Has it had a connection? Then no firewall is in the way: its peer has left, or the network
+    /// has broken, and nothing speaks against another.
+    fn has_connected(&self) -> bool {
+        let is_connection = matches!(self.transport, Transport::Tcp | Transport::Tls);
+        is_connection && matches!(self.step, Step::Left(_) | Step::Going)
+    }
+
     pub(super) fn is_of(&self, session: &dyn FlowSession) -> bool {
         self.session.number() == session.number()
     }
@@ -502,11 +509,11 @@ impl Sending {
         processes.retry(process, flow.ask, Instant::now() + RETRY);
         // A stronger port may be due.
         flow.session.wake();
-        flow.session
-            .note_end_of_flow(&|pause| match reason.is_empty() {
-                true => *pause = Pause::default(),
-                false => pause.failed(reason),
-            });
+        let went_well = reason.is_empty() || flow.has_connected();
+        flow.session.note_end_of_flow(&|pause| match went_well {
+            true => *pause = Pause::default(),
+            false => pause.failed(reason),
+        });
         if flow.step != Step::Opening {
             flow.say_ended(number, reason);
         }
