@@ -3,7 +3,7 @@
 #
 # `other-targets.sh check` compiles the libraries for both; `make test-slow` calls it. `other-targets.sh test` shares a pool between a
 # 32-bit and a 64-bit process, and runs the static `hythe`; `make test-targets` calls it. rustup brings the standard libraries; where
-# they cannot be had, that is said and the rest goes on. The standard library brings musl itself; the C of the one library that has
+# they cannot be had, that is said and the rest continues. The standard library brings musl itself; the C of the one library that has
 # some, `ring`, is compiled by clang, which knows all targets.
 
 set -euo pipefail

@@ -514,7 +514,7 @@ host camera is connected
   identity    SHA256:aa11
   address     192.0.2.7:40000
   round trip  182.4 us
-  flows       2 sending, 0 receiving, 1 pending, over eth1
+  flows       2 sending, 0 receiving, 1 pending, in clear text over eth1
   credit      3 of 256 messages used, 3 KiB of 4 MiB
   copies      2 of each byte sent, 3 of each received
   found at    192.0.2.7:7450, [2001:db8::7]:7450

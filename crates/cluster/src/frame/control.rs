@@ -66,8 +66,8 @@ pub enum Control {
     },
     /// How many ends the sender has on a channel now.
     Ends(Ends),
-    /// First of a session: whether the user of the sender trusts the link of this connection. Where
-    /// both do, flows go in clear text, else sealed.
+    /// First of a session, and when it changes: whether the user of the sender trusts the link of
+    /// this connection. Where both do, flows go in clear text, else sealed.
     LinkTrust {
         /// Trusted: the sender's end of this connection, as the sender sees it.
         address: Option<IpAddr>,

@@ -123,7 +123,7 @@ impl Connector {
                     Ok(Read::Nothing) => {}
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                         return Err(io::Error::new(
-                            io::ErrorKind::ConnectionRefused,
+                            io::ErrorKind::ConnectionAborted,
                             format!("{peer} does not accept the connection"),
                         ));
                     }

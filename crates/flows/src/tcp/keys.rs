@@ -2,8 +2,8 @@
 //!
 //! Each process makes a key pair for one flow. The agents, which have authenticated each other and
 //! judged the rights, exchange the public keys; each end presents its own as a raw public key
-//! (RFC 7250) and accepts no other than the one that it was told. So no key of the realm reaches a
-//! process, and one that leaks opens one flow.
+//! (RFC 7250) and accepts no other than the one that the agents named. So no key of the realm
+//! reaches a process, and one that leaks opens one flow.
 //!
 //! Used by [`super::pipe`] through the configurations that are made here. Never stores a key.
 
@@ -57,7 +57,7 @@ impl KeyPair {
         })
     }
 
-    /// What the other end is told.
+    /// The half that the other end may know.
     pub(crate) const fn public(&self) -> PublicKey {
         self.public
     }
@@ -84,11 +84,13 @@ impl KeyPair {
             .with_cert_resolver(Arc::new(resolver));
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
+        // Of two processors, the one without instructions for AES decides.
+        config.ignore_client_order = !has_aes();
         Ok(Arc::new(config))
     }
 }
 
-/// The cipher that this CPU is fastest with first; the publisher's order decides.
+/// The cipher that this CPU is fastest with first.
 fn provider() -> Arc<CryptoProvider> {
     let aes = cipher_suite::TLS13_AES_128_GCM_SHA256;
     let chacha = cipher_suite::TLS13_CHACHA20_POLY1305_SHA256;
@@ -110,6 +112,14 @@ fn has_aes() -> bool {
     return std::arch::is_aarch64_feature_detected!("aes");
     #[allow(unreachable_code, reason = "of other processors it is not known")]
     false
+}
+
+/// What keys of flows sign with.
+const SCHEMES: [SignatureScheme; 1] = [SignatureScheme::ED25519];
+
+/// No end offers another version: this is never asked.
+fn older_version() -> Error {
+    Error::General("TLS 1.3 only".to_owned())
 }
 
 /// Accepts one key, and who proves to have it.
@@ -162,7 +172,7 @@ impl ServerCertVerifier for OnlyKey {
         _presented: &CertificateDer<'_>,
         _signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("TLS 1.3 only".to_owned()))
+        Err(older_version())
     }
 
     fn verify_tls13_signature(
@@ -175,7 +185,7 @@ impl ServerCertVerifier for OnlyKey {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
+        SCHEMES.to_vec()
     }
 
     fn requires_raw_public_keys(&self) -> bool {
@@ -204,7 +214,7 @@ impl ClientCertVerifier for OnlyKey {
         _presented: &CertificateDer<'_>,
         _signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("TLS 1.3 only".to_owned()))
+        Err(older_version())
     }
 
     fn verify_tls13_signature(
@@ -217,7 +227,7 @@ impl ClientCertVerifier for OnlyKey {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
+        SCHEMES.to_vec()
     }
 
     fn requires_raw_public_keys(&self) -> bool {

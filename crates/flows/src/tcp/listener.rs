@@ -82,6 +82,7 @@ impl FlowListener {
         expected: &Expected,
         position: Position,
     ) -> Option<Pipe> {
+        let mut accepted = None;
         for _ in 0..BACKLOG {
             let Ok((socket, from)) = acceptfrom_with(&self.socket, SOCKET_FLAGS) else {
                 break;
@@ -99,6 +100,10 @@ impl FlowListener {
                 continue;
             };
             if self.pending.len() == PENDING_MAX {
+                // The oldest may have greeted meanwhile.
+                accepted = self.judge(now_ns, expected).or(accepted);
+            }
+            if self.pending.len() == PENDING_MAX {
                 self.pending.remove(0);
             }
             self.pending.push(Pending {
@@ -108,6 +113,15 @@ impl FlowListener {
                 deadline_ns: now_ns + GREETING_NS,
             });
         }
+        let mut pipe = self.judge(now_ns, expected).or(accepted)?;
+        let answer = position.answer(expected.secret.flow);
+        // It fits the buffer of a socket that has sent next to nothing.
+        let sent = pipe.send(&mut [IoSlice::new(&answer)]).ok()?;
+        (sent == answer.len()).then_some(pipe)
+    }
+
+    /// Reads all greetings: the connection whose is the flow's, and closes those that are not.
+    fn judge(&mut self, now_ns: u64, expected: &Expected) -> Option<Pipe> {
         let mut accepted = None;
         for mut pending in std::mem::take(&mut self.pending) {
             match pending.read() {
@@ -118,11 +132,7 @@ impl FlowListener {
                 Ok(_) | Err(_) => {}
             }
         }
-        let mut pipe = accepted?;
-        let answer = position.answer(expected.secret.flow);
-        // It fits the buffer of a socket that has sent next to nothing.
-        let sent = pipe.send(&mut [IoSlice::new(&answer)]).ok()?;
-        (sent == answer.len()).then_some(pipe)
+        accepted
     }
 }
 

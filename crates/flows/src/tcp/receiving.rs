@@ -29,6 +29,10 @@ const COPIED_BYTES_MAX: usize = 4096;
 const ACKNOWLEDGE_NS: u64 = 5_000_000;
 /// It is sent at once for so many bytes.
 const ACKNOWLEDGE_BYTES: u64 = 256 << 10;
+/// The publisher's first attempt takes 3 s at most: it knows why it failed, and says so first.
+const FIRST_CONNECTION_NS: u64 = 4_000_000_000;
+/// Bytes of one read into a slot.
+const READ_BYTES_MAX: usize = 1 << 20;
 /// Where no slot was free, another look is due after this time.
 const NO_SLOT_NS: u64 = 1_000_000;
 
@@ -51,6 +55,7 @@ pub(crate) struct TcpReceiving {
     listener: FlowListener,
     terms: Terms,
     pipe: Option<Pipe>,
+    has_connected: bool,
     /// Since when there is no connection, and why.
     broken: (u64, String),
     queue: Queue,
@@ -107,6 +112,7 @@ impl TcpReceiving {
             listener,
             terms,
             pipe: None,
+            has_connected: false,
             broken: (now_ns, "its publisher does not connect".to_owned()),
             queue: Queue::new(depth, policy),
             buffer: vec![0; BUFFER_BYTES].into(),
@@ -138,6 +144,7 @@ impl TcpReceiving {
             return false;
         };
         self.pipe = Some(pipe);
+        self.has_connected = true;
         // The rest of a message comes again, from its first byte.
         self.message = None;
         (self.start, self.end) = (0, 0);
@@ -235,7 +242,11 @@ impl TcpReceiving {
         self.acknowledge(now_ns);
         let (since_ns, why) = &self.broken;
         let is_broken = self.pipe.is_none() && !self.has_ended;
-        match is_broken && now_ns.saturating_sub(*since_ns) >= self.terms.unreachable_ns {
+        let limit_ns = match self.has_connected {
+            true => self.terms.unreachable_ns,
+            false => self.terms.unreachable_ns.max(FIRST_CONNECTION_NS),
+        };
+        match is_broken && now_ns.saturating_sub(*since_ns) >= limit_ns {
             true => Err(why.clone()),
             false => Ok(()),
         }
@@ -274,13 +285,14 @@ impl TcpReceiving {
         {
             let rest = message.length - message.received;
             if rest > COPIED_BYTES_MAX {
+                let asked = rest.min(READ_BYTES_MAX);
                 let read = pipe
-                    .read_into(lease, message.received, rest)
+                    .read_into(lease, message.received, asked)
                     .map_err(Failure::Broken)?;
                 if let Read::Bytes(bytes) = read {
                     message.received += bytes;
                 }
-                return Ok((rest, read));
+                return Ok((asked, read));
             }
         }
         // Behind a long message is another as a rule: its payload is not to come here.
@@ -394,7 +406,9 @@ impl TcpReceiving {
         // So there is credit for no more than depth and added places together.
         let has_place = self.is_draining && self.queue.has_depth_free();
         let oldest = self.queue.oldest().filter(|_| !has_place);
-        self.position.accepted = oldest.unwrap_or(self.position.received);
+        let accepted = oldest.unwrap_or(self.position.received);
+        // What was accepted stays so, though it may wait among what has come since.
+        self.position.accepted = self.position.accepted.max(accepted);
         if self.position != self.acknowledged {
             self.due_ns.get_or_insert(now_ns + ACKNOWLEDGE_NS);
         }

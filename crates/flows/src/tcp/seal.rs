@@ -110,6 +110,7 @@ impl Seal {
         let mut taken = 0;
         while taken < most {
             match self.tls.reader().fill_buf() {
+                Ok([]) if taken > 0 => break,
                 Ok([]) => return Err(closed()),
                 Ok(bytes) => {
                     let count = bytes.len().min(most - taken);
@@ -160,7 +161,9 @@ impl Seal {
         // Of the handshake, or why there is none. A socket that takes nothing more may still have
         // what the other end sent before it left.
         let _ = self.flush(socket);
-        processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+        if let Err(error) = processed {
+            self.failure = Some(io::Error::new(ErrorKind::InvalidData, error));
+        }
         Ok(true)
     }
 }

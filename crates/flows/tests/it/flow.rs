@@ -9,6 +9,9 @@ use hythe_node::hop;
 use hythe_node::{NodeError, PortPolicy, PublisherOptions, SubscriberOptions};
 use hythe_testing::{Polling, WatchedThread, eventually, let_time_pass};
 
+/// Longer than the threads of both processes take to acknowledge a message and to see that.
+const ACCEPTED: Duration = Duration::from_millis(40);
+
 /// Each transport passes the same tests.
 macro_rules! test_each_transport {
     ($($name:ident)*) => {
@@ -381,6 +384,7 @@ fn goes_on_alone(transport: Transport, lose: impl FnOnce(&mut Pair), expected: &
         }
         // A moment without anything under way, which this thread does not find while it publishes.
         polling.pause();
+        let_time_pass(ACCEPTED, "acknowledgements");
     }
     for number in by_flow + 1..next {
         let taken = host_subscriber.take(BOUND).expect("sound").expect("comes");

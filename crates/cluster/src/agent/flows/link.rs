@@ -10,7 +10,7 @@
 use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hythe_flows::measure::Choice;
@@ -22,7 +22,6 @@ use rustix::net::sockopt;
 
 use crate::ConnectionPath;
 use crate::agent::lock::lock;
-use crate::error::ClusterError;
 
 /// Any port of UDP: nothing is sent.
 const DISCARD: u16 = 9;
@@ -41,8 +40,10 @@ pub(crate) struct Link {
     chosen: Mutex<Choice>,
     /// It was trusted here when the session began: the other side was told.
     was_trusted: bool,
-    /// What the other side calls its end; `None`: it does not trust the link.
-    there: OnceLock<Option<IpAddr>>,
+    /// The address that the other side has heard of last, while the link is trusted here.
+    told: Mutex<Option<IpAddr>>,
+    /// What the other side calls its end, as it said last; `Some(None)`: it does not trust it.
+    there: Mutex<Option<Option<IpAddr>>>,
     now: Mutex<Seen>,
 }
 
@@ -71,7 +72,8 @@ impl Link {
             carrier,
             chosen: Mutex::default(),
             was_trusted: seen.here.is_ok(),
-            there: OnceLock::new(),
+            told: Mutex::default(),
+            there: Mutex::default(),
             now: Mutex::new(seen),
         }
     }
@@ -85,25 +87,29 @@ impl Link {
         *lock(&self.now) = seen;
     }
 
-    /// What is told the other side, if the link is trusted here.
-    pub(crate) fn trusted_address(&self) -> Option<IpAddr> {
-        let path = self.path.filter(|_| self.was_trusted);
-        path.map(|path| path.local)
+    /// What to tell the other side: the address here, if the link is trusted.
+    pub(crate) fn tell(&self) -> Option<IpAddr> {
+        let is_trusted = lock(&self.now).here.is_ok();
+        let address = self.path.filter(|_| is_trusted).map(|path| path.local);
+        *lock(&self.told) = address;
+        address
+    }
+
+    /// Has the other side heard something else last?
+    pub(crate) fn is_to_be_told(&self) -> bool {
+        lock(&self.now).here.is_ok() != lock(&self.told).is_some()
     }
 
     /// Was it trusted on both sides when the session began? A host that offers flows since has not
     /// lied.
     pub(crate) fn was_agreed(&self) -> bool {
         let peer = self.path.map(|path| path.peer);
-        self.was_trusted && peer.is_some() && self.there.get().copied().flatten() == peer
+        self.was_trusted && peer.is_some() && lock(&self.there).flatten() == peer
     }
 
     /// The other side trusts it, if it has that address there.
-    pub(crate) fn trust_there(&self, address: Option<IpAddr>) -> Result<(), ClusterError> {
-        let said = self
-            .there
-            .set(address.map(|address| address.to_canonical()));
-        said.map_err(|_| ClusterError::Unexpected("a link whose trust is told twice".to_owned()))
+    pub(crate) fn trust_there(&self, address: Option<IpAddr>) {
+        *lock(&self.there) = Some(address.map(|address| address.to_canonical()));
     }
 
     pub(crate) fn interface(&self) -> Option<String> {
@@ -122,7 +128,8 @@ impl Link {
             return Transport::Tls;
         }
         match self.carrier {
-            Some(Carrier::Tcp | Carrier::Tls) => Transport::Tcp,
+            Some(Carrier::Tls) => Transport::Tls,
+            Some(Carrier::Tcp) => Transport::Tcp,
             Some(Carrier::Udp | Carrier::Xdp) => Transport::Packets,
             None if lock(&self.now).served.is_some() => Transport::Packets,
             None => Transport::Tcp,
@@ -175,7 +182,8 @@ impl Link {
         if is_local(path.local) || is_local(path.peer) {
             return Err("an address of one link only".to_owned());
         }
-        match self.there.get() {
+        let there = *lock(&self.there);
+        match there {
             Some(_) => Ok(path),
             None => Err("the other host has not said whether it trusts the link".to_owned()),
         }
@@ -198,7 +206,8 @@ impl Link {
     pub(crate) fn trusted(&self) -> Result<(), String> {
         let path = self.path()?;
         lock(&self.now).here.clone()?;
-        match self.there.get().copied().flatten() {
+        let there = lock(&self.there).flatten();
+        match there {
             None => Err("the link is not trusted there".to_owned()),
             Some(there) if there != path.peer => Err(format!(
                 "its end of the link is {} here and {there} there: an address is translated \
@@ -267,6 +276,18 @@ fn judge(
     }
 }
 
+/// The largest packet of a flow of this transport; of TCP the kernel knows it.
+pub(super) fn mtu_for(
+    transport: Transport,
+    path: ConnectionPath,
+    interface: Option<&str>,
+) -> io::Result<u16> {
+    match transport {
+        Transport::Tls | Transport::Tcp => Ok(MTU_BYTES_MIN),
+        Transport::Packets => mtu_of(path, interface),
+    }
+}
+
 /// The largest packet that leaves for the other end by this interface, as far as the kernel knows.
 pub(super) fn mtu_of(path: ConnectionPath, interface: Option<&str>) -> io::Result<u16> {
     let socket = UdpSocket::bind((path.local, 0))?;
@@ -322,7 +343,7 @@ mod tests {
         };
         let of = |trusted: &[&str], there| {
             let link = link(trusted, Some(path), Some("y"));
-            link.trust_there(there).expect("once");
+            link.trust_there(there);
             link
         };
         // What is not trusted is sealed.
@@ -349,7 +370,7 @@ mod tests {
         let local = IpAddr::from([0xfe80, 0, 0, 0, 0, 0, 0, 1]);
         let local = ConnectionPath { local, ..path };
         let one_link = link(&["y"], Some(local), Some("y"));
-        one_link.trust_there(None).expect("once");
+        one_link.trust_there(None);
         let why = one_link.path_for(Transport::Tls).expect_err("no way");
         assert_eq!(why, "an address of one link only");
         let both = of(&["y"], Some(path.peer));
@@ -373,7 +394,12 @@ mod tests {
         };
         assert_eq!(forced(Carrier::Udp), None, "whatever was chosen");
         assert_eq!(forced(Carrier::Xdp), Some((at, true, false)));
-        assert!(both.trust_there(Some(path.peer)).is_err());
+        both.trust_there(None);
+        assert_eq!(
+            both.transport(),
+            Transport::Tls,
+            "it is trusted there no more"
+        );
     }
 
     #[test]
@@ -385,14 +411,16 @@ mod tests {
         let named = |name: &'static str| move |_| Some(name.to_owned());
         let trusted = ["y".to_owned()];
         let link = Link::of((&trusted, None), Some(path), named("y"));
-        assert!(!link.was_agreed());
-        link.trust_there(Some(path.peer)).expect("once");
+        assert_eq!(link.tell(), Some(path.local));
+        assert!(!link.was_agreed() && !link.is_to_be_told());
+        link.trust_there(Some(path.peer));
         let later = |link: &Link| lock(&link.now).at -= LOOK;
         link.look_again(|_| panic!("that was done just now"));
         later(&link);
         link.look_again(named("z"));
         let why = link.trusted().expect_err("not trusted");
         assert_eq!(why, "the link at z is not trusted here");
+        assert!(link.is_to_be_told() && link.tell().is_none() && !link.is_to_be_told());
         assert_eq!(link.interface().as_deref(), Some("z"));
         later(&link);
         link.look_again(|_| None);

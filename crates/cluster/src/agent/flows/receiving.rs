@@ -15,7 +15,7 @@ use hythe_packets::{MESSAGES_MAX, MTU_BYTES_MIN};
 use hythe_pool::PortInfo;
 
 use super::carried::{Carriage, Carried};
-use super::link::mtu_of;
+use super::link::mtu_for;
 use super::processes::{ProcessId, Processes};
 use super::{FLOWS_MAX, FlowSession, Places, SETTLING, alone, next};
 use crate::agent::local::{ChannelKey, LocalEnds};
@@ -472,7 +472,8 @@ impl Flow {
         }
         let path = session.link().path_for(transport)?;
         let interface = session.link().interface_for(transport);
-        let mtu_bytes = mtu_of(path, interface.as_deref()).map_err(|error| error.to_string())?;
+        let mtu_bytes =
+            mtu_for(transport, path, interface.as_deref()).map_err(|error| error.to_string())?;
         let message_bytes_max = session.payload_bytes_max();
         let depth = taken.port.depth;
         let (window_messages, block_ms) = match taken.port.policy {

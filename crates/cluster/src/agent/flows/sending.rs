@@ -15,7 +15,7 @@ use hythe_pool::PortInfo;
 
 use super::alone::{self, Alone};
 use super::carried::{Carriage, Carried};
-use super::link::mtu_of;
+use super::link::mtu_for;
 use super::processes::{Ask, ProcessId, Processes};
 use super::{FLOWS_MAX, FlowSession, Pause, Places, SETTLING, next};
 use crate::agent::random::random;
@@ -218,8 +218,8 @@ impl Sending {
         let transport = link.transport();
         let interface = link.interface_for(transport);
         let prepared = link.path_for(transport).and_then(|path| {
-            let mtu_bytes =
-                mtu_of(path, interface.as_deref()).map_err(|error| error.to_string())?;
+            let mtu_bytes = mtu_for(transport, path, interface.as_deref())
+                .map_err(|error| error.to_string())?;
             let word = random().map_err(|error| error.to_string())?;
             Ok((path, mtu_bytes, word))
         });

@@ -67,7 +67,7 @@ fn act(session: &Arc<Session>, message: Control) -> Result<(), ClusterError> {
         } => channels::refused(session, kind, channel, reason)?,
         Control::Raise { channel, events } => channels::raised(session, &channel, events)?,
         Control::Ends(told) => ends::came(session, told)?,
-        Control::LinkTrust { address } => session.link.trust_there(address)?,
+        Control::LinkTrust { address } => session.trusted_there(address),
         Control::MeasureAt { udp_port, word } => session.measure_at(udp_port, word)?,
         flow @ (Control::FlowOffer(_)
         | Control::FlowWaits { .. }

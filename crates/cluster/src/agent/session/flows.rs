@@ -1,5 +1,6 @@
 //! What flows need of a session.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -54,6 +55,9 @@ impl FlowSession for Session {
         let carrier = &self.context.carrier;
         self.link
             .look_again(|address| carrier.interface_of(address));
+        if self.link.is_to_be_told() {
+            self.tell_trust();
+        }
     }
 
     fn carrier(&self) -> &str {
@@ -151,6 +155,18 @@ impl FlowSession for Session {
 }
 
 impl Session {
+    /// Tells the other side whether the link is trusted here.
+    pub(super) fn tell_trust(&self) {
+        let address = self.link.tell();
+        self.say(Control::LinkTrust { address });
+    }
+
+    /// The other side has told that.
+    pub(super) fn trusted_there(&self, address: Option<IpAddr>) {
+        self.link.trust_there(address);
+        self.note_change();
+    }
+
     fn check_realm(&self) -> Result<(), String> {
         match self.context.carrier.knows(&self.record.name) {
             true => Ok(()),

@@ -33,7 +33,7 @@ use super::kept_connections::KeptConnections;
 use super::link::send_first;
 use super::local::LocalEnds;
 use crate::error::ClusterError;
-use crate::frame::{Answer, Control, Opening};
+use crate::frame::{Answer, Opening};
 use crate::status::{Copies, Credit, SessionStatus};
 use crate::{Connection, ConnectionAbout};
 
@@ -136,8 +136,7 @@ impl Session {
     /// Carries the session until it ends, and cleans up behind it: when this returns, nobody in the
     /// pool stands for the host any more. Says why it ended.
     pub(crate) fn run(self: &Arc<Self>, connection: Connection) -> String {
-        let address = self.link.trusted_address();
-        self.say(Control::LinkTrust { address });
+        self.tell_trust();
         self.note_change();
         let error = control::run(self, connection);
         self.end_by(&error);

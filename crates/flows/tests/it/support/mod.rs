@@ -43,7 +43,7 @@ pub(crate) struct Side {
     pub(crate) wire: Option<WireUse>,
     /// Of its flows.
     pub(crate) transport: Transport,
-    /// What the other end is told instead of the process's key.
+    /// Named to the other end instead of the process's key.
     pub(crate) told_key: Option<PublicKey>,
     /// Of this host, for its flows.
     pub(crate) address: IpAddr,
