@@ -13,7 +13,7 @@ narrow_target=i686-unknown-linux-musl
 target_directory=${CARGO_TARGET_DIR:-target}
 export CC_x86_64_unknown_linux_musl=clang CC_i686_unknown_linux_musl=clang
 # What a product is built from.
-libraries=(hythe-abi hythe-memory hythe-queue hythe-pool hythe-sys hythe-node hythe-rtcore hythe-packets hythe-rtp hythe-media hythe-recording hythe-preload hythe-latency hythe-report hythe hythe-demo hythe-c hythe-shm)
+libraries=(hythe-abi hythe-memory hythe-queue hythe-pool hythe-sys hythe-node hythe-rtcore hythe-rtp hythe-media hythe-recording hythe-preload hythe-latency hythe-report hythe hythe-demo hythe-c hythe-shm)
 
 # Is the standard library of the target there, if need be by fetching it? standard_library TARGET
 standard_library() {

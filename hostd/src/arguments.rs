@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use hythe_cluster::{FlowCarrier, HostName};
+use clap::{Args, Parser, Subcommand};
+use hythe_cluster::HostName;
 use hythe_hostd::HostdError;
 use hythe_hostd::membership::Addition;
 use hythe_hostd::realm::Grant;
@@ -155,10 +155,9 @@ pub(crate) struct StartArguments {
     /// in clear text
     #[arg(long, value_name = "INTERFACE")]
     pub(crate) trusted: Vec<String>,
-    /// What carries flows over trusted links [default: tcp; where `hythe host wire` serves the
-    /// interface what is better of udp and xdp, as measured on each link]
-    #[arg(long, value_enum)]
-    pub(crate) carrier: Option<CarrierArgument>,
+    /// Send no short messages by `AF_XDP` frames, also where `hythe host wire` serves the interface
+    #[arg(long)]
+    pub(crate) no_xdp: bool,
     /// Where programs outside the realm reach open channels [default: 127.0.0.1:7452]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) open_listen: Option<SocketAddr>,
@@ -173,27 +172,6 @@ pub(crate) struct StartArguments {
 /// An empty variable names none.
 fn default_pool() -> String {
     hythe_sys::environment::text("HYTHE_POOL").unwrap_or_else(|| "default".to_owned())
-}
-
-/// What carries flows over trusted links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CarrierArgument {
-    /// A TCP connection for each flow
-    Tcp,
-    /// Sockets of UDP
-    Udp,
-    /// `AF_XDP` sockets beside those, where `hythe host wire` serves the interface
-    Xdp,
-}
-
-impl CarrierArgument {
-    pub(crate) const fn carrier(self) -> FlowCarrier {
-        match self {
-            Self::Tcp => FlowCarrier::Tcp,
-            Self::Udp => FlowCarrier::Udp,
-            Self::Xdp => FlowCarrier::Xdp,
-        }
-    }
 }
 
 impl AddArguments {
@@ -312,15 +290,10 @@ impl StartArguments {
         for interface in &self.trusted {
             add("--trusted", Some(interface.clone()));
         }
-        let carrier = self.carrier.map(|carrier| match carrier {
-            CarrierArgument::Tcp => "tcp".to_owned(),
-            CarrierArgument::Udp => "udp".to_owned(),
-            CarrierArgument::Xdp => "xdp".to_owned(),
-        });
-        add("--carrier", carrier);
         let flags = [
             ("--no-scouting", self.no_scouting),
             ("--router", self.router),
+            ("--no-xdp", self.no_xdp),
         ];
         let given = flags.iter().filter(|(_, is_given)| *is_given);
         words.extend(given.map(|(name, _)| (*name).to_owned()));

@@ -15,9 +15,7 @@ use hythe_hostd::{HostdError, log, membership, open_channels, zenoh_session};
 use sd_notify::NotifyState;
 use serde::Serialize;
 
-use crate::arguments::{
-    AllowArguments, Allowed, Arguments, CarrierArgument, Command, StartArguments,
-};
+use crate::arguments::{AllowArguments, Allowed, Arguments, Command, StartArguments};
 
 /// The most bytes of an identity that is installed: the list of hosts as a text in JSON, which at
 /// most doubles its length, and two certificates.
@@ -134,7 +132,7 @@ fn start(
         lease: Some(arguments.lease),
         pool: arguments.pool.clone(),
         trusted: arguments.trusted.clone(),
-        carrier: arguments.carrier.map(CarrierArgument::carrier),
+        no_xdp: arguments.no_xdp,
         open_listen: arguments.open_listen,
         open_peers: arguments.open_peer.clone(),
     };

@@ -88,7 +88,9 @@ impl Agent {
         words.extend(["--listen", &listen, "--discovery", &discovery]);
         if self.carrier.is_for_trusted() {
             words.extend(["--trusted", &link.interface]);
-            words.extend(["--carrier", self.carrier.name()]);
+        }
+        if self.carrier == Carrier::Tcp {
+            words.push("--no-xdp");
         }
         self.hythe(&words, None).map(|_said| ())
     }

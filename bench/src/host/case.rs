@@ -22,11 +22,11 @@ pub(crate) enum System {
     Udp,
     /// A System V segment and semaphores: the payload is copied in and out.
     Sysv,
-    /// Channels that reach to another host by the agent's TLS; on one host, the process hop.
+    /// Channels whose tasks have a sealed TCP connection; on one host, the process hop.
     HytheTls,
     /// Channels whose tasks have a TCP connection of their own, over a trusted link.
     HytheTcp,
-    /// Channels whose tasks send packets by `AF_XDP`, or by UDP where they are part of a long run.
+    /// That, and short messages by `AF_XDP` frames.
     HytheXdp,
     /// Zenoh over TLS.
     Zenoh,
@@ -66,7 +66,7 @@ pub(crate) enum Carrier {
     Tls,
     /// TCP between them, in clear text.
     Tcp,
-    /// Their packets, past the kernel's UDP.
+    /// That, and short messages by `AF_XDP` frames.
     Xdp,
 }
 
@@ -76,7 +76,7 @@ impl Carrier {
         match self {
             Self::Tls => "tls",
             Self::Tcp => "tcp",
-            Self::Xdp => "xdp",
+            Self::Xdp => "tcp, xdp",
         }
     }
 

@@ -1,7 +1,7 @@
 //! Scenario `host` as a person runs it, by small runs.
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ fn is_skipped() -> bool {
     !is_root
 }
 
-fn bench(arguments: &[&str]) -> std::process::Output {
+fn bench(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_hythe-bench"))
         .arg("host")
         .args(arguments)
@@ -205,10 +205,14 @@ fn rows_use_their_carrier_and_agents_end_with_run() {
     ]);
     words.extend(["--count", "50", "--rounds", "1", "--seconds", "1"]);
     words.extend(has_perf.then_some("--calls"));
-    // On a machine that is far too busy a flow falls back to UDP, and a run is refused.
+    // On a machine that is far too busy short messages go by TCP, and a row is refused.
+    let is_refused = |output: &Output| {
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        output.stdout.is_empty() || complaint.contains("skipped: hythe-")
+    };
     let mut output = bench(&words);
     for _ in 0..4 {
-        if output.stdout.is_empty() {
+        if is_refused(&output) {
             output = bench(&words);
         }
     }
@@ -219,18 +223,18 @@ fn rows_use_their_carrier_and_agents_end_with_run() {
     }
     let document: Value = serde_json::from_slice(&output.stdout).expect(&complaint);
     let results = document["results"].as_array().expect("results");
-    for (case, is_counted) in [
-        ("hythe-tls/remote/block/filled", false),
-        ("hythe-tcp/remote/poll/filled", true),
-        ("hythe-tcp/remote/block/filled", true),
-        ("hythe-xdp/remote/poll/filled", true),
-        ("hythe-xdp/remote/block/filled", true),
+    for (case, is_sealed) in [
+        ("hythe-tls/remote/block/filled", true),
+        ("hythe-tcp/remote/poll/filled", false),
+        ("hythe-tcp/remote/block/filled", false),
+        ("hythe-xdp/remote/poll/filled", false),
+        ("hythe-xdp/remote/block/filled", false),
     ] {
         let row = results.iter().find(|row| row["case"] == case).expect(case);
         assert!(row["p50"].as_u64() > Some(0), "{row}");
-        let counted = has_perf && is_counted;
-        assert_eq!(row["system_calls"].is_number(), counted, "{row}");
-        if counted {
+        assert_eq!(row["system_calls"].is_number(), has_perf, "{row}");
+        // The TLS library allocates.
+        if has_perf && !is_sealed {
             assert_eq!(row["allocations"], 0.0, "{case} allocates");
             let waits_in_the_kernel = case.contains("/block/");
             let calls = row["system_calls"].as_f64().expect("a number");

@@ -76,14 +76,15 @@ pub enum HostCommand {
         )
     )]
     Status,
-    /// Serve an interface: programs send and receive past the kernel's protocols (carrier xdp)
+    /// Serve an interface: programs send short messages past the kernel's protocols, too (carrier
+    /// xdp)
     ///
     /// It alone needs rights (CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF); the agent and programs need
     /// none. It puts an XDP program on the interface, and passes AF_XDP sockets to processes of one
     /// user, each for what would come to a UDP socket of that process. On a virtual interface the
-    /// program costs everything else that goes over it. It runs until it is stopped; flows go on by
-    /// UDP then. The agent asks for such sockets where they are better, as it has measured, or
-    /// always with `hythe host start --carrier xdp`.
+    /// program costs everything else that goes over it. It runs until it is stopped; all messages
+    /// go by TCP then. Flows over a trusted link use such sockets, unless their host's agent was
+    /// started with `hythe host start --no-xdp`.
     #[command(
         after_help = concat!(
             "Examples:\n",
@@ -203,12 +204,10 @@ pub struct StartArgs {
     /// in clear text, and anybody on that link can read and forge what they send; may be repeated
     #[arg(long, value_name = "INTERFACE")]
     trusted: Vec<String>,
-    /// What carries what they send there: AF_XDP sockets save the way through the kernel's
-    /// protocols where `hythe host wire` serves the interface, and cost what else goes over a
-    /// virtual one [default: tcp; where that program runs what is better of udp and xdp, as the
-    /// agents measure on each link]
-    #[arg(long, value_enum, requires = "trusted")]
-    carrier: Option<CarrierArg>,
+    /// Send all messages there by TCP; else short ones go by AF_XDP frames where `hythe host wire`
+    /// serves the interface
+    #[arg(long, requires = "trusted")]
+    no_xdp: bool,
     /// Meet the Zenoh programs of open channels there [default: 127.0.0.1:7452, this machine's]
     #[arg(long, value_name = "ADDRESS:PORT")]
     open_listen: Option<SocketAddr>,
@@ -219,17 +218,6 @@ pub struct StartArgs {
     /// under heavy load
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     lease: Option<Duration>,
-}
-
-/// What carries flows over trusted links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CarrierArg {
-    /// A TCP connection for each flow
-    Tcp,
-    /// Sockets of UDP
-    Udp,
-    /// AF_XDP sockets beside those, where `hythe host wire` serves the interface
-    Xdp,
 }
 
 /// Which interface, and for whom.
@@ -325,14 +313,7 @@ impl StartArgs {
         words.flag("--no-scouting", self.no_scouting);
         words.flag("--router", self.router);
         words.option("--trusted", &self.trusted);
-        words.option(
-            "--carrier",
-            self.carrier.map(|carrier| match carrier {
-                CarrierArg::Tcp => "tcp",
-                CarrierArg::Udp => "udp",
-                CarrierArg::Xdp => "xdp",
-            }),
-        );
+        words.flag("--no-xdp", self.no_xdp);
         let open_listen = self.open_listen.map(|address| address.to_string());
         words.option("--open-listen", open_listen);
         words.option("--open-peer", &self.open_peer);

@@ -1,7 +1,5 @@
 //! `hythe host status`: the agent of this host, and how it sees each other host.
 
-mod carriers;
-
 use hythe_cluster::frame::EndKind;
 use hythe_cluster::{
     Calls, ChannelState, ChannelStatus, Credit, Direction, DirectoryStatus, FlowCopies, HostState,
@@ -193,9 +191,6 @@ fn host_text(host: &HostStatus) -> String {
             for (name, value) in session_lines(session, host.sessions) {
                 line(name, value);
             }
-            for (name, value) in carriers::lines(&session.link) {
-                line(name, value);
-            }
         }
         None if host.sessions > 0 => {
             line("sessions", format!("{}, none now", host.sessions));
@@ -377,7 +372,7 @@ fn reason(channel: &ChannelStatus, link: &LinkStatus) -> String {
     let why = &channel.why_not_better;
     match channel.reason.is_empty() && !why.is_empty() && *why != link.why_no_flows {
         // Then it says why payload is copied.
-        true if channel.carrier == "xdp" => why.clone(),
+        true if channel.carrier.ends_with("xdp") => why.clone(),
         true if channel.flows > 0 => format!("no xdp: {why}"),
         true => format!("no flow: {why}"),
         false => channel.reason.clone(),

@@ -33,11 +33,9 @@ pub use carrier::{
 pub use directory::{Directory, DirectoryEvent};
 pub use error::ClusterError;
 pub use host_name::{BadHostName, HostName};
-/// What carries flows.
-pub use hythe_flows::message::Carrier as FlowCarrier;
 pub use rights::{BadRule, RULES_MAX, Refusal, Right, Rights, Rule};
 pub use status::{
-    Calls, CarriersStatus, ChannelState, ChannelStatus, Copies, Credit, Direction, DirectoryStatus,
-    FlowCopies, HostState, HostStatus, LinkStatus, Losses, MeasuredStatus, OpenChannelStatus,
-    OpenFiles, OpenStatus, SessionStatus, Status,
+    Calls, ChannelState, ChannelStatus, Copies, Credit, Direction, DirectoryStatus, FlowCopies,
+    HostState, HostStatus, LinkStatus, Losses, OpenChannelStatus, OpenFiles, OpenStatus,
+    SessionStatus, Status,
 };

@@ -180,8 +180,7 @@ pub struct LinkStatus {
     pub interface: Option<String>,
     /// Why no flow goes over it; empty: flows may.
     pub why_no_flows: String,
-    /// How flows are sent that begin now: `tls`, `tcp` in clear text, or `packets` by the carriers
-    /// below.
+    /// How flows are sent that begin now: `tls`, or `tcp` in clear text.
     #[serde(default)]
     pub transport: String,
     /// Why they are sealed: the link is not one that both users trust, so. Empty: they are not.
@@ -193,52 +192,6 @@ pub struct LinkStatus {
     pub receiving: u32,
     /// Flows that are being set up, or wait until they can be.
     pub pending: u32,
-    /// What carries packets, and what was measured; `None`: none may go over it.
-    #[serde(default)]
-    pub carriers: Option<CarriersStatus>,
-}
-
-/// What carries the flows of a link.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CarriersStatus {
-    /// What leaves in up to 8 packets at once: `udp` or `xdp`.
-    pub short: String,
-    /// Longer runs.
-    pub long: String,
-    /// The user has said so: nothing is measured from here.
-    pub is_forced: bool,
-    /// Why not the other; empty: `xdp` is chosen for both, or one is forced.
-    pub why: String,
-    /// Why the last attempt to measure came to nothing; empty: it did not.
-    pub trouble: String,
-    /// What the last measurement found.
-    pub measured: Option<MeasuredStatus>,
-    /// How often this host has measured, or tried to.
-    pub measurements: u64,
-    /// What all that sent, answers included.
-    pub measuring_bytes: u64,
-    /// And how long it took.
-    pub measuring_us: u64,
-}
-
-/// What was measured on a link.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MeasuredStatus {
-    /// There and back of 64 bytes by UDP, the median; `None`: too few came back.
-    pub udp_round_trip_ns: Option<u64>,
-    /// Speed of bursts of 64 KiB by UDP, the median.
-    pub udp_bytes_per_s: Option<u64>,
-    /// There and back by `xdp`; `None`: it was not to be had, or too few came back.
-    pub xdp_round_trip_ns: Option<u64>,
-    /// Speed by `xdp`.
-    pub xdp_bytes_per_s: Option<u64>,
-    /// How long bursts by UDP take while the program of `xdp` is on the interface, in percent of
-    /// the time without: what it costs all other traffic there.
-    pub others_percent: Option<u64>,
-    /// Why it was measured.
-    pub because: String,
-    /// How long ago.
-    pub age_ms: u64,
 }
 
 /// Credit at the other host.
@@ -311,8 +264,8 @@ pub struct ChannelStatus {
     pub payload_bytes: u64,
     /// The credit of a channel that is sent.
     pub credit: Option<Credit>,
-    /// What carries it: that of the control connection, or `udp` or `xdp` where tasks send
-    /// themselves.
+    /// What carries it: that of the control connection; or, where tasks send themselves, `tls`,
+    /// `tcp`, or `tcp, xdp`: short messages go by `AF_XDP` frames, too.
     #[serde(default)]
     pub carrier: String,
     /// Why no better one does; empty: it is the best, or there is no better one for its kind.
@@ -326,8 +279,8 @@ pub struct ChannelStatus {
     /// its losses.
     #[serde(default)]
     pub not_taken: u64,
-    /// How often the CPUs of this host copy each byte that goes by those as `carrier` says. What
-    /// one by `xdp` sends by UDP is copied as by UDP.
+    /// How often the CPUs of this host copy each byte that goes by those: the most of what
+    /// `carrier` names.
     #[serde(default)]
     pub flow_copies: FlowCopies,
 }

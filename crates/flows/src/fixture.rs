@@ -1,19 +1,20 @@
 //! A pool with one participant, and the other end of a flow in the hands of a test: what the unit
 //! tests share. Time is what the test says.
 
-use std::net::UdpSocket;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use hythe_node::hop::{HopNode as _, Participant};
-use hythe_node::{Node, Pool, PoolOptions};
-use hythe_packets::{
-    ACKNOWLEDGEMENT_BYTES_MAX, Arrival, Checksum, HEADER_BYTES, Receiver, Sender, Settings, Window,
-};
+use hythe_node::{Node, Pool, PoolOptions, PortPolicy};
 use tempfile::TempDir;
 
-use crate::socket::FlowSocket;
+use crate::message::Window;
+use crate::tcp::{FlowListener, FlowSecret, Pipe, TcpReceiving, TcpSending, Terms};
 
-const ADDRESS: &str = "127.0.0.1";
+const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const SECRET: FlowSecret = FlowSecret { flow: 7, word: 11 };
+pub(crate) const UNREACHABLE_NS: u64 = 60_000_000_000;
 
 pub(crate) struct Fixture {
     pub(crate) node: Node,
@@ -42,110 +43,60 @@ impl Fixture {
     }
 }
 
-pub(crate) fn settings(messages: u32) -> Settings {
-    Settings {
-        session: 0x0123_4567_89ab_cdef,
-        flow: 7,
-        mtu_bytes: 1_500,
-        window: Window {
-            messages,
-            bytes: 1 << 20,
-        },
+/// Of messages of a mebibyte together.
+pub(crate) fn window(messages: u32) -> Window {
+    let bytes = 1 << 20;
+    Window { messages, bytes }
+}
+
+/// A publisher's half, and the other end of its connection, which takes little that nobody reads.
+pub(crate) fn sending(messages: u32) -> (TcpSending, TcpStream) {
+    let (pipe, far) = connected();
+    let half = TcpSending::new(pipe, None, window(messages), UNREACHABLE_NS);
+    (half, far)
+}
+
+pub(crate) fn connected() -> (Pipe, TcpStream) {
+    let listener = TcpListener::bind((ADDRESS, 0)).expect("bound");
+    let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");
+    near.set_nonblocking(true).expect("set");
+    rustix::net::sockopt::set_socket_send_buffer_size(&near, 1).expect("set");
+    let (far, _) = listener.accept().expect("connected");
+    let pipe = Pipe::connected(Arc::new(near.into()), UNREACHABLE_NS, None).expect("made");
+    (pipe, far)
+}
+
+/// A subscriber's half that is connected, and the publisher's end.
+pub(crate) fn receiving(
+    fixture: &Fixture,
+    limits: (u32, PortPolicy),
+    messages: u32,
+) -> (TcpReceiving, TcpStream) {
+    let listener = FlowListener::open(ADDRESS, None).expect("listens");
+    let port = listener.port().expect("bound");
+    let terms = Terms {
+        peer: ADDRESS,
+        secret: SECRET,
+        window: window(messages),
         message_bytes_max: 1 << 20,
-        unreachable_ns: 60_000_000_000,
-        initial_rtt_ns: 10_000_000,
-        burst_bytes: 1 << 16,
-        buffer_bytes: u32::MAX,
-    }
+        unreachable_ns: UNREACHABLE_NS,
+        seal: None,
+    };
+    let sockets = (listener, None);
+    let mut half = TcpReceiving::new(fixture.participant(), sockets, terms, limits, 1);
+    let mut stream = TcpStream::connect((ADDRESS, port)).expect("connects");
+    let mut greeting = b"HYTHEFLW\x01\0\0\0\x07\0\0\0\x0b".to_vec();
+    greeting.resize(32, 0);
+    stream.write_all(&greeting).expect("sent");
+    hythe_testing::eventually("it is accepted", || half.accept(1));
+    stream.read_exact(&mut [0; 32]).expect("answered");
+    (half, stream)
 }
 
-/// A socket of a flow, and one of a test at its other end.
-pub(crate) fn sockets() -> (FlowSocket, UdpSocket) {
-    let flow = FlowSocket::open(ADDRESS.parse().expect("an address"), None).expect("opens");
-    let other = UdpSocket::bind((ADDRESS, 0)).expect("bound");
-    other.set_nonblocking(true).expect("set");
-    other
-        .connect(flow.address().expect("bound"))
-        .expect("connected");
-    flow.connect(other.local_addr().expect("bound"))
-        .expect("connected");
-    (flow, other)
-}
-
-/// The publisher's end: each packet is one datagram.
-pub(crate) struct SendingPeer {
-    pub(crate) sender: Sender,
-    pub(crate) socket: UdpSocket,
-}
-
-impl SendingPeer {
-    pub(crate) fn new(socket: UdpSocket, settings: Settings) -> Self {
-        let sender = Sender::new(settings).expect("settings");
-        Self { sender, socket }
-    }
-
-    /// Sends what may leave, and says how many datagrams that is.
-    pub(crate) fn send(&mut self, now_ns: u64, payload: &[u8]) -> usize {
-        let packets = std::iter::from_fn(|| {
-            let packet = self.sender.transmit(now_ns)?;
-            let payload = &payload[packet.range()];
-            let mut datagram = packet.seal(Checksum::of(payload)).to_vec();
-            datagram.extend_from_slice(payload);
-            self.socket.send(&datagram).expect("sent");
-            Some(())
-        });
-        packets.count()
-    }
-
-    /// Takes the acknowledgements that have come, and says how many.
-    pub(crate) fn hear(&mut self, now_ns: u64) -> usize {
-        let mut bytes = [0; ACKNOWLEDGEMENT_BYTES_MAX];
-        let mut count = 0;
-        while let Ok(length) = self.socket.recv(&mut bytes) {
-            self.sender
-                .acknowledged(now_ns, &bytes[..length])
-                .expect("honest");
-            count += 1;
-        }
-        count
-    }
-}
-
-/// The subscriber's end, which keeps nothing.
-pub(crate) struct ReceivingPeer {
-    pub(crate) receiver: Receiver,
-    pub(crate) socket: UdpSocket,
-}
-
-impl ReceivingPeer {
-    pub(crate) fn new(socket: UdpSocket, settings: Settings) -> Self {
-        let receiver = Receiver::new(settings).expect("settings");
-        Self { receiver, socket }
-    }
-
-    /// Takes what has come, accepts what is whole, and acknowledges: so many datagrams have come.
-    pub(crate) fn turn(&mut self, now_ns: u64) -> usize {
-        let (mut bytes, mut count) = ([0; 1 << 16], 0);
-        while let Ok(length) = self.socket.recv(&mut bytes) {
-            let joined = &bytes[..length];
-            for datagram in joined.chunks(hythe_packets::datagram_bytes(joined)) {
-                count += 1;
-                let (header, payload) = datagram
-                    .split_first_chunk::<HEADER_BYTES>()
-                    .expect("a header");
-                let arrival = self.receiver.receive(now_ns, header, Checksum::of(payload));
-                if let Arrival::Place(place) = arrival.expect("honest") {
-                    place.done();
-                }
-            }
-        }
-        while let Some(message) = self.receiver.next_message() {
-            self.receiver.accept(now_ns, message.number + 1);
-        }
-        let mut out = [0; ACKNOWLEDGEMENT_BYTES_MAX];
-        if let Some(bytes) = self.receiver.acknowledge(now_ns, &mut out) {
-            self.socket.send(&out[..bytes]).expect("sent");
-        }
-        count
-    }
+/// What a publisher sends for a message.
+pub(crate) fn message(number: u64, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = number.to_le_bytes().to_vec();
+    bytes.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(payload);
+    bytes
 }

@@ -9,16 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hythe_node::hop::Unconfirmed;
-use hythe_node::{RegionIndex, Sample};
+use hythe_node::{RegionIndex, Sample, monotonic_ns};
 use hythe_pool::{MemberInfo, PortInfo};
 use hythe_wire::WireStatistics;
 use rustix::event::PollFlags;
 
-use crate::halves::{ReceivingHalf, SendingHalf};
+use crate::frames::FrameSocket;
+use crate::position::Position;
 use crate::queue::Entry;
-use crate::receiving::Until;
-use crate::socket::FlowSocket;
-use crate::tcp::{Pipe, Position};
+use crate::tcp::{Pipe, TcpReceiving, TcpSending, Until};
 use crate::watch::Watch;
 
 /// The thread acts in the place of a port that was not there for so long.
@@ -70,7 +69,7 @@ pub(crate) struct SendingFlow {
 
 #[derive(Debug)]
 struct Outbound {
-    half: SendingHalf,
+    half: TcpSending,
     turned_ns: u64,
     /// When the port was last there.
     touched_ns: u64,
@@ -115,7 +114,7 @@ impl SendingFlow {
         id: FlowId,
         host: HostEnd,
         (block_ms, message_bytes_max): (u32, u32),
-        half: SendingHalf,
+        half: TcpSending,
     ) -> Self {
         Self {
             id,
@@ -152,12 +151,12 @@ impl SendingFlow {
     pub(crate) fn push(&self, now_ns: u64, sample: Sample) -> Pushed {
         let mut state = self.lock();
         state.touched_ns = now_ns;
-        let sample = match state.push(now_ns, sample) {
+        let sample = match state.push(sample) {
             Pushed::Full(sample) => sample,
             pushed => return pushed,
         };
         state.turn(now_ns);
-        state.push(now_ns, sample)
+        state.push(sample)
     }
 
     /// Sends what may leave.
@@ -335,14 +334,15 @@ impl SendingFlow {
 
     /// Is there a socket past the kernel's protocols?
     pub(crate) fn has_wire(&self) -> bool {
-        self.lock().half.has_wire()
+        let state = self.lock();
+        state.half.frames().is_some_and(FrameSocket::has_wire)
     }
 
-    /// As of [`FlowSocket::watch_wire`].
+    /// As of [`FrameSocket::watch`].
     pub(crate) fn watch_wire(&self, watch: &Watch) -> io::Result<()> {
-        let mut state = self.lock();
-        let socket = state.half.packet_socket();
-        socket.map_or(Ok(()), |socket| socket.watch_wire(watch))
+        let state = self.lock();
+        let frames = state.half.frames();
+        frames.map_or(Ok(()), |frames| frames.watch(watch))
     }
 
     /// The region from which messages are best sent, as of the last flush.
@@ -353,13 +353,15 @@ impl SendingFlow {
 
     /// What it has done by that socket.
     pub(crate) fn wire_statistics(&self) -> WireStatistics {
-        self.lock().half.wire_statistics()
+        let state = self.lock();
+        let frames = state.half.frames();
+        frames.map_or(WireStatistics::default(), FrameSocket::statistics)
     }
 
-    /// Does something with its socket for packets, if it has one.
-    pub(crate) fn with_socket(&self, work: impl FnOnce(&mut FlowSocket)) {
-        if let Some(socket) = self.lock().half.packet_socket() {
-            work(socket);
+    /// Does something with its sockets for frames, if it has any.
+    pub(crate) fn with_frames(&self, work: impl FnOnce(&mut FrameSocket)) {
+        if let Some(frames) = self.lock().half.frames_mut() {
+            work(frames);
         }
     }
 
@@ -370,18 +372,14 @@ impl SendingFlow {
 
     /// Is it open, and has its TCP connection broken?
     pub(crate) fn needs_connection(&self) -> bool {
-        let mut state = self.lock();
-        let is_open = state.over.is_none();
-        let half = state.half.tcp_mut();
-        is_open && half.is_some_and(|half| half.is_broken())
+        let state = self.lock();
+        state.over.is_none() && state.half.is_broken()
     }
 
     /// Continues by another TCP connection.
     pub(crate) fn resume(&self, now_ns: u64, pipe: Pipe, position: Position) {
         let mut state = self.lock();
-        let half = state.half.tcp_mut();
-        let resumed = half.map_or(Ok(()), |half| half.resume(pipe, position));
-        match resumed {
+        match state.half.resume(now_ns, pipe, position) {
             Ok(()) => state.turn(now_ns),
             Err(reason) => state.end(now_ns, &reason),
         }
@@ -393,8 +391,8 @@ impl SendingFlow {
     }
 }
 
-fn card_number(half: &SendingHalf) -> u8 {
-    half.card().map_or(NO_CARD, |region| region.0)
+fn card_number(half: &TcpSending) -> u8 {
+    half.region().map_or(NO_CARD, |region| region.0)
 }
 
 impl Outbound {
@@ -419,9 +417,9 @@ impl Outbound {
         }
     }
 
-    fn push(&mut self, now_ns: u64, sample: Sample) -> Pushed {
+    fn push(&mut self, sample: Sample) -> Pushed {
         if self.over.is_none() {
-            return match self.half.push(now_ns, sample) {
+            return match self.half.push(sample) {
                 Ok(()) => Pushed::Taken,
                 Err(sample) => Pushed::Full(sample),
             };
@@ -472,7 +470,7 @@ pub(crate) struct ReceivingFlow {
 
 #[derive(Debug)]
 struct Inbound {
-    half: ReceivingHalf,
+    half: Box<TcpReceiving>,
     /// When the socket was last emptied: a port that takes what it has had does not do that.
     turned_ns: u64,
     over: Option<String>,
@@ -486,12 +484,12 @@ struct Inbound {
 }
 
 impl ReceivingFlow {
-    pub(crate) fn new(id: FlowId, host: MemberInfo, half: ReceivingHalf) -> Self {
+    pub(crate) fn new(id: FlowId, host: MemberInfo, half: TcpReceiving) -> Self {
         Self {
             id,
             host,
             state: Mutex::new(Inbound {
-                half,
+                half: Box::new(half),
                 turned_ns: 0,
                 over: None,
                 ending: None,
@@ -548,9 +546,7 @@ impl ReceivingFlow {
     /// look finds what has come whichever way: behind it is a sleep.
     pub(crate) fn next_look(&self) -> Option<u64> {
         let mut state = self.lock();
-        if let Some(socket) = state.half.packet_socket() {
-            socket.look_at_udp();
-        }
+        state.half.prepare_sleep(monotonic_ns());
         match state.half.has_more() && state.over.is_none() {
             true => Some(0),
             false => state.half.next_wake(),
@@ -559,43 +555,41 @@ impl ReceivingFlow {
 
     /// As of [`SendingFlow::has_wire`].
     pub(crate) fn has_wire(&self) -> bool {
-        self.lock().half.has_wire()
+        let state = self.lock();
+        state.half.frames().is_some_and(FrameSocket::has_wire)
     }
 
-    /// As of [`SendingFlow::with_socket`].
-    pub(crate) fn with_socket(&self, work: impl FnOnce(&mut FlowSocket)) {
-        if let Some(socket) = self.lock().half.packet_socket() {
-            work(socket);
+    /// As of [`SendingFlow::with_frames`].
+    pub(crate) fn with_frames(&self, work: impl FnOnce(&mut FrameSocket)) {
+        if let Some(frames) = self.lock().half.frames_mut() {
+            work(frames);
         }
     }
 
     /// Accepts a TCP connection of the publisher. True: there is a new one.
     pub(crate) fn accept(&self, now_ns: u64) -> bool {
         let mut state = self.lock();
-        let is_open = state.over.is_none();
-        let half = state.half.tcp_mut().filter(|_| is_open);
-        half.is_some_and(|half| half.accept(now_ns))
+        state.over.is_none() && state.half.accept(now_ns)
     }
 
     /// Sockets that become readable when [`accept`](Self::accept) has something to do.
     pub(crate) fn listening(&self) -> Vec<Arc<OwnedFd>> {
         let state = self.lock();
-        let half = state.half.tcp().filter(|_| state.over.is_none());
-        half.map_or(Vec::new(), |half| half.listening().collect())
+        match state.over {
+            None => state.half.listening().collect(),
+            Some(_) => Vec::new(),
+        }
     }
 
     /// Is there no TCP connection, where there is to be one?
     pub(crate) fn is_disconnected(&self) -> bool {
-        let state = self.lock();
-        let half = state.half.tcp();
-        half.is_some_and(|half| half.is_disconnected())
+        self.lock().half.is_disconnected()
     }
 
     /// Another descriptor of its TCP connection.
     pub(crate) fn descriptor(&self) -> Option<io::Result<OwnedFd>> {
         let state = self.lock();
-        let pipe = state.half.tcp().and_then(|half| half.pipe());
-        pipe.map(Pipe::descriptor)
+        state.half.pipe().map(Pipe::descriptor)
     }
 
     /// Ends it: nobody would take what arrives.
@@ -644,7 +638,7 @@ impl ReceivingFlow {
         is_new
     }
 
-    /// As of [`Receiving::drain`].
+    /// As of [`TcpReceiving::drain`].
     pub(crate) fn drain(&self, now_ns: u64) {
         self.lock().half.drain(now_ns);
     }
@@ -673,7 +667,9 @@ impl Inbound {
         }
         if let Some((since_ns, reason)) = &self.ending {
             let waited_ns = now_ns.saturating_sub(*since_ns);
-            let is_exhausted = self.half.is_exhausted(waited_ns >= GRACE_NS);
+            // What was sent just before may be on its way until the grace is over.
+            let is_exhausted = self.half.is_disconnected()
+                || waited_ns >= GRACE_NS && !self.half.has_more() && !self.half.lacks_slot();
             if is_exhausted || waited_ns >= ENDING_NS {
                 self.over.get_or_insert_with(|| reason.clone());
             }
@@ -683,21 +679,19 @@ impl Inbound {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
     use hythe_node::hop::HopPool as _;
     use hythe_node::{PortPolicy, Subscriber, SubscriberOptions};
-    use hythe_packets::Checksum;
 
     use super::*;
-    use crate::fixture::{Fixture, SendingPeer, settings, sockets};
-    use crate::receiving::Receiving;
+    use crate::fixture::{self, Fixture, UNREACHABLE_NS, message};
 
     /// A subscriber's end, its port, and the publisher's end.
-    fn receiving(fixture: &Fixture) -> (ReceivingFlow, Subscriber, SendingPeer) {
-        let (socket, other) = sockets();
-        let settings = settings(64);
+    fn receiving(fixture: &Fixture) -> (ReceivingFlow, Subscriber, TcpStream) {
         let limits = (64, PortPolicy::Block { timeout_ms: 1 });
-        let half = Receiving::new(fixture.participant(), socket, settings, limits);
-        let half = ReceivingHalf::by_packets(half.expect("settings"));
+        let (half, stream) = fixture::receiving(fixture, limits, 64);
         let options = SubscriberOptions::default();
         let subscriber = fixture.node.subscriber("channel", &options).expect("opens");
         let tables = fixture.participant().pool().control().tables();
@@ -705,7 +699,7 @@ mod tests {
         let id = FlowId { number: 1, port };
         let member = tables.member(port.member).expect("there");
         let flow = ReceivingFlow::new(id, member, half);
-        (flow, subscriber, SendingPeer::new(other, settings))
+        (flow, subscriber, stream)
     }
 
     #[test]
@@ -713,40 +707,43 @@ mod tests {
         let fixture = Fixture::new();
         let (flow, _port, mut peer) = receiving(&fixture);
         let mut now_ns = 10 * NEGLECT_NS;
-        let send = |peer: &mut SendingPeer, now_ns, count| {
-            (0..count).for_each(|_| assert!(peer.sender.push(now_ns, 1, 0).is_some()));
-            assert_eq!(peer.send(now_ns, &[1]), count);
+        let send = |peer: &mut TcpStream, numbers: std::ops::Range<u64>| {
+            let bytes: Vec<u8> = numbers.flat_map(|number| message(number, &[1])).collect();
+            peer.write_all(&bytes).expect("sent");
         };
-        send(&mut peer, now_ns, 10);
+        send(&mut peer, 0..10);
         // As if its thread had been there once: ten messages wait in the queue.
-        flow.help(now_ns);
-        send(&mut peer, now_ns, 16);
-        let mut answered = 0;
+        hythe_testing::eventually("they arrive", || {
+            now_ns += NEGLECT_NS;
+            flow.help(now_ns);
+            !flow.has_ended().1
+        });
+        send(&mut peer, 10..26);
         for _ in 0..4 {
             // More often than what counts as neglect.
             now_ns += NEGLECT_NS / 2;
             assert!(matches!(flow.take(now_ns), Some(Entry::Sample(..))));
             flow.help(now_ns);
-            answered += peer.hear(now_ns);
         }
-        assert!(answered > 0, "what came meanwhile is acknowledged");
+        let mut acknowledgement = [0; 16];
+        peer.read_exact(&mut acknowledgement).expect("sent");
+        assert_ne!(acknowledgement[..8], [0; 8]);
     }
 
     #[test]
-    fn flow_that_is_over_is_let_go_of_though_more_may_have_come() {
+    fn flow_that_is_over_is_let_go_of_though_message_is_incomplete() {
         let fixture = Fixture::new();
         let (flow, _port, mut peer) = receiving(&fixture);
-        let now_ns = 10 * NEGLECT_NS;
-        // The first packet of two, and then nothing for longer than a publisher may be silent.
-        assert!(peer.sender.push(now_ns, 2_000, 0).is_some());
-        let payload = [1; 2_000];
-        let packet = peer.sender.transmit(now_ns).expect("free");
-        let payload = &payload[packet.range()];
-        let mut datagram = packet.seal(Checksum::of(payload)).to_vec();
-        datagram.extend_from_slice(payload);
-        peer.socket.send(&datagram).expect("sent");
-        assert!(flow.help(now_ns).is_some());
-        let late_ns = now_ns + settings(64).unreachable_ns;
+        let mut now_ns = 10 * NEGLECT_NS;
+        peer.write_all(&message(0, &[1; 2_000])[..1_000])
+            .expect("sent");
+        drop(peer);
+        hythe_testing::eventually("its connection is broken", || {
+            now_ns += NEGLECT_NS;
+            flow.help(now_ns).expect("not over yet");
+            flow.is_disconnected()
+        });
+        let late_ns = now_ns + UNREACHABLE_NS;
         assert_eq!(flow.help(late_ns), None, "{:?}", flow.over());
         assert_eq!(flow.help(late_ns + NEGLECT_NS), None);
         assert!(flow.over().is_some_and(|why| !why.is_empty()));

@@ -3,17 +3,14 @@
 //! flows up and are never in their path.
 //!
 //! [`Flows`] is a transport of a node: its targets and sources are the two halves of a TCP
-//! connection, sealed by TLS unless both users trust the link; or, over such a link, a
-//! [`hythe_packets`] sender and receiver around UDP sockets. Where another host takes a channel's
+//! connection, sealed by TLS unless both users trust the link. Where another host takes a channel's
 //! messages by a port of its agent, the process asks the agent of this host for a flow
 //! ([`message`]); that agrees with the other agent on addresses, keys, a secret and limits. Once
 //! there is one, the publisher leaves the agent's port and sends by it; when it ends, whatever the
 //! reason, it goes back to that port, and what nobody confirmed counts as missing.
 //!
-//! With packets, where the agent says so, the process besides asks the program that serves the
-//! interface for an `AF_XDP` socket in the place of its UDP socket ([`hythe_wire`]), and uses both.
-//!
-//! Agents measure a link's carriers, and choose between them ([`measure`]).
+//! Over a trusted link, where a program serves the interface with `AF_XDP` sockets
+//! ([`hythe_wire`]), short messages may also be sent by frames.
 //!
 //! What this crate never does: it knows no key of the realm, it talks to no host that its agent has
 //! not named, and it sends nothing in clear text over a link that the agents have not agreed on.
@@ -22,15 +19,12 @@ mod alone;
 #[cfg(test)]
 mod fixture;
 mod flow;
-mod halves;
+mod frames;
 mod held_up;
-pub mod measure;
 pub mod message;
+mod position;
 mod queue;
-mod receiving;
-mod sending;
 mod session;
-mod socket;
 mod source;
 mod target;
 mod tcp;

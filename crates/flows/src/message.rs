@@ -5,12 +5,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use hythe_packets::{Settings, Window};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Changes with every change of what is here.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// The longest message.
 pub const MESSAGE_BYTES_MAX: usize = 1024;
 
@@ -44,21 +43,17 @@ pub enum FromProcess {
         flow: u32,
         /// Its port.
         port: u16,
-        /// Its buffer, as the kernel says it: for [`Agreed::buffer_bytes`].
-        buffer_bytes: u32,
+        /// Port of the UDP socket for frames; 0: there is none.
+        frame_port: u16,
         /// Of the key pair that it has made for a sealed flow.
         key: Option<PublicKey>,
     },
-    /// What carries the flow from now on.
+    /// An answer to [`FromAgent::Carry`], and said again when it changes.
     Carried {
         /// The flow.
         flow: u32,
-        /// What it is.
-        carrier: Carrier,
-        /// The card itself reads and writes what goes by `AF_XDP`.
-        is_zero_copy: bool,
-        /// Payload that lies in the pool's region for network cards leaves from there.
-        sends_from_slots: bool,
+        /// How short messages may leave or arrive by frames; `None`: they do not.
+        frames: Option<FramesUse>,
         /// Why it is not what was asked for, for people; empty: it is.
         reason: String,
     },
@@ -78,29 +73,20 @@ pub enum FromProcess {
     },
 }
 
-/// How a flow's messages are sent.
+/// How a flow's messages are sent: by one TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Transport {
-    /// One TCP connection, in clear text.
+    /// In clear text.
     Tcp,
-    /// One TCP connection, sealed by TLS 1.3.
+    /// Sealed by TLS 1.3.
     Tls,
-    /// Packets over UDP and `AF_XDP` ([`hythe_packets`]).
-    Packets,
 }
 
-/// What carries a flow, at one of its ends.
+/// How an end of a flow uses `AF_XDP` sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Carrier {
-    /// Its UDP socket alone.
-    #[default]
-    Udp,
-    /// An `AF_XDP` socket beside that.
-    Xdp,
-    /// A TCP connection, in clear text.
-    Tcp,
-    /// A TCP connection, sealed.
-    Tls,
+pub struct FramesUse {
+    /// Payload in the pool's region for network cards leaves from there.
+    pub sends_from_slots: bool,
 }
 
 /// The public half of a process's key for one flow, of Ed25519.
@@ -120,17 +106,17 @@ pub enum FromAgent {
         transport: Transport,
         /// Of this host.
         address: IpAddr,
-        /// By which alone its packets leave and come; `None`: by whichever the routes say.
+        /// By which alone its packets leave and arrive; `None`: by whichever the routes say.
         interface: Option<String>,
-        /// The sockets past the kernel's protocols that it is to use, if any.
-        wire: Option<WireUse>,
+        /// Open a UDP socket beside it, for frames.
+        has_frames: bool,
     },
-    /// Use these sockets past the kernel's protocols from now on, or none.
+    /// Use `AF_XDP` sockets of this program from now on, or none.
     Carry {
         /// The flow.
         flow: u32,
-        /// As of [`Open`](Self::Open).
-        wire: Option<WireUse>,
+        /// The program.
+        wire: Option<WirePlace>,
     },
     /// The other end is there.
     Begin {
@@ -138,6 +124,8 @@ pub enum FromAgent {
         flow: u32,
         /// Its socket.
         peer: SocketAddr,
+        /// Port of its UDP socket for frames; 0: it has none.
+        frame_port: u16,
         /// Its key, if the flow is sealed: no other is accepted.
         key: Option<PublicKey>,
         /// What both ends agreed on.
@@ -175,17 +163,13 @@ pub enum FromAgent {
     },
 }
 
-/// Sockets past the kernel's protocols, and what leaves by them.
+/// A program that serves an interface with `AF_XDP` sockets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WireUse {
-    /// Where a program serves the interface with them.
+pub struct WirePlace {
+    /// Its socket.
     pub path: String,
     /// Another number, another program.
     pub instance: u64,
-    /// Runs of up to 8 packets.
-    pub short: bool,
-    /// Longer ones.
-    pub long: bool,
 }
 
 /// An end of a flow.
@@ -210,47 +194,50 @@ pub enum Role {
 /// What both ends of a flow agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreed {
-    /// Secret of the session.
-    pub session: u64,
+    /// Secret of the flow.
+    pub word: u64,
     /// Number of the flow between the two hosts.
     pub number: u32,
-    /// Largest IP packet of the path.
-    pub mtu_bytes: u16,
-    /// Messages that may be on their way.
-    pub window_messages: u32,
-    /// Bytes of them.
-    pub window_bytes: u32,
+    /// What may be under way.
+    pub window: Window,
     /// Longest message.
     pub message_bytes_max: u32,
-    /// Of the receiver's socket, as it said.
-    pub buffer_bytes: u32,
     /// Silence after which the peer is gone.
     pub unreachable_ns: u64,
-    /// Round trip until one is measured.
-    pub initial_rtt_ns: u64,
     /// How long the publisher waits where the subscriber has taken too little, in milliseconds; 0:
     /// not at all.
     pub block_ms: u32,
 }
 
+/// What a publisher may have sent that its subscriber has not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// From 1 to [`WINDOW_MESSAGES_MAX`].
+    pub messages: u32,
+    /// Bytes of payload: at least those of the longest message.
+    pub bytes: u32,
+}
+
+/// A publisher keeps 8 bytes for each, a subscriber 12.
+pub const WINDOW_MESSAGES_MAX: u32 = 1_024;
+
 impl Agreed {
-    /// As the packets of the flow want it.
-    #[must_use]
-    pub fn settings(&self) -> Settings {
-        Settings {
-            session: self.session,
-            flow: self.number,
-            mtu_bytes: self.mtu_bytes,
-            window: Window {
-                messages: self.window_messages,
-                bytes: self.window_bytes,
-            },
-            message_bytes_max: self.message_bytes_max,
-            unreachable_ns: self.unreachable_ns,
-            initial_rtt_ns: self.initial_rtt_ns,
-            // One call with segments.
-            burst_bytes: 1 << 16,
-            buffer_bytes: self.buffer_bytes,
+    /// # Errors
+    /// A value out of its bounds, named.
+    pub fn check(&self) -> Result<(), String> {
+        let Window { messages, bytes } = self.window;
+        if !(1..=WINDOW_MESSAGES_MAX).contains(&messages) {
+            return Err(format!("a window of {messages} messages"));
+        }
+        if bytes < self.message_bytes_max {
+            let longest = self.message_bytes_max;
+            return Err(format!(
+                "a window of {bytes} bytes for messages of {longest}"
+            ));
+        }
+        match self.unreachable_ns {
+            0 => Err("a lease of no time".to_owned()),
+            _ => Ok(()),
         }
     }
 }

@@ -88,11 +88,6 @@ impl<T> Queue<T> {
         self.entries.is_empty()
     }
 
-    #[cfg(test)]
-    pub(crate) fn samples(&self) -> usize {
-        self.samples
-    }
-
     /// Are there at most as many messages as the depth says?
     pub(crate) fn has_depth_free(&self) -> bool {
         self.samples <= self.depth

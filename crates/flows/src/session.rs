@@ -27,10 +27,9 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::alone::{look_after_receiving, look_after_sending};
 use crate::flow::{FlowId, HostEnd, ReceivingFlow, SendingFlow};
-use crate::halves::{ReceivingHalf, SendingHalf};
 use crate::held_up::HeldUp;
-use crate::message::{Agreed, FromAgent, FromProcess, Role, VERSION, WireUse};
-use crate::socket::FlowSocket;
+use crate::message::{Agreed, FromAgent, FromProcess, Role, VERSION, WirePlace};
+use crate::tcp::{TcpReceiving, TcpSending};
 use crate::unix::Connection;
 use crate::watch::Watch;
 
@@ -72,13 +71,21 @@ struct State {
     sending: Vec<Arc<SendingFlow>>,
     /// TCP connections of flows in `sending`, and of those that begin with one.
     connections: BTreeMap<u32, connections::FlowConnection>,
-    /// With what wakes when something comes, that of UDP first.
-    receiving: Vec<(Arc<ReceivingFlow>, Vec<Arc<Doorbell>>)>,
+    receiving: Vec<ReceivingEnd>,
     /// Flows of which the agent knows that they have a wire, and which.
-    wired: BTreeMap<u32, WireUse>,
+    wired: BTreeMap<u32, WirePlace>,
     silent: Option<carry::Silent>,
-    /// Flows that go by UDP since they were refused other sockets.
+    /// Flows that were refused a wire.
     refused: BTreeMap<u32, carry::Refused>,
+}
+
+/// A subscriber's flow, and what wakes its port: something has arrived by the connection or by a
+/// frame.
+#[derive(Debug)]
+struct ReceivingEnd {
+    flow: Arc<ReceivingFlow>,
+    connection: Option<Arc<Doorbell>>,
+    wire: Vec<Arc<Doorbell>>,
 }
 
 impl Session {
@@ -173,7 +180,7 @@ impl Session {
     /// The flows of a subscriber.
     pub(crate) fn receiving(&self, port: PortIndex) -> Vec<Arc<ReceivingFlow>> {
         let state = self.lock();
-        let flows = state.receiving.iter().map(|(flow, _)| flow);
+        let flows = state.receiving.iter().map(|end| &end.flow);
         flows
             .filter(|flow| self.is_of(flow.id, port))
             .cloned()
@@ -193,7 +200,7 @@ impl Session {
     /// All flows that come in on a channel.
     pub(crate) fn receiving_on(&self, channel: ChannelIndex) -> Vec<Arc<ReceivingFlow>> {
         let state = self.lock();
-        let flows = state.receiving.iter().map(|(flow, _)| flow);
+        let flows = state.receiving.iter().map(|end| &end.flow);
         flows
             .filter(|flow| flow.id.port.channel == channel)
             .cloned()
@@ -346,7 +353,7 @@ impl Session {
             flow.let_return();
             self.announce(flow.id);
         }
-        for (flow, _) in receiving {
+        for ReceivingEnd { flow, .. } in receiving {
             flow.cut("its process leaves");
             self.announce(flow.id);
         }
@@ -380,7 +387,7 @@ impl Session {
 
     fn flows(&self) -> (Vec<Arc<SendingFlow>>, Vec<Arc<ReceivingFlow>>) {
         let state = self.lock();
-        let receiving = state.receiving.iter().map(|(flow, _)| Arc::clone(flow));
+        let receiving = state.receiving.iter().map(|end| Arc::clone(&end.flow));
         (state.sending.clone(), receiving.collect())
     }
 
@@ -405,8 +412,6 @@ impl Session {
         );
         files.extend(wires.iter().map(|file| PollFd::new(file, PollFlags::IN)));
         let _ = hythe_sys::wait::poll_or_sleep(&mut files, timeout);
-        let woken = watched.flows.iter();
-        woken.for_each(|flow| flow.with_socket(FlowSocket::look_at_udp));
     }
 
     fn take_messages(&self) -> io::Result<()> {
@@ -419,15 +424,16 @@ impl Session {
                     transport,
                     address,
                     interface,
-                    wire,
-                } => self.open_socket((flow, role, transport), (address, interface), wire),
+                    has_frames,
+                } => self.open_socket((flow, role, transport), (address, interface), has_frames),
                 FromAgent::Begin {
                     flow,
                     peer,
+                    frame_port,
                     key,
                     agreed,
                 } => {
-                    let begun = self.begin(flow, (peer, key), &agreed);
+                    let begun = self.begin(flow, (peer, frame_port, key), &agreed);
                     if let Err(reason) = begun {
                         self.lock().refused.remove(&flow);
                         self.say_ended(flow, reason, 0);
@@ -461,7 +467,7 @@ impl Session {
         &self,
         id: FlowId,
         host_port: u32,
-        half: SendingHalf,
+        half: TcpSending,
         agreed: &Agreed,
     ) -> Result<(), String> {
         let tables = self.participant.pool().control().tables();
@@ -476,21 +482,19 @@ impl Session {
     }
 
     /// A subscriber's flow can receive from now on.
-    fn add_receiving(
-        &self,
-        id: FlowId,
-        role: Role,
-        half: ReceivingHalf,
-        doorbells: Vec<Arc<Doorbell>>,
-    ) -> Result<(), String> {
+    fn add_receiving(&self, id: FlowId, role: Role, half: TcpReceiving) -> Result<(), String> {
         let Role::Receive { host, .. } = role else {
             return Err("a publisher's flow that receives".to_owned());
         };
         let tables = self.participant.pool().control().tables();
         let host = tables.member(MemberIndex(host));
         let host = host.ok_or("the other host has gone")?;
-        let flow = ReceivingFlow::new(id, host, half);
-        self.lock().receiving.push((Arc::new(flow), doorbells));
+        let end = ReceivingEnd {
+            flow: Arc::new(ReceivingFlow::new(id, host, half)),
+            connection: None,
+            wire: Vec::new(),
+        };
+        self.lock().receiving.push(end);
         self.announce(id);
         Ok(())
     }
@@ -511,7 +515,7 @@ impl Session {
     fn with_receiving(&self, number: u32, act: impl FnOnce(&ReceivingFlow)) {
         let flow = {
             let state = self.lock();
-            let mut flows = state.receiving.iter().map(|(flow, _)| flow);
+            let mut flows = state.receiving.iter().map(|end| &end.flow);
             flows.find(|flow| flow.id.number == number).cloned()
         };
         if let Some(flow) = flow {
@@ -593,9 +597,7 @@ impl Session {
 
     fn let_go_of_receiving(&self, flow: &Arc<ReceivingFlow>) {
         let mut state = self.lock();
-        state
-            .receiving
-            .retain(|(other, _)| !Arc::ptr_eq(other, flow));
+        state.receiving.retain(|end| !Arc::ptr_eq(&end.flow, flow));
         state.wired.remove(&flow.id.number);
         state.refused.remove(&flow.id.number);
         drop(state);

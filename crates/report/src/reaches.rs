@@ -23,12 +23,11 @@ const REACHES: [Reach; 2] = [
 ];
 
 /// The paper's ways, and the systems that go them; below them what the paper was compared with.
-const WAYS: [(&str, &[&str]); 8] = [
+const WAYS: [(&str, &[&str]); 7] = [
     ("TCP/IP", &["tcp"]),
     ("UDP/IP", &["udp"]),
     ("System V shared memory", &["sysv"]),
     ("shared region, and TLS between hosts", &["hythe-tls"]),
-    ("shared region, and UDP between hosts", &["hythe-udp"]),
     ("shared region, and TCP between hosts", &["hythe-tcp"]),
     ("shared region, and AF_XDP between hosts", &["hythe-xdp"]),
     ("PVM 3.4, which has the paper's tasks", &["pvm"]),

@@ -8,8 +8,7 @@
 //! - threads that wait: [`wait`]; programs that listen: [`accept`];
 //! - the media hop: [`packet`], [`socket_option`], [`error_queue`], [`udp_receive`],
 //!   [`interface_addresses`];
-//! - flows between hosts: [`udp_receive`], [`udp_send`], [`socket_option`], [`peer`], [`wait`],
-//!   [`bpf`], [`interface`];
+//! - flows between hosts: [`socket_option`], [`peer`], [`wait`], [`bpf`], [`interface`];
 //! - the storage hop: [`control_group`], [`fanotify`], [`file_pages`], [`io_priority`],
 //!   [`namespaces`], [`read_ahead`], [`residency`];
 //! - the doctor and the latency of this machine: [`probe`], [`scheduling`];
@@ -58,6 +57,5 @@ pub mod spawn;
 pub mod standard_descriptors;
 pub mod system_v;
 pub mod udp_receive;
-pub mod udp_send;
 pub mod wait;
 pub mod whole_file;

@@ -21,6 +21,7 @@ mod queue;
 mod service;
 
 pub use hythe_xdp::Attachment;
+pub use hythe_xdp::frame::PAYLOAD_BYTES_MAX;
 
 pub use client::{Sent, Slots, Wire, WireStatistics};
 pub use layout::{FRAMES_MAX, PATH, path_of};

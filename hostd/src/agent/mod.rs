@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hythe_cluster::command::{Reply, Request, SOCKET_NAME, answer, ask};
-use hythe_cluster::{Agent, AgentOptions, Calls, FlowCarrier, HostName, Status};
+use hythe_cluster::{Agent, AgentOptions, Calls, HostName, Status};
 use hythe_node::{Pool, PoolOptions};
 use hythe_sys::accept::Acceptor;
 use hythe_sys::local_socket::{LocalListener, Peers};
@@ -72,8 +72,8 @@ pub struct RunOptions {
     pub pool: String,
     /// Interfaces whose links are trusted: processes send there in clear text.
     pub trusted: Vec<String>,
-    /// What carries what they send there.
-    pub carrier: Option<FlowCarrier>,
+    /// Send no short messages there by `AF_XDP` frames.
+    pub no_xdp: bool,
     /// Where programs outside the realm connect; `None`: [`OPEN_ADDRESS`].
     pub open_listen: Option<SocketAddr>,
     /// Their routers or peers that this host connects to, `HOST:PORT`.
@@ -113,7 +113,7 @@ pub fn run(
         .rights(rights::effective(realm.directory(), &identity)?)
         .lease(lease)
         .trusted(options.trusted.clone())
-        .carrier(options.carrier)
+        .allows_frames(!options.no_xdp)
         .pool_name(&options.pool)
         .task_command(task_command());
     let agent = Agent::start(engine, carrier.clone(), hosts.clone());

@@ -122,6 +122,6 @@ fn renamed_interface_is_untrusted_until_renamed_back() {
     };
     until_carried("tls");
     assert!(rename("other", &name));
-    until_carried("udp");
+    until_carried("tcp");
     assert_eq!(a.status_of("b").expect("known").sessions, 1);
 }

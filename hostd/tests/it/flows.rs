@@ -2,12 +2,13 @@
 //! agent as it is shipped, each host in a network namespace.
 
 use crate::flow_tasks::{
-    Task, assert_all, channel, flows, start_with, trusting, until_connected, until_it_flows,
+    Task, assert_all, channel, flows, start, trusting, trusting_with, until_connected,
+    until_it_flows,
 };
-use crate::network::agent::{eventually, pair};
+use crate::network::agent::{Host, eventually};
 use crate::network::served::Served;
 use crate::network::{Lan, is_skipped};
-use hythe_cluster::{ChannelStatus, Direction};
+use hythe_cluster::Direction;
 use rustix::process::Signal;
 
 #[test]
@@ -32,7 +33,7 @@ fn messages_of_all_sizes_come_once_and_in_order() {
         let after = channel(a, "b", Direction::Sending).expect("there");
         assert_eq!(
             (after.carrier.as_str(), after.flows),
-            ("udp", 1),
+            ("tcp", 1),
             "{after:?}"
         );
         assert_eq!(after.messages, before.messages, "by the agent");
@@ -77,73 +78,95 @@ fn second_subscriber_has_the_messages_go_by_the_agent() {
     }
 }
 
+/// What carries the channel, as the sender's host says and as the receiver's says.
+fn carriers([a, b]: &[Host; 2]) -> Option<[String; 2]> {
+    let sending = channel(a, "b", Direction::Sending)?;
+    let receiving = channel(b, "a", Direction::Receiving)?;
+    Some([sending.carrier, receiving.carrier])
+}
+
+fn until_carried(hosts: &[Host; 2], by: [&str; 2]) {
+    eventually("it goes by those", || {
+        carriers(hosts).is_some_and(|found| found == by)
+    });
+}
+
 #[test]
-fn flow_uses_xdp_on_served_interface_else_udp() {
+fn short_messages_use_frames_while_interfaces_are_served() {
     if is_skipped() {
         return;
     }
     let lan = Lan::new(45);
-    let hosts = pair(&lan);
+    let hosts = trusting(&lan);
     let [a, b] = &hosts;
-    let mut served = Served::start(b);
-    for host in &hosts {
-        host.stop();
-    }
-    for host in &hosts {
-        start_with(host, "xdp");
-    }
-    until_connected(&hosts);
+    let [mut at_a, mut at_b] = [Served::start(a), Served::start(b)];
     let subscriber = Task::subscriber(b);
     let mut publisher = Task::publisher(a);
     until_it_flows(&hosts, &mut publisher, &subscriber);
-    let receiving = || channel(b, "a", Direction::Receiving).expect("there");
-    eventually("its process has said", || receiving().carrier == "xdp");
-    assert_eq!(receiving().why_not_better, "");
-    // Both hosts have interfaces of one name, and the service is the other's.
-    let sending = channel(a, "b", Direction::Sending).expect("there");
-    assert_eq!(sending.carrier, "udp");
-    // Of a virtual interface the kernel copies, too: by UDP, and into a chunk.
-    let copies = |status: ChannelStatus| {
-        let copies = status.flow_copies;
+    let by_frames = ["tcp, xdp"; 2];
+    until_carried(&hosts, by_frames);
+    // The most of TCP's and of the frames': out of the socket, or out of a chunk and into the slot.
+    let copies = || {
+        let receiving = channel(b, "a", Direction::Receiving).expect("there");
+        let copies = receiving.flow_copies;
         (copies.by_kernel, copies.by_program)
     };
-    assert_eq!(
-        [copies(sending.clone()), copies(receiving())],
-        [(1, 0), (1, 2)]
-    );
-    assert!(
-        sending.why_not_better.contains("another network"),
-        "{sending:?}"
-    );
+    assert_eq!(copies(), (1, 2));
     publisher.send(500, 0);
     assert_all(&subscriber, publisher.sent);
-    // Neither does this carrier need an agent to go on.
+    // Neither connection nor frames need an agent.
     b.signal(Signal::KILL);
     eventually("the session is over", || !a.is_connected_with("b"));
     publisher.send(100, 1);
     assert_all(&subscriber, publisher.sent);
-    start_with(b, "xdp");
+    start(b);
     until_connected(&hosts);
     until_it_flows(&hosts, &mut publisher, &subscriber);
-    eventually("it goes by xdp again", || receiving().carrier == "xdp");
+    until_carried(&hosts, by_frames);
     assert_all(&subscriber, publisher.sent);
-    served.end();
-    eventually("its process has said", || receiving().carrier == "udp");
-    // What it heard first, or when it asked again.
-    let why = receiving().why_not_better;
-    assert!(
-        why.contains("ended") || why.contains("no `hythe host wire` serves"),
-        "{why}"
-    );
-    assert_eq!(copies(receiving()), (1, 1));
-    publisher.send(200, 0);
+    // The programs end amid messages, and others serve the interfaces: the flow stays the same.
+    for _ in 0..2 {
+        publisher.ask_for(500, 1);
+        at_b.end();
+        eventually("it is missed", || {
+            carriers(&hosts).is_some_and(|[_, receiving]| receiving == "tcp")
+        });
+        assert_eq!(copies(), (1, 0));
+        at_a.end();
+        until_carried(&hosts, ["tcp"; 2]);
+        publisher.ask_for(500, 1);
+        [at_a, at_b] = [Served::start(a), Served::start(b)];
+        until_carried(&hosts, by_frames);
+        publisher.ask_for(200, 0);
+        assert_all(&subscriber, publisher.sent);
+        assert_eq!(flows(&hosts), [1, 1]);
+    }
+    at_a.end();
+    at_b.end();
+}
+
+#[test]
+fn host_started_with_no_xdp_uses_no_frames() {
+    if is_skipped() {
+        return;
+    }
+    let lan = Lan::new(51);
+    let hosts = trusting_with(&lan, &["--no-xdp"]);
+    let [a, b] = &hosts;
+    let [mut at_a, mut at_b] = [Served::start(a), Served::start(b)];
+    let subscriber = Task::subscriber(b);
+    let mut publisher = Task::publisher(a);
+    until_it_flows(&hosts, &mut publisher, &subscriber);
+    assert_eq!(carriers(&hosts), Some(["tcp"; 2].map(str::to_owned)));
+    for (host, other, direction) in [(a, "b", Direction::Sending), (b, "a", Direction::Receiving)] {
+        eventually("it says why", || {
+            let found = channel(host, other, direction).expect("there");
+            found.why_not_better.contains("--no-xdp")
+        });
+    }
+    publisher.send(100, 0);
     assert_all(&subscriber, publisher.sent);
-    assert_eq!(flows(&hosts), [1, 1]);
-    // Another one serves: the same flow goes by that.
-    let mut served = Served::start(b);
-    eventually("it is there again", || receiving().carrier == "xdp");
-    publisher.send(200, 0);
-    assert_all(&subscriber, publisher.sent);
-    assert_eq!(flows(&hosts), [1, 1]);
-    served.end();
+    assert_eq!(carriers(&hosts), Some(["tcp"; 2].map(str::to_owned)));
+    at_a.end();
+    at_b.end();
 }

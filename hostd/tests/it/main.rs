@@ -2,7 +2,6 @@
 
 mod adding;
 mod agents;
-mod carriers;
 mod clocks;
 mod commands;
 mod cores;

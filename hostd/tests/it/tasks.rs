@@ -48,10 +48,7 @@ impl Hosts {
     fn trusting() -> Option<Self> {
         let hosts = Self::new()?;
         start_anew(&[&hosts.a, &hosts.b], |host| {
-            let interface = host.plug.interface();
-            ["--carrier", "udp", "--trusted", &interface]
-                .map(str::to_owned)
-                .into()
+            vec!["--trusted".to_owned(), host.plug.interface()]
         });
         let connected = || are_connected(&hosts.a, &hosts.b);
         eventually("a and b are connected again", connected);
@@ -413,7 +410,7 @@ fn task_messages_bypass_agents_on_trusted_link() {
     let job = hosts.on(&hosts.a, &words).spawn().expect("nsenter");
     for (host, other) in [(&hosts.a, "b"), (&hosts.b, "a")] {
         eventually("messages go by flows, each way", || {
-            Hosts::carriers(host, other) == ["Receiving udp", "Sending udp"]
+            Hosts::carriers(host, other) == ["Receiving tcp", "Sending tcp"]
         });
     }
     std::fs::write(&enough, "").expect("written");

@@ -19,7 +19,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-terminal", &[]),
     ("hythe-node", NODE),
     ("hythe-rtcore", HOP),
-    ("hythe-packets", &[]),
     ("hythe-xdp", &["hythe-memory", "hythe-sys"]),
     ("hythe-wire", &["hythe-memory", "hythe-sys", "hythe-xdp"]),
     ("hythe-flows", FLOWS),
@@ -70,13 +69,7 @@ const HOP: &[&str] = &[
     "hythe-node",
 ];
 /// A flow is the part of the host hop that runs in tasks.
-const FLOWS: &[&str] = &[
-    "hythe-pool",
-    "hythe-sys",
-    "hythe-node",
-    "hythe-packets",
-    "hythe-wire",
-];
+const FLOWS: &[&str] = &["hythe-pool", "hythe-sys", "hythe-node", "hythe-wire"];
 const CLUSTER: &[&str] = &[
     "hythe-abi",
     "hythe-memory",
@@ -85,7 +78,6 @@ const CLUSTER: &[&str] = &[
     "hythe-sys",
     "hythe-terminal",
     "hythe-node",
-    "hythe-packets",
     "hythe-flows",
 ];
 /// Programs for PVM on tasks.

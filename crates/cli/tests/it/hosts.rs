@@ -124,7 +124,6 @@ fn link() -> LinkStatus {
         sending: 2,
         receiving: 0,
         pending: 1,
-        carriers: None,
     }
 }
 
@@ -154,7 +153,7 @@ fn session() -> SessionStatus {
                 messages: 12,
                 payload_bytes: 3072,
                 credit,
-                carrier: if flows > 0 { "udp" } else { "tls" }.to_owned(),
+                carrier: if flows > 0 { "tcp, xdp" } else { "tls" }.to_owned(),
                 why_not_better: why.to_owned(),
                 flows,
                 not_taken: 0,
@@ -349,6 +348,10 @@ fn command_that_needs_keys_executes_hythe_hostd() {
             &["start", "--trusted", "eth1", "--trusted", "lo"],
             &["start", "--trusted=eth1", "--trusted=lo"],
         ),
+        (
+            &["start", "--no-xdp", "--trusted", "eth1"],
+            &["start", "--trusted=eth1", "--no-xdp"],
+        ),
     ];
     for (given, expected) in told {
         assert_eq!(host.hostd(given), [&["pool none"], *expected].concat());
@@ -519,13 +522,13 @@ host camera is connected
   copies      2 of each byte sent, 3 of each received
   found at    192.0.2.7:7450, [2001:db8::7]:7450
   losses      dropped before sending: 5, reconnections of channels: 1
-  CHANNEL  CARRIES   DIRECTION  STATE    CARRIER               MESSAGES  PAYLOAD  \
+  CHANNEL  CARRIES   DIRECTION  STATE    CARRIER                    MESSAGES  PAYLOAD  \
 CREDIT                                 REASON
-  frames   messages  sending    open     udp, 2 flows, 1 copy        12    3 KiB  \
+  frames   messages  sending    open     tcp, xdp, 2 flows, 1 copy        12    3 KiB  \
 3 of 64 messages used, 3 KiB of 1 MiB
-  levels   messages  sending    open     tls                         12    3 KiB  \
+  levels   messages  sending    open     tls                              12    3 KiB  \
 -                                      no flow: it has 2 receivers
-  orders   messages  receiving  refused  tls                         12    3 KiB  \
+  orders   messages  receiving  refused  tls                              12    3 KiB  \
 -                                      no rule there permits it
 
 host door is away: its certificate\\nis revoked

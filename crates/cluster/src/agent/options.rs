@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hythe_flows::message::Carrier;
 use hythe_node::{Node, NodeError, Pool, hop};
 
 use crate::{HostName, Rights};
@@ -25,7 +24,7 @@ pub struct AgentOptions {
     pub(crate) rights: Rights,
     pub(crate) lease: Duration,
     pub(crate) trusted: Vec<String>,
-    pub(crate) carrier: Option<Carrier>,
+    pub(crate) allows_frames: bool,
     pub(crate) pool_name: String,
     pub(crate) task_command: PathBuf,
 }
@@ -41,7 +40,7 @@ impl AgentOptions {
             rights: Rights::default(),
             lease: LEASE,
             trusted: Vec::new(),
-            carrier: None,
+            allows_frames: true,
             pool_name: "default".to_owned(),
             task_command: PathBuf::from("hythe"),
         }
@@ -80,12 +79,11 @@ impl AgentOptions {
         self
     }
 
-    /// What carries flows over these links, where it can be had; default: what is better, as the
-    /// agents measure on each link. `AF_XDP` needs a program that serves the interface, and costs
-    /// what else goes over a virtual one.
+    /// Whether short messages may go over these links by `AF_XDP` frames, too, where a program
+    /// serves the interface with them; default: they may.
     #[must_use]
-    pub const fn carrier(mut self, carrier: Option<Carrier>) -> Self {
-        self.carrier = carrier;
+    pub const fn allows_frames(mut self, allows_frames: bool) -> Self {
+        self.allows_frames = allows_frames;
         self
     }
 

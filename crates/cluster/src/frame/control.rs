@@ -109,13 +109,7 @@ pub enum Control {
         /// Why not.
         why: NotTaken,
     },
-    /// The sender answers whoever measures the link there.
-    MeasureAt {
-        /// Of UDP, at the sender's address of this connection.
-        udp_port: u16,
-        /// Secret: packets without it are nobody's.
-        word: u64,
-    },
+    // 16 was used until version 7 of the protocol, and stays free.
 }
 
 /// Why the pool of a receiver does not take a message.
@@ -159,31 +153,29 @@ pub struct FlowOffer {
     pub transport: Transport,
     /// The socket's, at the sender's address of the control connection.
     pub port: u16,
-    /// Secret of the flow, random: packets without it are nobody's.
+    /// Secret of the flow, random: its connection and its frames begin with it.
     pub word: u64,
     /// Of the sender's process, if the flow is to be sealed.
     pub key: Option<PublicKey>,
-    /// Largest IP packet that leaves the sender.
-    pub mtu_bytes: u16,
+    /// Of its UDP socket for `AF_XDP` frames, at the same address; 0: it has none.
+    pub frame_port: u16,
 }
 
-/// The only subscriber of the sender has one, too: packets may come.
+/// The only subscriber of the sender has one, too: the publisher's process may connect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowTaken {
     /// The flow.
     pub flow: u32,
     /// The socket's, at the sender's address of the control connection.
     pub port: u16,
-    /// Largest IP packet, of both ends the less.
-    pub mtu_bytes: u16,
+    /// Of its UDP socket for `AF_XDP` frames, at the same address; 0: it has none.
+    pub frame_port: u16,
     /// Messages that may be on their way.
     pub window_messages: u32,
     /// Bytes of them.
     pub window_bytes: u32,
     /// Longest message.
     pub message_bytes_max: u32,
-    /// What the socket keeps until it is read, as the kernel reckons it.
-    pub buffer_bytes: u32,
     /// How long the publisher waits for a subscriber that takes too little; 0: not at all.
     pub block_ms: u32,
     /// Of the sender's process, if the flow is sealed.

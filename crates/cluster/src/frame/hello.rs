@@ -6,7 +6,7 @@ use super::{CarriedType, EndKind, FrameError, text};
 use crate::HostName;
 
 /// Version of the protocol; both ends must speak the same.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Size of a preamble.
 pub const PREAMBLE_BYTES: usize = 16;
 const MAGIC: [u8; 8] = *b"HYTHEHST";

@@ -10,7 +10,7 @@ use crate::support::{BOUND, eventually};
 use hythe_cluster::frame::{
     Answer, CarriedType, Control, EndKind, FlowOffer, FlowSide, FlowTaken, Policy, Want, Window,
 };
-use hythe_flows::message::Transport;
+use hythe_flows::message::{PublicKey, Transport};
 use hythe_node::{Node, PortPolicy, Publisher, PublisherOptions, SubscriberOptions};
 
 const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -29,7 +29,7 @@ fn offer(flow: u32) -> FlowOffer {
         port: 9,
         word: 7,
         key: None,
-        mtu_bytes: 1_280,
+        frame_port: 0,
     }
 }
 
@@ -50,7 +50,7 @@ fn honest() -> Honest {
 #[test]
 fn lies_about_flows_end_the_session() {
     let mut honest = honest();
-    let lies: [(&str, Lie); 8] = [
+    let lies: [(&str, Lie); 9] = [
         ("in clear text: the other host has not said", &|liar| {
             liar.say(&Control::FlowOffer(offer(1)));
         }),
@@ -78,11 +78,17 @@ fn lies_about_flows_end_the_session() {
             trust(liar);
             (0..2_000).for_each(|flow| liar.say(&Control::FlowOffer(offer(flow))));
         }),
-        ("an MTU of 0", &|liar| {
+        ("at port 0", &|liar| {
             trust(liar);
-            let mtu_bytes = 0;
+            let port = 0;
+            liar.say(&Control::FlowOffer(FlowOffer { port, ..offer(1) }));
+        }),
+        ("sealed and with frames", &|liar| {
+            trust(liar);
             liar.say(&Control::FlowOffer(FlowOffer {
-                mtu_bytes,
+                transport: Transport::Tls,
+                key: Some(PublicKey([1; 32])),
+                frame_port: 9,
                 ..offer(1)
             }));
         }),
@@ -182,11 +188,10 @@ fn taken(flow: u32) -> FlowTaken {
     FlowTaken {
         flow,
         port: 9,
-        mtu_bytes: 1_280,
+        frame_port: 0,
         window_messages: 8,
         window_bytes: 1 << 20,
         message_bytes_max: 1 << 20,
-        buffer_bytes: 1 << 20,
         block_ms: 0,
         key: None,
     }
@@ -276,6 +281,23 @@ fn flow_that_is_taken_with_nonsense_is_none() {
     let flow = sending.offered().flow;
     sending.liar.say(&Control::FlowFinish { flow });
     assert_ended(&honest.host, "is to finish and was not taken");
+    honest.assert_unharmed();
+    drop(sending);
+    honest.end();
+}
+
+#[test]
+fn sealed_flow_that_is_taken_with_frames_ends_session() {
+    let mut honest = Honest::new();
+    let mut sending = Sending::to_liar(&honest);
+    let offer = sending.offered();
+    assert_eq!((offer.transport, offer.frame_port), (Transport::Tls, 0));
+    sending.liar.say(&Control::FlowTaken(FlowTaken {
+        key: Some(PublicKey([1; 32])),
+        frame_port: 9,
+        ..taken(offer.flow)
+    }));
+    assert_ended(&honest.host, "is taken as it was not offered");
     honest.assert_unharmed();
     drop(sending);
     honest.end();

@@ -8,6 +8,7 @@ mod ends;
 mod events;
 mod flow_shares;
 mod flows;
+mod frame_ports;
 mod frames;
 mod histories;
 mod hostile;

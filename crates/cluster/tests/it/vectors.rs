@@ -189,8 +189,6 @@ fn messages_about_flows_are_as_the_page_says() {
     is_like("control.link_trust.ipv4", trust(Some(address)));
     let address = [0x2001, 0xdb8, 0, 0, 0, 0, 0, 7].into();
     is_like("control.link_trust.ipv6", trust(Some(address)));
-    let (udp_port, word) = (8_000, 300);
-    is_like("control.measure_at", Control::MeasureAt { udp_port, word });
     let offer = FlowOffer {
         flow: 7,
         channel: "x".to_owned(),
@@ -204,11 +202,12 @@ fn messages_about_flows_are_as_the_page_says() {
         port: 40_000,
         word: 1 << 63,
         key: None,
-        mtu_bytes: 1_500,
+        frame_port: 1_500,
     };
     is_like("control.flow_offer", Control::FlowOffer(offer.clone()));
     let sealed = FlowOffer {
         transport: Transport::Tls,
+        frame_port: 0,
         key: Some(PublicKey(std::array::from_fn(|at| at as u8))),
         ..offer
     };
@@ -218,11 +217,10 @@ fn messages_about_flows_are_as_the_page_says() {
     let taken = FlowTaken {
         flow,
         port: 50_000,
-        mtu_bytes: 1_280,
+        frame_port: 1_280,
         window_messages: 64,
         window_bytes: 4 << 20,
         message_bytes_max: 1 << 20,
-        buffer_bytes: 425_984,
         block_ms: 250,
         key: None,
     };

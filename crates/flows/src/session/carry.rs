@@ -1,9 +1,9 @@
-//! What carries a session's flows: sockets past the kernel's protocols beside those of UDP, where
-//! the agent says so, from the beginning of a flow on or later.
+//! `AF_XDP` sockets for the frames of a session's flows, where the agent says which program has
+//! some: from the beginning of a flow on or later.
 
 use std::io;
 use std::net::UdpSocket;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,8 +13,8 @@ use hythe_node::hop::{self, Doorbell};
 use hythe_wire::Wire;
 
 use super::Session;
-use crate::message::{Carrier, FromProcess, WireUse};
-use crate::socket::{FlowSocket, Uses};
+use crate::frames::FrameSocket;
+use crate::message::{FramesUse, FromProcess, WirePlace};
 
 /// The answer of the program that serves the interface is waited for so long: it may have to wait
 /// for the kernel to let go of a queue.
@@ -31,16 +31,9 @@ const ASK_AGAIN_MAX: Duration = Duration::from_secs(64);
 /// Sockets that a flow did not get.
 #[derive(Debug)]
 pub(super) struct Refused {
-    wire: WireUse,
+    wire: WirePlace,
     again: Instant,
     pause: Duration,
-}
-
-/// How a flow goes by `AF_XDP`.
-#[derive(Clone, Copy, Debug, Default)]
-struct Mode {
-    is_zero_copy: bool,
-    sends_from_slots: bool,
 }
 
 /// Sockets, the region of which they send, and why there is none: for people.
@@ -55,24 +48,10 @@ pub(super) struct Silent {
 }
 
 impl Session {
-    /// Has the socket of a flow that is about to begin use those past the kernel's protocols, if
-    /// they are to be had, and tells the agent.
-    pub(super) fn add_wire(&self, flow: u32, socket: &mut FlowSocket, wire: WireUse) {
-        let opened = socket.udp().and_then(|udp| self.open_wire(&wire, &udp));
-        let became = match opened {
-            Ok((opened, card, why)) => {
-                socket.set_wire(Some((opened, card, uses_of(&wire))));
-                Ok(why)
-            }
-            Err(error) => Err(error),
-        };
-        self.note_wire((flow, wire), mode_of(socket), became);
-    }
-
-    /// The agent has chosen another carrier for a flow.
-    pub(super) fn carry(&self, number: u32, wire: Option<WireUse>) {
+    /// The agent has named another program for a flow, or none.
+    pub(super) fn carry(&self, number: u32, wire: Option<WirePlace>) {
         self.lock().refused.remove(&number);
-        self.change_carrier(number, wire);
+        self.change_wire(number, wire);
     }
 
     /// Asks again for sockets that a flow did not get, if that is due: for one flow, since it may
@@ -89,22 +68,25 @@ impl Session {
             })
         };
         if let Some((number, wire)) = due {
-            self.change_carrier(number, Some(wire));
+            self.change_wire(number, Some(wire));
         }
     }
 
-    fn change_carrier(&self, number: u32, wire: Option<WireUse>) {
-        if let Some(opened) = self.lock().opened.get_mut(&number) {
-            opened.wire = wire;
-            return;
-        }
-        if self.lock().connections.contains_key(&number) {
-            return;
-        }
+    fn change_wire(&self, number: u32, wire: Option<WirePlace>) {
         let (before, sending, receiving) = {
-            let state = self.lock();
+            let mut state = self.lock();
+            // One that has not begun gets its sockets then.
+            if let Some(opened) = state.opened.get_mut(&number) {
+                opened.wire = wire;
+                return;
+            }
+            let connection = state.connections.get_mut(&number);
+            if let Some(connection) = connection.filter(|connection| connection.is_first()) {
+                connection.wire = wire;
+                return;
+            }
             let mut sending = state.sending.iter();
-            let mut receiving = state.receiving.iter().map(|(flow, _)| flow);
+            let mut receiving = state.receiving.iter().map(|end| &end.flow);
             (
                 state.wired.get(&number).cloned(),
                 sending.find(|flow| flow.id.number == number).cloned(),
@@ -112,68 +94,74 @@ impl Session {
             )
         };
         // Each locks its flow, and nothing else.
-        let with_socket = |work: &mut dyn FnMut(&mut FlowSocket)| match (&sending, &receiving) {
-            (Some(flow), _) => flow.with_socket(work),
-            (None, Some(flow)) => flow.with_socket(work),
+        let with_frames = |work: &mut dyn FnMut(&mut FrameSocket)| match (&sending, &receiving) {
+            (Some(flow), _) => flow.with_frames(work),
+            (None, Some(flow)) => flow.with_frames(work),
             (None, None) => {}
         };
         let Some(wire) = wire else {
-            with_socket(&mut |socket| socket.set_wire(None));
+            with_frames(&mut |frames| frames.set_wire(None));
             self.let_go_of_wire(number);
-            return self.say_carried(number, (Carrier::Udp, Mode::default()), "");
+            return self.say_carried(number, None, "");
         };
-        // Not by its number: who has asked again by itself has named another, of a program that was
-        // gone by then.
-        let is_there = |before: &WireUse| before.path == wire.path;
-        let mut is_kept = before.as_ref().is_some_and(is_there);
-        with_socket(&mut |socket| is_kept = is_kept && socket.keep_wire(uses_of(&wire)));
+        // Not by its number: a process that has asked again by itself has named another, of a
+        // program that was gone by then.
+        let is_there = before.as_ref().is_some_and(|it| it.path == wire.path);
+        let mut is_kept = false;
+        with_frames(&mut |frames| is_kept = is_there && frames.is_served());
         if is_kept {
             self.lock().wired.insert(number, wire);
             return;
         }
         // What it has is of a program that is gone.
-        with_socket(&mut |socket| socket.set_wire(None));
+        with_frames(&mut |frames| frames.set_wire(None));
         self.let_go_of_wire(number);
         let mut udp = None;
-        with_socket(&mut |socket| udp = Some(socket.udp()));
+        with_frames(&mut |frames| udp = Some(frames.udp()));
         let Some(udp) = udp else {
-            return;
+            return self.say_carried(number, None, "the other end has no socket for frames");
         };
         // Behind the lock: it waits.
-        let mut opened = Some(udp.and_then(|udp| self.open_wire(&wire, &udp)));
-        let (mut became, mut mode) = (Ok(String::new()), Mode::default());
-        let mut doorbells = Ok(Vec::new());
-        with_socket(&mut |socket| match opened.take() {
-            Some(Ok((opened, card, why))) => {
-                became = Ok(why);
-                socket.set_wire(Some((opened, card, uses_of(&wire))));
-                mode = mode_of(socket);
-                if receiving.is_some() {
-                    doorbells = self.doorbells_of_wire(socket);
-                }
+        let opened = udp.and_then(|udp| self.open_wire(&wire, &udp));
+        let became = opened.and_then(|(opened, region, why)| {
+            let (mut opened, mut used, mut files) = (Some(opened), None, Ok(Vec::new()));
+            with_frames(&mut |frames| {
+                frames.set_wire(opened.take().map(|opened| (opened, region)));
+                used = Some(use_of(frames));
+                files = frames.descriptors();
+            });
+            // A flow that has ended meanwhile uses none.
+            let used = used.ok_or(io::ErrorKind::NotConnected)?;
+            if receiving.is_some() {
+                self.add_doorbells(number, files?)?;
             }
-            Some(Err(error)) => became = Err(error),
-            None => {}
+            Ok((used, why))
         });
-        match doorbells {
-            Ok(doorbells) => {
-                let mut state = self.lock();
-                let mut ends = state.receiving.iter_mut();
-                if let Some((_, all)) = ends.find(|(end, _)| end.id.number == number) {
-                    all.extend(doorbells);
-                }
-            }
-            // Nobody would be woken by it.
-            Err(error) => {
-                with_socket(&mut |socket| socket.set_wire(None));
-                became = Err(error);
-            }
+        if became.is_err() {
+            // Nobody would be woken by them.
+            with_frames(&mut |frames| frames.set_wire(None));
         }
-        self.note_wire((number, wire), mode, became);
+        self.note_wire((number, wire), became);
+    }
+
+    /// Has these wake the port of a subscriber's flow.
+    fn add_doorbells(&self, number: u32, files: Vec<OwnedFd>) -> io::Result<()> {
+        let doorbells = self.participant.doorbells();
+        let added: io::Result<Vec<Arc<Doorbell>>> = files
+            .into_iter()
+            .map(|file| doorbells.add_file(file))
+            .collect();
+        let added = added?;
+        let mut state = self.lock();
+        let mut ends = state.receiving.iter_mut();
+        if let Some(end) = ends.find(|end| end.flow.id.number == number) {
+            end.wire = added;
+        }
+        Ok(())
     }
 
     /// Asks for sockets, and for sending from a region of the pool by them.
-    fn open_wire(&self, wire: &WireUse, udp: &UdpSocket) -> io::Result<OpenedWire> {
+    fn open_wire(&self, wire: &WirePlace, udp: &UdpSocket) -> io::Result<OpenedWire> {
         let is_it = |silent: &Silent| {
             (&silent.path, silent.instance) == (&wire.path, wire.instance)
                 && silent.since.elapsed() < SILENCE
@@ -213,27 +201,26 @@ impl Session {
         })
     }
 
-    fn note_wire(&self, (flow, wire): (u32, WireUse), mode: Mode, became: io::Result<String>) {
+    fn note_wire(&self, (flow, wire): (u32, WirePlace), became: io::Result<(FramesUse, String)>) {
         match became {
-            Ok(why_copied) => {
+            Ok((used, why_copied)) => {
                 let mut state = self.lock();
                 state.refused.remove(&flow);
                 state.wired.insert(flow, wire);
                 drop(state);
-                self.say_carried(flow, (Carrier::Xdp, mode), &why_copied);
+                self.say_carried(flow, Some(used), &why_copied);
             }
             Err(error) => {
                 let reason = format!("{}: {error}", wire.path);
-                // Once: the agent measures the link again when it hears of it.
                 if self.note_refused(flow, wire) {
-                    self.say_carried(flow, (Carrier::Udp, Mode::default()), &reason);
+                    self.say_carried(flow, None, &reason);
                 }
             }
         }
     }
 
     /// False: it was refused before, and asked for again.
-    fn note_refused(&self, flow: u32, wire: WireUse) -> bool {
+    fn note_refused(&self, flow: u32, wire: WirePlace) -> bool {
         let mut state = self.lock();
         let before = state.refused.get(&flow).map(|before| before.pause);
         let pause = before.map_or(ASK_AGAIN, |pause| (pause * 2).min(ASK_AGAIN_MAX));
@@ -242,27 +229,10 @@ impl Session {
         before.is_none()
     }
 
-    pub(super) fn doorbells(&self, socket: &FlowSocket) -> io::Result<Vec<Arc<Doorbell>>> {
-        let of_udp = self
-            .participant
-            .doorbells()
-            .add_file(socket.descriptor()?)?;
-        let mut doorbells = vec![of_udp];
-        doorbells.extend(self.doorbells_of_wire(socket)?);
-        Ok(doorbells)
-    }
-
-    fn doorbells_of_wire(&self, socket: &FlowSocket) -> io::Result<Vec<Arc<Doorbell>>> {
-        let files = socket.wire_descriptors()?.into_iter();
-        let doorbells = self.participant.doorbells();
-        files.map(|file| doorbells.add_file(file)).collect()
-    }
-
     /// Lets go of what is left of a wire that has ended, and tells the agent.
     pub(super) fn note_end_of_wire(&self, flow: u32) {
         if self.let_go_of_wire(flow) {
-            let reason = "the program at the interface has ended";
-            self.say_carried(flow, (Carrier::Udp, Mode::default()), reason);
+            self.say_carried(flow, None, "the program at the interface has ended");
         }
     }
 
@@ -273,21 +243,18 @@ impl Session {
             return false;
         }
         let mut ends = state.receiving.iter_mut();
-        let doorbells = ends
-            .find(|(end, _)| end.id.number == flow)
-            .map(|(_, doorbells)| doorbells.split_off(1));
+        let end = ends.find(|end| end.flow.id.number == flow);
+        let doorbells = end.map(|end| std::mem::take(&mut end.wire));
         // Behind the lock: they take one of their own.
         drop(state);
         drop(doorbells);
         true
     }
 
-    fn say_carried(&self, flow: u32, (carrier, mode): (Carrier, Mode), reason: &str) {
+    fn say_carried(&self, flow: u32, frames: Option<FramesUse>, reason: &str) {
         self.tell(&FromProcess::Carried {
             flow,
-            carrier,
-            is_zero_copy: mode.is_zero_copy,
-            sends_from_slots: mode.sends_from_slots,
+            frames,
             reason: reason.chars().take(200).collect(),
         });
     }
@@ -299,16 +266,8 @@ fn nobody_serves() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, reason)
 }
 
-fn mode_of(socket: &FlowSocket) -> Mode {
-    Mode {
-        is_zero_copy: socket.is_zero_copy(),
-        sends_from_slots: socket.card().is_some(),
-    }
-}
-
-const fn uses_of(wire: &WireUse) -> Uses {
-    Uses {
-        short: wire.short,
-        long: wire.long,
+fn use_of(frames: &FrameSocket) -> FramesUse {
+    FramesUse {
+        sends_from_slots: frames.region().is_some(),
     }
 }

@@ -15,9 +15,10 @@ use rustix::event::PollFlags;
 
 use super::Session;
 use crate::flow::{FlowId, ReceivingFlow, SendingFlow};
-use crate::halves::SendingHalf;
-use crate::message::{Agreed, Role};
-use crate::tcp::{Connector, Destination, FlowSecret, Pipe, Position, Progress, TcpSending};
+use crate::frames::FrameSocket;
+use crate::message::{Agreed, Role, WirePlace};
+use crate::position::Position;
+use crate::tcp::{Connector, Destination, FlowSecret, Pipe, Progress, TcpSending};
 
 /// Pause behind an attempt that failed.
 const RETRY_NS: u64 = 100_000_000;
@@ -35,6 +36,9 @@ pub(super) struct FlowConnection {
     /// The next attempt begins at this time or later.
     retry_ns: u64,
     has_begun: bool,
+    /// For the flow that begins with the connection.
+    frames: Option<FrameSocket>,
+    pub(super) wire: Option<WirePlace>,
 }
 
 /// Result of an attempt.
@@ -44,12 +48,17 @@ impl FlowSecret {
     pub(super) fn of(agreed: &Agreed) -> Self {
         Self {
             flow: agreed.number,
-            word: agreed.session,
+            word: agreed.word,
         }
     }
 }
 
 impl FlowConnection {
+    /// Does the flow wait for its first connection?
+    pub(super) fn is_first(&self) -> bool {
+        !self.has_begun
+    }
+
     /// Begins an attempt.
     fn attempt(&mut self, now_ns: u64) -> io::Result<()> {
         let mut connector = Connector::open(self.address, self.interface.as_deref())?;
@@ -82,7 +91,7 @@ impl Session {
         id: FlowId,
         role: Role,
         (mut connector, (address, interface)): (Connector, (IpAddr, Option<String>)),
-        (to, agreed): (Destination, &Agreed),
+        (to, frames, agreed): (Destination, Option<FrameSocket>, &Agreed),
     ) -> Result<(), String> {
         let Role::Send { host_port, .. } = role else {
             return Err("a subscriber's flow that connects".to_owned());
@@ -99,6 +108,8 @@ impl Session {
             attempt: Some(connector),
             retry_ns: 0,
             has_begun: false,
+            frames,
+            wire: None,
         };
         self.lock().connections.insert(id.number, connection);
         Ok(())
@@ -155,7 +166,7 @@ impl Session {
     pub(super) fn end_first_attempt(&self, number: u32, reason: &str) {
         let mut state = self.lock();
         let connection = state.connections.get(&number);
-        if connection.is_some_and(|connection| !connection.has_begun) {
+        if connection.is_some_and(FlowConnection::is_first) {
             state.connections.remove(&number);
             drop(state);
             self.say_ended(number, reason.to_owned(), 0);
@@ -169,19 +180,24 @@ impl Session {
                 return;
             };
             let has_begun = std::mem::replace(&mut connection.has_begun, true);
-            (!has_begun).then_some((connection.id, connection.host_port, connection.agreed))
+            let id = (connection.id, connection.host_port, connection.agreed);
+            (!has_begun).then(|| (id, connection.frames.take(), connection.wire.take()))
         };
         match (begins, ended) {
-            (Some((id, host_port, agreed)), ended) => {
+            (Some(((id, host_port, agreed), frames, wire)), ended) => {
                 let begun = ended.map_err(|error| error.to_string());
                 let begun = begun.and_then(|(pipe, _)| {
-                    let window = agreed.settings().window;
-                    let half = TcpSending::new(pipe, window, agreed.unreachable_ns);
-                    self.add_sending(id, host_port, SendingHalf::Tcp(half), &agreed)
+                    let (window, unreachable_ns) = (agreed.window, agreed.unreachable_ns);
+                    let half = TcpSending::new(pipe, frames, window, unreachable_ns);
+                    self.add_sending(id, host_port, half, &agreed)
                 });
-                if let Err(reason) = begun {
-                    self.lock().connections.remove(&number);
-                    self.say_ended(number, reason, 0);
+                match (begun, wire) {
+                    (Ok(()), Some(wire)) => self.carry(number, Some(wire)),
+                    (Ok(()), None) => {}
+                    (Err(reason), _) => {
+                        self.lock().connections.remove(&number);
+                        self.say_ended(number, reason, 0);
+                    }
                 }
             }
             (None, Ok((pipe, position))) => {
@@ -202,7 +218,7 @@ impl Session {
     /// that has ended wakes nobody: it would do so without end.
     pub(super) fn accept_connection(&self, flow: &Arc<ReceivingFlow>, now_ns: u64) {
         if flow.is_disconnected() {
-            self.replace_doorbells(flow, Vec::new());
+            self.replace_doorbell(flow, None);
         }
         if !flow.accept(now_ns) {
             return;
@@ -211,7 +227,7 @@ impl Session {
             descriptor.and_then(|file| self.participant.doorbells().add_file(file))
         });
         match doorbell {
-            Some(Ok(doorbell)) => self.replace_doorbells(flow, vec![doorbell]),
+            Some(Ok(doorbell)) => self.replace_doorbell(flow, Some(doorbell)),
             // Its port would sleep beside messages that have arrived.
             Some(Err(error)) => flow.cut(&format!("its connection wakes nobody: {error}")),
             None => {}
@@ -219,13 +235,13 @@ impl Session {
         self.announce(flow.id);
     }
 
-    fn replace_doorbells(&self, flow: &Arc<ReceivingFlow>, doorbells: Vec<Arc<Doorbell>>) {
+    fn replace_doorbell(&self, flow: &Arc<ReceivingFlow>, doorbell: Option<Arc<Doorbell>>) {
         let mut state = self.lock();
         let mut ends = state.receiving.iter_mut();
         let before = ends
-            .find(|(end, _)| Arc::ptr_eq(end, flow))
-            .map(|(_, before)| std::mem::replace(before, doorbells));
-        // Behind the lock: they take one of their own.
+            .find(|end| Arc::ptr_eq(&end.flow, flow))
+            .map(|end| std::mem::replace(&mut end.connection, doorbell));
+        // Behind the lock: it takes one of its own.
         drop(state);
         drop(before);
     }

@@ -9,11 +9,8 @@ use hythe_pool::{PortIndex, PortInfo};
 
 use super::Session;
 use crate::flow::FlowId;
-use crate::halves::{ReceivingHalf, SendingHalf};
-use crate::message::{Agreed, FromProcess, PublicKey, Role, Transport, WireUse};
-use crate::receiving::Receiving;
-use crate::sending::Sending;
-use crate::socket::FlowSocket;
+use crate::frames::FrameSocket;
+use crate::message::{Agreed, FromProcess, PublicKey, Role, Transport, WirePlace};
 use crate::tcp::{Connector, Destination, FlowListener, FlowSecret, KeyPair, TcpReceiving, Terms};
 
 /// A socket whose flow has not begun.
@@ -26,44 +23,32 @@ pub(super) struct Opened {
     socket: OpenedSocket,
     /// Of a flow that is sealed.
     keys: Option<KeyPair>,
-    /// Sockets past the kernel's protocols, if they are wanted.
-    pub(super) wire: Option<WireUse>,
+    /// For short messages of a flow that may use frames.
+    frames: Option<FrameSocket>,
+    /// The program that they are to go by, if there is one.
+    pub(super) wire: Option<WirePlace>,
 }
 
-/// Of each transport, and of each role where they differ.
+/// That of each role.
 #[derive(Debug)]
 enum OpenedSocket {
-    Packets(Box<FlowSocket>),
     Connector(Connector),
     Listener(FlowListener),
 }
 
 impl OpenedSocket {
-    fn open(
-        (role, transport): (Role, Transport),
-        address: IpAddr,
-        interface: Option<&str>,
-    ) -> io::Result<Self> {
-        Ok(match (transport, role) {
-            (Transport::Packets, _) => {
-                Self::Packets(Box::new(FlowSocket::open(address, interface)?))
-            }
-            (Transport::Tcp | Transport::Tls, Role::Send { .. }) => {
-                Self::Connector(Connector::open(address, interface)?)
-            }
-            (Transport::Tcp | Transport::Tls, Role::Receive { .. }) => {
-                Self::Listener(FlowListener::open(address, interface)?)
-            }
+    fn open(role: Role, address: IpAddr, interface: Option<&str>) -> io::Result<Self> {
+        Ok(match role {
+            Role::Send { .. } => Self::Connector(Connector::open(address, interface)?),
+            Role::Receive { .. } => Self::Listener(FlowListener::open(address, interface)?),
         })
     }
 
-    /// Its port, and the bytes of its buffer that count for packets.
-    fn about(&self) -> io::Result<(u16, u32)> {
-        Ok(match self {
-            Self::Packets(socket) => (socket.address()?.port(), socket.buffer_bytes()),
-            Self::Connector(connector) => (connector.port()?, 0),
-            Self::Listener(listener) => (listener.port()?, 0),
-        })
+    fn port(&self) -> io::Result<u16> {
+        match self {
+            Self::Connector(connector) => connector.port(),
+            Self::Listener(listener) => listener.port(),
+        }
     }
 }
 
@@ -72,18 +57,23 @@ impl Session {
         &self,
         (flow, role, transport): (u32, Role, Transport),
         (address, interface): (IpAddr, Option<String>),
-        wire: Option<WireUse>,
+        has_frames: bool,
     ) {
         let Some(port) = self.own_port(role) else {
             self.say_ended(flow, "its port has closed".to_owned(), 0);
             return;
         };
-        let opened = OpenedSocket::open((role, transport), address, interface.as_deref())
-            .and_then(|socket| socket.about().map(|about| (socket, about)))
+        let opened = OpenedSocket::open(role, address, interface.as_deref())
+            .and_then(|socket| socket.port().map(|port| (socket, port)))
             .and_then(|opened| Ok((opened, keys_for(transport)?)));
         match opened {
-            Ok(((socket, (socket_port, buffer_bytes)), keys)) => {
+            Ok(((socket, socket_port), keys)) => {
                 let key = keys.as_ref().map(KeyPair::public);
+                // Frames are a help, and no flow depends on them.
+                let frames = has_frames
+                    .then(|| FrameSocket::open(address, interface.as_deref()).ok())
+                    .flatten();
+                let frame_port = frames.as_ref().and_then(|frames| frames.port().ok());
                 let opened = Opened {
                     role,
                     port,
@@ -91,13 +81,14 @@ impl Session {
                     interface,
                     socket,
                     keys,
-                    wire,
+                    frames,
+                    wire: None,
                 };
                 self.lock().opened.insert(flow, opened);
                 self.tell(&FromProcess::Ready {
                     flow,
                     port: socket_port,
-                    buffer_bytes,
+                    frame_port: frame_port.unwrap_or(0),
                     key,
                 });
             }
@@ -115,31 +106,46 @@ impl Session {
         info.filter(|info| info.member == self.participant.index())
     }
 
+    /// The other end is there, at these ports and with this key.
     pub(super) fn begin(
         &self,
         number: u32,
-        (peer, key): (SocketAddr, Option<PublicKey>),
+        (peer, frame_port, key): (SocketAddr, u16, Option<PublicKey>),
         agreed: &Agreed,
     ) -> Result<(), String> {
         let opened = self.lock().opened.remove(&number);
-        let opened = opened.ok_or("its socket is not open")?;
+        let mut opened = opened.ok_or("its socket is not open")?;
         if opened.keys.is_some() != key.is_some() {
             return Err("one end has a key, and the other has none".to_owned());
         }
-        let keys = opened.keys.zip(key);
-        let settings = agreed.settings();
-        settings.check().map_err(|fault| fault.to_string())?;
+        agreed.check()?;
         if !self.is_still_open(&opened.port) {
             return Err("its port has closed".to_owned());
         }
-        let id = FlowId {
-            number,
-            port: opened.port,
-        };
+        let frames = opened.frames.take().filter(|_| frame_port != 0);
+        let frames = frames.and_then(|mut frames| {
+            let other = SocketAddr::new(peer.ip(), frame_port);
+            frames.connect(other, agreed.word).ok().map(|()| frames)
+        });
+        let wire = opened.wire.take();
+        self.begin_opened(number, opened, (peer, key, frames), agreed)?;
+        if let Some(wire) = wire {
+            self.carry(number, Some(wire));
+        }
+        Ok(())
+    }
+
+    fn begin_opened(
+        &self,
+        number: u32,
+        opened: Opened,
+        (peer, key, frames): (SocketAddr, Option<PublicKey>, Option<FrameSocket>),
+        agreed: &Agreed,
+    ) -> Result<(), String> {
+        let port = opened.port;
+        let id = FlowId { number, port };
+        let keys = opened.keys.zip(key);
         match opened.socket {
-            OpenedSocket::Packets(socket) => {
-                self.begin_packets(id, opened.role, (*socket, opened.wire), (peer, agreed))
-            }
             OpenedSocket::Connector(connector) => {
                 let way = (opened.address, opened.interface);
                 let seal = keys.map(|(own, peer)| own.client(peer)).transpose();
@@ -149,52 +155,23 @@ impl Session {
                     unreachable_ns: agreed.unreachable_ns,
                     seal: seal.map_err(|error| error.to_string())?,
                 };
-                self.begin_connecting(id, opened.role, (connector, way), (to, agreed))
+                self.begin_connecting(id, opened.role, (connector, way), (to, frames, agreed))
             }
             OpenedSocket::Listener(listener) => {
                 let seal = keys.map(|(own, peer)| own.server(peer)).transpose();
                 let terms = Terms {
                     peer: peer.ip(),
                     secret: FlowSecret::of(agreed),
-                    window: settings.window,
+                    window: agreed.window,
                     message_bytes_max: agreed.message_bytes_max,
                     unreachable_ns: agreed.unreachable_ns,
                     seal: seal.map_err(|error| error.to_string())?,
                 };
                 let limits = (id.port.depth, id.port.policy);
                 let (participant, now_ns) = (&self.participant, monotonic_ns());
-                let half = TcpReceiving::new(participant, listener, terms, limits, now_ns);
-                let half = ReceivingHalf::Tcp(Box::new(half));
-                self.add_receiving(id, opened.role, half, Vec::new())
-            }
-        }
-    }
-
-    fn begin_packets(
-        &self,
-        id: FlowId,
-        role: Role,
-        (mut socket, wire): (FlowSocket, Option<WireUse>),
-        (peer, agreed): (SocketAddr, &Agreed),
-    ) -> Result<(), String> {
-        socket.connect(peer).map_err(|error| error.to_string())?;
-        let settings = agreed.settings();
-        if let Some(wire) = wire {
-            self.add_wire(id.number, &mut socket, wire);
-        }
-        match role {
-            Role::Send { host_port, .. } => {
-                let half = Sending::new(socket, settings).map_err(|fault| fault.to_string())?;
-                let half = SendingHalf::by_packets(half).map_err(|error| error.to_string())?;
-                self.add_sending(id, host_port, half, agreed)
-            }
-            Role::Receive { .. } => {
-                socket.join_batches();
-                let doorbells = self.doorbells(&socket).map_err(|error| error.to_string())?;
-                let limits = (id.port.depth, id.port.policy);
-                let half = Receiving::new(&self.participant, socket, settings, limits)
-                    .map_err(|fault| fault.to_string())?;
-                self.add_receiving(id, role, ReceivingHalf::by_packets(half), doorbells)
+                let sockets = (listener, frames);
+                let half = TcpReceiving::new(participant, sockets, terms, limits, now_ns);
+                self.add_receiving(id, opened.role, half)
             }
         }
     }
@@ -204,6 +181,6 @@ impl Session {
 fn keys_for(transport: Transport) -> io::Result<Option<KeyPair>> {
     match transport {
         Transport::Tls => KeyPair::new().map(Some),
-        Transport::Tcp | Transport::Packets => Ok(None),
+        Transport::Tcp => Ok(None),
     }
 }

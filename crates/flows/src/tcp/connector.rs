@@ -13,9 +13,10 @@ use rustix::io::Errno;
 use rustix::net::{connect, sockopt};
 use rustls::ClientConfig;
 
-use super::encoding::{FlowSecret, GREETING_BYTES, Position};
+use super::encoding::{FlowSecret, GREETING_BYTES};
 use super::listener::{open_socket, port_of};
 use super::pipe::{Pipe, Read};
+use crate::position::Position;
 
 /// One attempt takes no longer than this: a firewall that drops packets answers nothing.
 const ATTEMPT_NS: u64 = 3_000_000_000;

@@ -2,6 +2,8 @@
 //!
 //! `spec/flows.md` has the layout. All numbers are little endian.
 
+use crate::position::Position;
+
 /// Bytes of a greeting, and of its answer.
 pub(super) const GREETING_BYTES: usize = 32;
 /// Bytes in front of each message.
@@ -32,15 +34,6 @@ impl FlowSecret {
     pub(super) fn matches(self, greeting: &[u8; GREETING_BYTES]) -> bool {
         decode(greeting) == Some((self.flow, self.word, 0))
     }
-}
-
-/// State of the subscriber's end, with which it answers a greeting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Position {
-    /// Number of the first message that has not arrived whole.
-    pub(crate) received: u64,
-    /// Number of the first message that still counts against the publisher's window.
-    pub(crate) accepted: u64,
 }
 
 impl Position {

@@ -16,8 +16,9 @@ use rustix::net::{
 };
 use rustls::ServerConfig;
 
-use super::encoding::{FlowSecret, GREETING_BYTES, Position};
+use super::encoding::{FlowSecret, GREETING_BYTES};
 use super::pipe::{Pipe, Read};
+use crate::position::Position;
 
 /// Connections whose greeting has not arrived; a further one replaces the oldest.
 const PENDING_MAX: usize = 4;

@@ -6,6 +6,8 @@
 //! long, received into one. A broken connection is replaced by a new one, which continues with the
 //! first message that has not arrived.
 //!
+//! Over a trusted link short messages may also be sent by frames ([`crate::frames`]).
+//!
 //! Used by [`crate::flow`] for the two halves and by [`crate::session`] for connecting.
 //! Never blocks, never sends a message twice that has arrived.
 
@@ -19,9 +21,9 @@ mod seal;
 mod sending;
 
 pub(crate) use connector::{Connector, Destination, Progress};
-pub(crate) use encoding::{FlowSecret, Position};
+pub(crate) use encoding::FlowSecret;
 pub(crate) use keys::KeyPair;
 pub(crate) use listener::FlowListener;
 pub(crate) use pipe::Pipe;
-pub(crate) use receiving::{TcpReceiving, Terms};
+pub(crate) use receiving::{TcpReceiving, Terms, Until};
 pub(crate) use sending::TcpSending;

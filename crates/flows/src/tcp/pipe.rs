@@ -38,7 +38,7 @@ pub(super) enum Read {
 impl Pipe {
     /// The publisher's end of a connected socket: it sends at once, and an idle one fails when the
     /// peer's host has been silent for `unreachable_ns`.
-    pub(super) fn connected(
+    pub(crate) fn connected(
         socket: Arc<OwnedFd>,
         unreachable_ns: u64,
         seal: Option<(&Arc<ClientConfig>, IpAddr)>,

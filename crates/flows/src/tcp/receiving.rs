@@ -9,14 +9,15 @@ use std::sync::Arc;
 
 use hythe_node::hop::{self, Participant};
 use hythe_node::{Lease, PortPolicy};
-use hythe_packets::Window;
 use rustls::ServerConfig;
 
-use super::encoding::{FlowSecret, Frame, HEADER_BYTES, Position};
+use super::encoding::{FlowSecret, Frame, HEADER_BYTES};
 use super::listener::{Expected, FlowListener};
 use super::pipe::{Pipe, Read};
+use crate::frames::{FrameReceiving, FrameSocket};
+use crate::message::Window;
+use crate::position::Position;
 use crate::queue::{Entry, Queue};
-use crate::receiving::Until;
 
 /// Reads of one turn: a peer that sends without end keeps no thread here.
 const READS_MAX: usize = 64;
@@ -35,6 +36,15 @@ const FIRST_CONNECTION_NS: u64 = 4_000_000_000;
 const READ_BYTES_MAX: usize = 1 << 20;
 /// Where no slot was free, another look is due after this time.
 const NO_SLOT_NS: u64 = 1_000_000;
+
+/// How far a turn goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Until there is a message to take.
+    Message,
+    /// Until nothing is left in the sockets.
+    Empty,
+}
 
 /// What both ends of a flow agreed on, as this end needs it.
 #[derive(Clone, Debug)]
@@ -55,6 +65,7 @@ pub(crate) struct TcpReceiving {
     listener: FlowListener,
     terms: Terms,
     pipe: Option<Pipe>,
+    frames: Option<Box<FrameReceiving>>,
     has_connected: bool,
     /// Since when there is no connection, and why.
     broken: (u64, String),
@@ -86,6 +97,8 @@ struct Message {
     length: usize,
     received: usize,
     lease: Option<Lease>,
+    /// It has arrived by a frame already: its bytes are read, and dropped.
+    has_arrived: bool,
 }
 
 /// Why a turn reads no more.
@@ -102,7 +115,7 @@ enum Stopped {
 impl TcpReceiving {
     pub(crate) fn new(
         participant: &Arc<Participant>,
-        listener: FlowListener,
+        (listener, frames): (FlowListener, Option<FrameSocket>),
         terms: Terms,
         (depth, policy): (u32, PortPolicy),
         now_ns: u64,
@@ -112,6 +125,7 @@ impl TcpReceiving {
             listener,
             terms,
             pipe: None,
+            frames: frames.map(FrameReceiving::new).map(Box::new),
             has_connected: false,
             broken: (now_ns, "its publisher does not connect".to_owned()),
             queue: Queue::new(depth, policy),
@@ -161,6 +175,22 @@ impl TcpReceiving {
     /// The connection that there is.
     pub(crate) fn pipe(&self) -> Option<&Pipe> {
         self.pipe.as_ref()
+    }
+
+    /// The sockets for frames, if there are any.
+    pub(crate) fn frames(&self) -> Option<&FrameSocket> {
+        self.frames.as_ref().map(|frames| &frames.socket)
+    }
+
+    pub(crate) fn frames_mut(&mut self) -> Option<&mut FrameSocket> {
+        self.frames.as_mut().map(|frames| &mut frames.socket)
+    }
+
+    /// The caller is about to sleep: what it does not look at otherwise is looked at next.
+    pub(crate) fn prepare_sleep(&mut self, now_ns: u64) {
+        if let Some(frames) = &mut self.frames {
+            frames.prepare_sleep(now_ns, self.position);
+        }
     }
 
     /// The next message, or how many are missing before it.
@@ -223,9 +253,17 @@ impl TcpReceiving {
             return Ok(());
         }
         self.retry_ns = None;
+        let has_frame = self.take_frames(now_ns, until);
+        let has_more_frames = self.frames.as_ref().is_some_and(|frames| frames.has_more());
+        let frames = self.frames.as_mut();
+        if has_frame || frames.is_some_and(|frames| !frames.is_to_look_at_connection(now_ns)) {
+            self.has_more = true;
+            self.acknowledge_all(now_ns);
+            return Ok(());
+        }
         match self.receive(until) {
             Ok(stopped) => {
-                self.has_more = stopped == Stopped::Enough;
+                self.has_more = stopped == Stopped::Enough || has_more_frames;
                 self.retry_ns = (stopped == Stopped::NoSlot).then_some(now_ns + NO_SLOT_NS);
             }
             Err(Failure::Broken(error)) if self.pipe.take().is_some() => {
@@ -238,8 +276,7 @@ impl TcpReceiving {
                 return Err(what);
             }
         }
-        self.accept_taken(now_ns);
-        self.acknowledge(now_ns);
+        self.acknowledge_all(now_ns);
         let (since_ns, why) = &self.broken;
         let is_broken = self.pipe.is_none() && !self.has_ended;
         let limit_ns = match self.has_connected {
@@ -250,6 +287,38 @@ impl TcpReceiving {
             true => Err(why.clone()),
             false => Ok(()),
         }
+    }
+
+    /// Takes what has arrived by frames. True: it is enough.
+    fn take_frames(&mut self, now_ns: u64, until: Until) -> bool {
+        let Some(mut frames) = self.frames.take() else {
+            return false;
+        };
+        let first = until == Until::Message;
+        let has_frame = frames.receive(now_ns, first, |number, payload| {
+            self.take_frame(number, payload)
+        });
+        self.frames = Some(frames);
+        has_frame
+    }
+
+    /// Takes a message that has arrived by a frame, if it is the next.
+    fn take_frame(&mut self, number: u64, payload: &[u8]) -> bool {
+        let is_next = number == self.position.received
+            && self.message.is_none()
+            && payload.len() <= self.terms.message_bytes_max as usize
+            && number - self.position.accepted < self.terms.window.messages.into();
+        if !is_next {
+            return false;
+        }
+        // Without a slot it is as if lost: the connection brings it.
+        let Ok(mut lease) = hop::lease(&self.participant, payload.len()) else {
+            return false;
+        };
+        lease.write(0, payload);
+        self.queue.push(number, lease.freeze(payload.len()));
+        self.position.received += 1;
+        true
     }
 
     fn receive(&mut self, until: Until) -> Result<Stopped, Failure> {
@@ -299,8 +368,10 @@ impl TcpReceiving {
         let asked = match (&self.message, self.has_long_messages) {
             (None, true) => HEADER_BYTES - (self.end - self.start),
             (Some(message), true) => message.length - message.received,
-            (_, false) => BUFFER_BYTES - self.end,
+            (_, false) => BUFFER_BYTES,
         };
+        // What has arrived already may be longer than the buffer.
+        let asked = asked.min(BUFFER_BYTES - self.end);
         let into = &mut self.buffer[self.end..self.end + asked];
         let read = pipe.read(into).map_err(Failure::Broken)?;
         if let Read::Bytes(bytes) = read {
@@ -327,18 +398,18 @@ impl TcpReceiving {
             let Some(message) = &mut self.message else {
                 break;
             };
-            if message.lease.is_none() {
+            if message.lease.is_none() && !message.has_arrived {
                 message.lease = hop::lease(&self.participant, message.length).ok();
+                if message.lease.is_none() {
+                    return Ok(Used::NoSlot);
+                }
             }
-            let Some(lease) = &mut message.lease else {
-                return Ok(Used::NoSlot);
-            };
             let rest = message.length - message.received;
             let bytes = rest.min(self.end - self.start);
-            lease.write(
-                message.received,
-                &self.buffer[self.start..self.start + bytes],
-            );
+            if let Some(lease) = &mut message.lease {
+                let arrived = &self.buffer[self.start..self.start + bytes];
+                lease.write(message.received, arrived);
+            }
             message.received += bytes;
             self.start += bytes;
             if message.received < message.length {
@@ -358,7 +429,9 @@ impl TcpReceiving {
     fn begin(&mut self, frame: Frame) -> Result<(), Failure> {
         let expected = self.position.received;
         let (Frame::Message { number, .. } | Frame::End { number }) = frame;
-        if number != expected {
+        let may_repeat = self.frames.is_some() && matches!(frame, Frame::Message { .. });
+        let has_arrived = may_repeat && number < expected;
+        if number != expected && !has_arrived {
             return Err(lie(format!(
                 "it sends message {number} where {expected} is next"
             )));
@@ -374,7 +447,7 @@ impl TcpReceiving {
             )));
         }
         let window = self.terms.window.messages;
-        if expected - self.position.accepted >= window.into() {
+        if !has_arrived && expected - self.position.accepted >= window.into() {
             return Err(lie(format!(
                 "it sends more than {window} messages that are not accepted"
             )));
@@ -384,6 +457,7 @@ impl TcpReceiving {
             length: length as usize,
             received: 0,
             lease: None,
+            has_arrived,
         });
         Ok(())
     }
@@ -414,9 +488,21 @@ impl TcpReceiving {
         }
     }
 
-    /// Sends the acknowledgement that is due, if one is.
+    fn acknowledge_all(&mut self, now_ns: u64) {
+        self.accept_taken(now_ns);
+        if let Some(frames) = &mut self.frames {
+            frames.acknowledge(now_ns, self.position);
+        }
+        self.acknowledge(now_ns);
+    }
+
+    /// Sends the acknowledgement that is due by the connection, if one is.
     fn acknowledge(&mut self, now_ns: u64) {
-        let count = self.position.accepted - self.acknowledged.accepted;
+        // What was acknowledged by a frame, which may be lost, can wait until it is due.
+        let framed = self.frames.as_ref().map(|frames| frames.acknowledged());
+        let told = framed.map_or(0, |framed| framed.accepted);
+        let told = told.max(self.acknowledged.accepted);
+        let count = self.position.accepted - told;
         let Some(pipe) = &mut self.pipe else {
             self.due_ns = None;
             return;

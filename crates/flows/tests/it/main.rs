@@ -3,7 +3,6 @@
 mod answers;
 mod flow;
 mod links;
-mod loss;
 mod replaced;
 mod slots;
 mod support;

@@ -6,8 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::support::served::Loopback;
-use crate::support::{BOUND, Flow, Pair, agreed, blocking, direct, short_by};
-use hythe_flows::message::{Carrier, FromAgent};
+use crate::support::{BOUND, Flow, Pair, agreed, blocking, direct, wire_at};
 use hythe_sys::bpf::{Attachment, Link, detach, load_xdp};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
@@ -49,12 +48,12 @@ fn carry(pair: &Pair, flow: &mut Flow, first: u32) -> u32 {
     next
 }
 
-/// Until both processes say that something else carries the flow, with messages on their way all
-/// the time. Returns the next number, and what they say.
+/// Until both processes say that the flow uses frames, or none any more, with messages on their way
+/// all the time. Returns the next number, and what they say.
 fn go_on_until_both_say(
     (pair, flow): (&mut Pair, &mut Flow),
     mut next: u32,
-) -> (u32, [(Carrier, String); 2]) {
+) -> (u32, [(bool, String); 2]) {
     let start = Instant::now();
     while pair.a.carried.is_empty() || pair.b.carried.is_empty() {
         next = carry(pair, flow, next);
@@ -62,7 +61,7 @@ fn go_on_until_both_say(
         pair.b.look();
         assert!(start.elapsed() < BOUND, "it says nothing");
     }
-    (next, pair.carriers())
+    (next, pair.frames())
 }
 
 #[test]
@@ -72,12 +71,12 @@ fn replaced_xdp_program_is_noticed_without_loss() {
     };
     let served = lo.serve();
     let mut pair = Pair::new();
-    let by_xdp = |instance| Some(short_by(&lo.path, instance));
+    let by_xdp = |instance| Some(wire_at(&lo.path, instance));
     (pair.a.wire, pair.b.wire) = (by_xdp(1), by_xdp(1));
     let mut flow = pair.flow(&blocking(), agreed(32), direct);
     flow.carry_first(&mut pair.a, &message(0));
     let (mut next, said) = go_on_until_both_say((&mut pair, &mut flow), 1);
-    assert_eq!(said.map(|(carrier, _)| carrier), [Carrier::Xdp; 2]);
+    assert_eq!(said.map(|(has_frames, _)| has_frames), [true; 2]);
     // Some are under way.
     for number in next..next + 16 {
         assert_eq!(flow.publish(&pair.a.node, &message(number)).delivered, 1);
@@ -99,29 +98,22 @@ fn replaced_xdp_program_is_noticed_without_loss() {
     next += 16;
     let said;
     (next, said) = go_on_until_both_say((&mut pair, &mut flow), next);
-    for (carrier, why) in said {
-        assert_eq!(
-            (carrier, why.contains("ended")),
-            (Carrier::Udp, true),
-            "{why}"
-        );
+    for (has_frames, why) in said {
+        assert!(!has_frames && why.contains("ended"), "{why}");
     }
     // When that one has left, and a service is there again, the flow goes by that.
     drop(foreign);
     let served = lo.serve();
-    for side in [&pair.a, &pair.b] {
-        let (flow, wire) = (flow.number, by_xdp(2));
-        side.say(&FromAgent::Carry { flow, wire });
-    }
+    pair.carry(flow.number, by_xdp(2).as_ref());
     // One may have to ask again, where the kernel has not let go of the queue.
-    let (mut carriers, start) = ([Carrier::Udp; 2], Instant::now());
-    while carriers != [Carrier::Xdp; 2] {
+    let (mut frames, start) = ([false; 2], Instant::now());
+    while frames != [true; 2] {
         next = carry(&pair, &mut flow, next);
-        for (carrier, side) in carriers.iter_mut().zip([&mut pair.a, &mut pair.b]) {
+        for (has_frames, side) in frames.iter_mut().zip([&mut pair.a, &mut pair.b]) {
             side.look();
-            *carrier = side.carried.pop().map_or(*carrier, |said| said.0);
+            *has_frames = side.carried.pop().map_or(*has_frames, |said| said.0);
         }
-        assert!(start.elapsed() < BOUND, "{carriers:?}");
+        assert!(start.elapsed() < BOUND, "{frames:?}");
     }
     assert_eq!(flow.subscriber.statistics().dropped, 0);
     assert_eq!(flow.subscriber.statistics().messages, u64::from(next));

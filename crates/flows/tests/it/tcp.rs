@@ -210,7 +210,7 @@ fn lying() -> (Pair, Flow, TcpStream) {
     let agreed = agreed(4);
     let mut greeting = b"HYTHEFLW\x01\0\0\0".to_vec();
     greeting.extend_from_slice(&agreed.number.to_le_bytes());
-    greeting.extend_from_slice(&agreed.session.to_le_bytes());
+    greeting.extend_from_slice(&agreed.word.to_le_bytes());
     greeting.extend_from_slice(&[0; 8]);
     stream.write_all(&greeting).expect("sent");
     let mut answer = [0; 32];
@@ -228,7 +228,10 @@ fn subscriber_ends_flow_of_publisher_that_lies() {
     };
     let lies: [(&str, Vec<u8>); 5] = [
         ("message 1 where 0 is next", header(1, 1).to_vec()),
-        ("sends message 0 where 1 is next", short(0..1).repeat(2)),
+        (
+            "sends message 3 where 1 is next",
+            [short(0..1), short(3..4)].concat(),
+        ),
         ("2000000 bytes where 1048576", header(0, 2_000_000).to_vec()),
         ("reserved bytes", header(0, 1 << 32).to_vec()),
         ("more than 4 messages", short(0..5)),

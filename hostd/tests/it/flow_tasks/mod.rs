@@ -140,32 +140,30 @@ impl Drop for Task {
 
 /// Two hosts whose agents trust the link.
 pub(crate) fn trusting(lan: &Lan) -> [Host; 2] {
+    trusting_with(lan, &[])
+}
+
+/// The same, started with more options.
+pub(crate) fn trusting_with(lan: &Lan, more: &[&str]) -> [Host; 2] {
     let hosts = pair(lan);
     for host in &hosts {
         host.stop();
     }
     for host in &hosts {
-        start(host);
+        start_with(host, more);
     }
     until_connected(&hosts);
     hosts
 }
 
 pub(crate) fn start(host: &Host) {
-    start_with(host, "udp");
+    start_with(host, &[]);
 }
 
-pub(crate) fn start_with(host: &Host, carrier: &str) {
+pub(crate) fn start_with(host: &Host, more: &[&str]) {
     let interface = host.plug.interface();
-    let options = [
-        "--lease",
-        LEASE,
-        "--carrier",
-        carrier,
-        "--trusted",
-        &interface,
-    ];
-    let words: Vec<&str> = std::iter::once("start").chain(options).collect();
+    let words = ["start", "--lease", LEASE, "--trusted", &interface];
+    let words = [&words, more].concat();
     // One that was killed may not be gone yet.
     eventually("its agent runs", || host.run(&words).status.success());
 }

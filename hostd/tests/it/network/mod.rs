@@ -29,7 +29,8 @@ pub(crate) struct Lan {
     number: u8,
 }
 
-/// Where a host is plugged in: `10.77.LAN.HOST/24` on `lanLAN`.
+/// Where a host is plugged in: `10.77.LAN.HOST/24` on `lanLANhHOST`. Namespaces of networks share
+/// `/run`, where programs that serve interfaces are found by name.
 #[derive(Clone, Copy)]
 pub(crate) struct Plug {
     lan: u8,
@@ -195,7 +196,7 @@ impl Plug {
     }
 
     pub(crate) fn interface(self) -> String {
-        format!("lan{}", self.lan)
+        format!("lan{}h{}", self.lan, self.host)
     }
 
     fn port(self) -> String {

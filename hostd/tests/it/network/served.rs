@@ -1,4 +1,4 @@
-//! An interface that is served with sockets past the kernel's protocols.
+//! An interface that is served with `AF_XDP` sockets.
 
 use std::io::ErrorKind;
 use std::os::fd::AsFd as _;
@@ -18,11 +18,6 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(host: &Host) -> Self {
-        Self::start_in(host, Attachment::Generic)
-    }
-
-    /// With its program there.
-    pub(crate) fn start_in(host: &Host, attachment: Attachment) -> Self {
         let network = format!("/proc/{}/ns/net", host.space.id());
         let network = std::fs::File::open(network).expect("a namespace");
         let interface = host.plug.interface();
@@ -34,7 +29,7 @@ impl Served {
                 interface,
                 user: rustix::process::geteuid().as_raw(),
                 path: None,
-                attachments: vec![attachment],
+                attachments: vec![Attachment::Generic],
             };
             let mut polling = Polling::new("a free queue");
             loop {

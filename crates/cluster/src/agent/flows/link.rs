@@ -7,24 +7,16 @@
 //! An interface may get another name, or lose its address, while the session goes on: it is looked
 //! at again now and then.
 
-use std::io;
-use std::net::{IpAddr, UdpSocket};
-use std::path::{Path, PathBuf};
+use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use hythe_flows::measure::Choice;
-use hythe_flows::message::{Carrier, Transport, WireUse};
+use hythe_flows::message::{Transport, WirePlace};
 use hythe_flows::wire_path;
-use hythe_packets::{MTU_BYTES_MAX, MTU_BYTES_MIN};
-use hythe_sys::socket_option::bind_to_interface;
-use rustix::net::sockopt;
 
 use crate::ConnectionPath;
 use crate::agent::lock::lock;
-
-/// Any port of UDP: nothing is sent.
-const DISCARD: u16 = 9;
 
 /// The interface is looked at again after so long.
 const LOOK: Duration = Duration::from_secs(1);
@@ -34,10 +26,8 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) struct Link {
     trusted: Vec<String>,
     path: Option<ConnectionPath>,
-    /// What flows are to be carried by, where it can be had; `None`: what was chosen.
-    carrier: Option<Carrier>,
-    /// As it was measured.
-    chosen: Mutex<Choice>,
+    /// Short messages may go by `AF_XDP` frames, as far as the user of this host says.
+    allows_frames: bool,
     /// It was trusted here when the session began: the other side was told.
     was_trusted: bool,
     /// The address that the other side has heard of last, while the link is trusted here.
@@ -52,7 +42,7 @@ pub(crate) struct Link {
 struct Seen {
     at: Instant,
     interface: Option<String>,
-    /// The program that serves it with sockets past the kernel's protocols.
+    /// The program that serves it with `AF_XDP` sockets.
     served: Option<u64>,
     /// Why it is not trusted here, if so.
     here: Result<(), String>,
@@ -61,7 +51,7 @@ struct Seen {
 impl Link {
     /// That of a connection.
     pub(crate) fn of(
-        (trusted, carrier): (&[String], Option<Carrier>),
+        (trusted, allows_frames): (&[String], bool),
         path: Option<ConnectionPath>,
         interface_of: impl FnOnce(IpAddr) -> Option<String>,
     ) -> Self {
@@ -69,8 +59,7 @@ impl Link {
         Self {
             trusted: trusted.to_vec(),
             path,
-            carrier,
-            chosen: Mutex::default(),
+            allows_frames,
             was_trusted: seen.here.is_ok(),
             told: Mutex::default(),
             there: Mutex::default(),
@@ -116,60 +105,41 @@ impl Link {
         lock(&self.now).interface.clone()
     }
 
-    /// What the user has said that flows are to be carried by.
-    pub(crate) const fn forced(&self) -> Option<Carrier> {
-        self.carrier
-    }
-
-    /// How flows are sent that begin now: sealed, or over a link that both users trust by TCP,
-    /// unless a program serves the interface with `AF_XDP` sockets, which are for packets.
+    /// How flows are sent that begin now: sealed, unless both users trust the link.
     pub(crate) fn transport(&self) -> Transport {
-        if self.trusted().is_err() {
-            return Transport::Tls;
-        }
-        match self.carrier {
-            Some(Carrier::Tls) => Transport::Tls,
-            Some(Carrier::Tcp) => Transport::Tcp,
-            Some(Carrier::Udp | Carrier::Xdp) => Transport::Packets,
-            None if lock(&self.now).served.is_some() => Transport::Packets,
-            None => Transport::Tcp,
+        match self.trusted() {
+            Ok(()) => Transport::Tcp,
+            Err(_) => Transport::Tls,
         }
     }
 
-    /// What is chosen, whatever the user has said.
-    pub(crate) fn chosen(&self) -> Choice {
-        lock(&self.chosen).clone()
+    /// May flows in clear text have frames?
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub(crate) fn frames(&self) -> Result<(), String> {
+        let path = self.path()?;
+        match (self.allows_frames, path.local) {
+            (false, _) => Err("this host was started with `--no-xdp`".to_owned()),
+            (true, IpAddr::V6(_)) => Err("`AF_XDP` frames are for IPv4 only".to_owned()),
+            (true, IpAddr::V4(_)) => Ok(()),
+        }
     }
 
-    /// Chooses what carries flows from now on.
-    pub(crate) fn choose(&self, choice: Choice) {
-        *lock(&self.chosen) = choice;
-    }
-
-    /// Where a program serves its interface with sockets past the kernel's protocols, and which.
-    pub(crate) fn served(&self) -> Option<(PathBuf, u64)> {
+    /// The program that serves its interface with `AF_XDP` sockets, if one does.
+    pub(crate) fn wire(&self) -> Option<WirePlace> {
         let seen = lock(&self.now);
-        Some((wire_path(seen.interface.as_ref()?), seen.served?))
-    }
-
-    /// The sockets past the kernel's protocols that flows are to use, if any.
-    pub(crate) fn wire(&self) -> Option<WireUse> {
-        let (short, long) = match self.carrier {
-            Some(carrier) => (carrier == Carrier::Xdp, false),
-            None => {
-                let chosen = lock(&self.chosen);
-                (chosen.short == Carrier::Xdp, chosen.long == Carrier::Xdp)
-            }
-        };
-        let seen = lock(&self.now);
-        let interface = seen.interface.as_ref().filter(|_| short || long)?;
-        Some(WireUse {
-            path: wire_path(interface).display().to_string(),
-            // Nobody serves it: whoever asks hears that.
-            instance: seen.served.unwrap_or(0),
-            short,
-            long,
+        let path = wire_path(seen.interface.as_ref()?);
+        Some(WirePlace {
+            path: path.display().to_string(),
+            instance: seen.served?,
         })
+    }
+
+    /// As if that program served its interface.
+    #[cfg(test)]
+    pub(super) fn serve(&self, instance: Option<u64>) {
+        lock(&self.now).served = instance;
     }
 
     /// Where both ends of a flow are.
@@ -197,7 +167,7 @@ impl Link {
         let path = self.path()?;
         match transport {
             Transport::Tls => Ok(path),
-            Transport::Tcp | Transport::Packets => self.trusted().map(|()| path),
+            Transport::Tcp => self.trusted().map(|()| path),
         }
     }
 
@@ -223,7 +193,7 @@ impl Link {
         match transport {
             // Wherever the routes lead.
             Transport::Tls => None,
-            Transport::Tcp | Transport::Packets => self.interface(),
+            Transport::Tcp => self.interface(),
         }
     }
 }
@@ -276,36 +246,6 @@ fn judge(
     }
 }
 
-/// The largest packet of a flow of this transport; of TCP the kernel knows it.
-pub(super) fn mtu_for(
-    transport: Transport,
-    path: ConnectionPath,
-    interface: Option<&str>,
-) -> io::Result<u16> {
-    match transport {
-        Transport::Tls | Transport::Tcp => Ok(MTU_BYTES_MIN),
-        Transport::Packets => mtu_of(path, interface),
-    }
-}
-
-/// The largest packet that leaves for the other end by this interface, as far as the kernel knows.
-pub(super) fn mtu_of(path: ConnectionPath, interface: Option<&str>) -> io::Result<u16> {
-    let socket = UdpSocket::bind((path.local, 0))?;
-    interface.map_or(Ok(()), |name| bind_to_interface(&socket, name))?;
-    socket.connect((path.peer, DISCARD))?;
-    let bytes = match path.local {
-        IpAddr::V4(_) => sockopt::ip_mtu(&socket)?,
-        IpAddr::V6(_) => sockopt::ipv6_mtu(&socket)?,
-    };
-    let bytes = u16::try_from(bytes).unwrap_or(u16::MAX).min(MTU_BYTES_MAX);
-    match bytes >= MTU_BYTES_MIN {
-        true => Ok(bytes),
-        false => Err(io::Error::other(format!(
-            "packets have {bytes} bytes at most"
-        ))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -339,7 +279,7 @@ mod tests {
         let link = |trusted: &[&str], path, interface: Option<&str>| {
             let trusted: Vec<String> = trusted.iter().map(ToString::to_string).collect();
             let interface = interface.map(str::to_owned);
-            Link::of((&trusted, None), path, |_| interface)
+            Link::of((&trusted, true), path, |_| interface)
         };
         let of = |trusted: &[&str], there| {
             let link = link(trusted, Some(path), Some("y"));
@@ -376,24 +316,7 @@ mod tests {
         let both = of(&["y"], Some(path.peer));
         assert_eq!(both.transport(), Transport::Tcp);
         assert_eq!(both.path_for(Transport::Tcp), Ok(path));
-        assert_eq!(both.wire(), None, "it was not chosen");
-        both.choose(Choice {
-            long: Carrier::Xdp,
-            ..Choice::default()
-        });
-        let uses = |link: &Link| link.wire().map(|wire| (wire.path, wire.short, wire.long));
-        let at = "/run/hythe/wire/y".to_owned();
-        assert_eq!(uses(&both), Some((at.clone(), false, true)));
-        let forced = |carrier| {
-            let forced = Link {
-                carrier: Some(carrier),
-                ..link(&["y"], Some(path), Some("y"))
-            };
-            forced.choose(both.chosen());
-            uses(&forced)
-        };
-        assert_eq!(forced(Carrier::Udp), None, "whatever was chosen");
-        assert_eq!(forced(Carrier::Xdp), Some((at, true, false)));
+        assert_eq!(both.wire(), None, "nothing serves the interface");
         both.trust_there(None);
         assert_eq!(
             both.transport(),
@@ -410,7 +333,7 @@ mod tests {
         };
         let named = |name: &'static str| move |_| Some(name.to_owned());
         let trusted = ["y".to_owned()];
-        let link = Link::of((&trusted, None), Some(path), named("y"));
+        let link = Link::of((&trusted, true), Some(path), named("y"));
         assert_eq!(link.tell(), Some(path.local));
         assert!(!link.was_agreed() && !link.is_to_be_told());
         link.trust_there(Some(path.peer));
@@ -433,22 +356,51 @@ mod tests {
         link.look_again(named("y"));
         assert_eq!(link.trusted(), Ok(()));
         // One that was never trusted is not looked at.
-        let other = Link::of((&trusted, None), Some(path), named("x"));
+        let other = Link::of((&trusted, true), Some(path), named("x"));
         later(&other);
         other.look_again(|_| panic!("the other side was told nothing"));
         assert!(!other.was_agreed());
     }
 
     #[test]
-    fn longest_packet_is_what_the_kernel_says() {
-        let here: IpAddr = [127, 0, 0, 1].into();
-        let path = ConnectionPath {
-            local: here,
-            peer: here,
+    fn frames_are_for_ipv4_and_for_hosts_that_allow_them() {
+        let ipv4 = ConnectionPath {
+            local: [10, 0, 0, 1].into(),
+            peer: [10, 0, 0, 2].into(),
         };
-        for interface in [None, Some("lo")] {
-            assert_eq!(mtu_of(path, interface).expect("loopback"), MTU_BYTES_MAX);
-        }
-        mtu_of(path, Some("hythe-none")).expect_err("there is none");
+        let ipv6 = ConnectionPath {
+            local: [0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into(),
+            peer: [0x2001, 0xdb8, 0, 0, 0, 0, 0, 2].into(),
+        };
+        let trusted = ["y".to_owned()];
+        let frames = |path, allows_frames| {
+            let interface = |_| Some("y".to_owned());
+            let link = Link::of((&trusted, allows_frames), Some(path), interface);
+            link.trust_there(Some(path.peer));
+            assert_eq!(link.transport(), Transport::Tcp);
+            link.frames()
+        };
+        assert_eq!(frames(ipv4, true), Ok(()));
+        let why = frames(ipv4, false).expect_err("not allowed");
+        assert!(why.contains("--no-xdp"), "{why}");
+        let why = frames(ipv6, true).expect_err("not IPv4");
+        assert!(why.contains("IPv4"), "{why}");
+    }
+
+    #[test]
+    fn program_that_serves_interface_is_found_by_its_file() {
+        let path = ConnectionPath {
+            local: [10, 0, 0, 1].into(),
+            peer: [10, 0, 0, 2].into(),
+        };
+        let trusted = ["y".to_owned()];
+        let link = Link::of((&trusted, true), Some(path), |_| Some("y".to_owned()));
+        assert_eq!(link.wire(), None);
+        link.serve(Some(7));
+        let place = WirePlace {
+            path: "/run/hythe/wire/y".to_owned(),
+            instance: 7,
+        };
+        assert_eq!(link.wire(), Some(place));
     }
 }

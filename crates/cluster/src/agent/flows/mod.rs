@@ -12,8 +12,6 @@
 mod alone;
 mod carried;
 mod link;
-mod measurer;
-mod measuring;
 mod pause;
 mod places;
 mod processes;
@@ -26,18 +24,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hythe_flows::Connection;
-use hythe_flows::message::{FromProcess, Transport};
+use hythe_flows::message::{FromProcess, PublicKey, Transport};
 use hythe_node::{MemberIndex, Pool};
 
 use self::alone::Alone;
-use self::carried::Carried;
 pub(crate) use self::link::Link;
-pub(crate) use self::measurer::measure_link;
-pub(crate) use self::measuring::{Measuring, Turn};
 pub(crate) use self::pause::Pause;
 use self::places::Places;
 use self::processes::{Ask, ProcessId, Processes};
-use self::receiving::{ReadySocket, Receiving};
+use self::receiving::Receiving;
 use self::sending::Sending;
 pub(crate) use self::session::FlowSession;
 use super::local::LocalEnds;
@@ -51,11 +46,20 @@ const FLOWS_MAX: usize = 1024;
 /// How long what is to happen may take: what was sent by the agent is to arrive, a flow is to end.
 const SETTLING: Duration = Duration::from_secs(5);
 
+/// What a process has opened for a flow.
+#[derive(Clone, Copy, Debug)]
+struct ReadySocket {
+    port: u16,
+    /// Of its UDP socket for frames; 0: it has none.
+    frame_port: u16,
+    /// Of the process, if the flow is to be sealed.
+    key: Option<PublicKey>,
+}
+
 /// The flows of an agent.
 #[derive(Debug, Default)]
 pub(crate) struct Flows {
     state: Mutex<State>,
-    turn: Turn,
 }
 
 #[derive(Debug, Default)]
@@ -69,11 +73,6 @@ struct State {
 }
 
 impl Flows {
-    /// Whose turn it is to measure a link.
-    pub(crate) fn turn(&self) -> &Turn {
-        &self.turn
-    }
-
     /// A process has connected.
     pub(crate) fn process_came(&self, connection: Connection) {
         lock(&self.state).processes.add(connection);
@@ -274,11 +273,6 @@ impl Flows {
             channel.why_not_better = carriage.reason;
             if carriage.flows > 0 {
                 channel.carrier = carriage.carrier;
-                let link = session.link();
-                let is_chosen = link.forced().is_none() && link.transport() == Transport::Packets;
-                if channel.why_not_better.is_empty() && is_chosen {
-                    channel.why_not_better = link.chosen().why;
-                }
             } else if let Some(why) = &why {
                 channel.why_not_better.clone_from(why);
             }
@@ -294,11 +288,9 @@ impl Flows {
             transport: match session.link().transport() {
                 Transport::Tls => "tls",
                 Transport::Tcp => "tcp",
-                Transport::Packets => "packets",
             }
             .to_owned(),
             why_sealed: session.link().trusted().err().unwrap_or_default(),
-            carriers: session.measuring().status(session.link()),
         }
     }
 }
@@ -329,35 +321,27 @@ impl State {
             FromProcess::Ready {
                 flow,
                 port,
-                buffer_bytes,
+                frame_port,
                 key,
             } => {
                 if port == 0 {
                     return Err("a socket without a port".to_owned());
                 }
-                self.sending.ready(processes, (id, flow), (port, key));
                 let socket = ReadySocket {
                     port,
-                    buffer_bytes,
+                    frame_port,
                     key,
                 };
+                self.sending.ready(processes, (id, flow), socket);
                 self.receiving.ready(processes, (id, flow), socket);
             }
             FromProcess::Carried {
                 flow,
-                carrier,
-                is_zero_copy,
-                sends_from_slots,
+                frames,
                 reason,
             } => {
-                let carried = Carried {
-                    carrier,
-                    is_zero_copy,
-                    sends_from_slots,
-                    reason,
-                };
-                self.sending.carried((id, flow), &carried);
-                self.receiving.carried((id, flow), carried);
+                self.sending.carried((id, flow), frames, &reason);
+                self.receiving.carried((id, flow), frames, &reason);
             }
             FromProcess::Left { flow } => self.sending.left(processes, (id, flow)),
             FromProcess::Ended {

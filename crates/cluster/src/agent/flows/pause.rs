@@ -7,8 +7,8 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The longest pause after flows that failed, one after the other.
 const PAUSE_MAX: Duration = Duration::from_secs(256);
 
-/// The pause of a session after flows that failed: where a firewall is in the way, attempts cost
-/// time, and packets messages.
+/// The pause of a session after flows that failed: where a firewall is in the way, each attempt
+/// costs time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pause {
     failures: u32,

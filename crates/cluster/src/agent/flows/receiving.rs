@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::{Agreed, FromAgent, PublicKey, Role, Transport, WireUse};
+use hythe_flows::message::{
+    Agreed, FramesUse, FromAgent, Role, Transport, WINDOW_MESSAGES_MAX, Window,
+};
 use hythe_node::PortPolicy;
 use hythe_node::hop::HopPool as _;
-use hythe_packets::{MESSAGES_MAX, MTU_BYTES_MIN};
 use hythe_pool::PortInfo;
 
 use super::carried::{Carriage, Carried};
-use super::link::mtu_for;
 use super::processes::{ProcessId, Processes};
-use super::{FLOWS_MAX, FlowSession, Places, SETTLING, alone, next};
+use super::{FLOWS_MAX, FlowSession, Places, ReadySocket, SETTLING, alone, next};
 use crate::agent::local::{ChannelKey, LocalEnds};
 use crate::error::ClusterError;
 use crate::frame::{Control, EndKind, FlowOffer, FlowSide, FlowTaken};
@@ -55,8 +55,6 @@ struct Flow {
     reason: String,
     retry: Option<Instant>,
     carried: Carried,
-    /// What its process was told to use.
-    wire: Option<WireUse>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -76,15 +74,6 @@ enum Step {
     Begun,
     /// It is to end when all has arrived.
     Finishing(Instant),
-}
-
-/// A socket that a process has opened for a flow.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ReadySocket {
-    pub(super) port: u16,
-    pub(super) buffer_bytes: u32,
-    /// Of the process, if the flow is to be sealed.
-    pub(super) key: Option<PublicKey>,
 }
 
 /// Why a flow has no receiver.
@@ -116,9 +105,11 @@ impl Receiving {
             }
             return unexpected(format!("flow {number} in clear text: {why}"));
         }
-        if offer.port == 0 || offer.mtu_bytes < MTU_BYTES_MIN {
-            let (port, mtu) = (offer.port, offer.mtu_bytes);
-            return unexpected(format!("flow {number} at port {port} with an MTU of {mtu}"));
+        if offer.port == 0 {
+            return unexpected(format!("flow {number} at port 0"));
+        }
+        if offer.transport == Transport::Tls && offer.frame_port != 0 {
+            return unexpected(format!("flow {number}, sealed and with frames"));
         }
         let key = (session.number(), number);
         if self.flows.contains_key(&key) {
@@ -130,12 +121,11 @@ impl Receiving {
         }
         let flow = Flow {
             session: Arc::clone(session),
+            carried: Carried::of(offer.transport, session.link()),
             offer,
             taken: None,
             reason: String::new(),
             retry: None,
-            carried: Carried::default(),
-            wire: None,
         };
         self.flows.insert(key, flow);
         Ok(())
@@ -182,7 +172,7 @@ impl Receiving {
         flows.map(|(_, flow)| flow)
     }
 
-    /// A process has opened its socket: packets may come.
+    /// A process has opened its socket: the other host gets its port.
     pub(super) fn ready(
         &mut self,
         processes: &Processes,
@@ -317,12 +307,14 @@ impl Receiving {
     }
 
     /// What carries it from now on.
-    pub(super) fn carried(&mut self, who: (ProcessId, u32), carried: Carried) {
+    pub(super) fn carried(
+        &mut self,
+        who: (ProcessId, u32),
+        frames: Option<FramesUse>,
+        reason: &str,
+    ) {
         if let Some((_, flow)) = self.of_process(who) {
-            if carried.has_failed() {
-                flow.session.measuring().note_trouble();
-            }
-            flow.carried = carried;
+            flow.carried.use_frames(frames, reason);
         }
     }
 
@@ -332,7 +324,7 @@ impl Receiving {
         let flows: Vec<&Flow> = flows.filter(|flow| flow.offer.channel == channel).collect();
         let carrying = flows.iter().filter(|flow| flow.has_begun());
         Carriage::of(
-            Direction::Receiving,
+            (Direction::Receiving, session.link()),
             carrying.map(|flow| &flow.carried),
             || {
                 let waiting = flows.first().map(|flow| flow.reason.clone());
@@ -362,16 +354,12 @@ impl Flow {
         taken.is_some_and(|taken| taken.step != Step::Opening)
     }
 
-    /// Tells its process what carries it from now on.
+    /// Tells its process where another program serves its interface.
     fn carry(&mut self, processes: &Processes) {
-        let wire = self.session.link().wire();
         if let Some(taken) = &self.taken
-            && self.offer.transport == Transport::Packets
-            && self.wire != wire
+            && let Some(carry) = self.carried.carry(taken.number, self.session.link())
         {
-            self.wire.clone_from(&wire);
-            let flow = taken.number;
-            processes.tell(taken.process, &FromAgent::Carry { flow, wire });
+            processes.tell(taken.process, &carry);
         }
     }
 
@@ -436,7 +424,7 @@ impl Flow {
                     return Ok(());
                 }
                 let number = next(last);
-                self.wire = self.session.link().wire();
+                self.carried = Carried::of(transport, self.session.link());
                 self.taken = Some(Taken {
                     number,
                     process,
@@ -452,10 +440,10 @@ impl Flow {
                     transport,
                     address: path.local,
                     interface: self.session.link().interface_for(transport),
-                    wire: self.wire.clone(),
+                    has_frames: self.carried.has_frames(),
                 };
-                self.carried = Carried::of(transport);
                 processes.tell(process, &open);
+                self.carry(processes);
                 Ok(())
             }
         }
@@ -471,9 +459,6 @@ impl Flow {
             return Err("its subscriber's process made no key".to_owned());
         }
         let path = session.link().path_for(transport)?;
-        let interface = session.link().interface_for(transport);
-        let mtu_bytes =
-            mtu_for(transport, path, interface.as_deref()).map_err(|error| error.to_string())?;
         let message_bytes_max = session.payload_bytes_max();
         let depth = taken.port.depth;
         let (window_messages, block_ms) = match taken.port.policy {
@@ -483,28 +468,27 @@ impl Flow {
         let told = FlowTaken {
             flow: self.offer.flow,
             port: socket.port,
+            frame_port: self.carried.frame_port(socket.frame_port),
             key: socket.key,
-            mtu_bytes: mtu_bytes.min(self.offer.mtu_bytes),
-            window_messages: window_messages.clamp(1, MESSAGES_MAX),
+            window_messages: window_messages.clamp(1, WINDOW_MESSAGES_MAX),
             window_bytes: session.own_window().max(message_bytes_max),
             message_bytes_max,
-            buffer_bytes: socket.buffer_bytes,
             block_ms,
         };
         let begin = FromAgent::Begin {
             flow: taken.number,
             peer: (path.peer, self.offer.port).into(),
+            frame_port: self.carried.frame_port(self.offer.frame_port),
             key: self.offer.key,
             agreed: Agreed {
-                session: self.offer.word,
+                word: self.offer.word,
                 number: told.flow,
-                mtu_bytes: told.mtu_bytes,
-                window_messages: told.window_messages,
-                window_bytes: told.window_bytes,
+                window: Window {
+                    messages: told.window_messages,
+                    bytes: told.window_bytes,
+                },
                 message_bytes_max,
-                buffer_bytes: socket.buffer_bytes,
                 unreachable_ns: session.lease_ns(),
-                initial_rtt_ns: session.round_trip_or_default_ns(),
                 block_ms,
             },
         };

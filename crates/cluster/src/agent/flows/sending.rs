@@ -8,16 +8,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_flows::message::{Agreed, FromAgent, PublicKey, Role, Transport, WireUse};
+use hythe_flows::message::{Agreed, FramesUse, FromAgent, PublicKey, Role, Transport, Window};
 use hythe_node::hop::HopPool as _;
 use hythe_node::{PortIndex, PortKind};
 use hythe_pool::PortInfo;
 
 use super::alone::{self, Alone};
 use super::carried::{Carriage, Carried};
-use super::link::mtu_for;
 use super::processes::{Ask, ProcessId, Processes};
-use super::{FLOWS_MAX, FlowSession, Pause, Places, SETTLING, next};
+use super::{FLOWS_MAX, FlowSession, Pause, Places, ReadySocket, SETTLING, next};
 use crate::agent::random::random;
 use crate::error::ClusterError;
 use crate::frame::{CarriedType, Control, FlowOffer, FlowSide, FlowTaken};
@@ -62,12 +61,9 @@ pub(super) struct Flow {
     /// It ends for another, by the transport that the link has now.
     is_replaced: bool,
     word: u64,
-    mtu_bytes: u16,
     /// What it waits for.
     reason: String,
     carried: Carried,
-    /// What its process was told to use.
-    wire: Option<WireUse>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +90,7 @@ impl Flow {
     /// Has it had a connection? Then no firewall is in the way: its peer has left, or the network
     /// has broken, and nothing speaks against another.
     fn has_connected(&self) -> bool {
-        let is_connection = matches!(self.transport, Transport::Tcp | Transport::Tls);
-        is_connection && matches!(self.step, Step::Left(_) | Step::Going)
+        matches!(self.step, Step::Left(_) | Step::Going)
     }
 
     pub(super) fn is_of(&self, session: &dyn FlowSession) -> bool {
@@ -122,7 +117,7 @@ impl Sending {
             |flow: &Flow| flow.is_of(&**session) && session.may_send(&flow.channel).is_err();
         self.end_all(processes, "it is not permitted any more", is_refused);
         let link = session.link();
-        for transport in [Transport::Tls, Transport::Tcp, Transport::Packets] {
+        for transport in [Transport::Tls, Transport::Tcp] {
             if let Err(why) = link.path_for(transport) {
                 let has_no_way =
                     |flow: &Flow| flow.is_of(&**session) && flow.transport == transport;
@@ -176,14 +171,12 @@ impl Sending {
         }
     }
 
-    /// Tells processes what carries their flows from now on.
+    /// Tells processes where another program serves the interface of their flows.
     fn carry(&mut self, processes: &Processes, session: &dyn FlowSession) {
-        let wire = session.link().wire();
-        for (&flow, it) in &mut self.flows {
-            if it.is_of(session) && it.transport == Transport::Packets && it.wire != wire {
-                it.wire.clone_from(&wire);
-                let wire = wire.clone();
-                processes.tell(it.process, &FromAgent::Carry { flow, wire });
+        let flows = self.flows.iter_mut();
+        for (&number, flow) in flows.filter(|(_, flow)| flow.is_of(session)) {
+            if let Some(carry) = flow.carried.carry(number, session.link()) {
+                processes.tell(flow.process, &carry);
             }
         }
     }
@@ -216,21 +209,18 @@ impl Sending {
     ) {
         let link = session.link();
         let transport = link.transport();
-        let interface = link.interface_for(transport);
         let prepared = link.path_for(transport).and_then(|path| {
-            let mtu_bytes = mtu_for(transport, path, interface.as_deref())
-                .map_err(|error| error.to_string())?;
             let word = random().map_err(|error| error.to_string())?;
-            Ok((path, mtu_bytes, word))
+            Ok((path, word))
         });
-        let (path, mtu_bytes, word) = match prepared {
+        let (path, word) = match prepared {
             Ok(prepared) => prepared,
             Err(reason) => {
                 tracing::debug!(reason, "no flow");
                 return processes.retry(process, ask, Instant::now() + RETRY);
             }
         };
-        let flow = Flow {
+        let mut flow = Flow {
             session: Arc::clone(session),
             channel: publisher.channel.clone(),
             process,
@@ -240,13 +230,9 @@ impl Sending {
             key: None,
             is_replaced: false,
             word,
-            mtu_bytes,
             reason: "its publisher opens a socket".to_owned(),
-            carried: Carried::of(transport),
-            wire: link.wire(),
+            carried: Carried::of(transport, link),
         };
-        let wire = flow.wire.clone();
-        self.flows.insert(number, flow);
         let open = FromAgent::Open {
             flow: number,
             role: Role::Send {
@@ -255,10 +241,14 @@ impl Sending {
             },
             transport,
             address: path.local,
-            interface,
-            wire,
+            interface: link.interface_for(transport),
+            has_frames: flow.carried.has_frames(),
         };
         processes.tell(process, &open);
+        if let Some(carry) = flow.carried.carry(number, link) {
+            processes.tell(process, &carry);
+        }
+        self.flows.insert(number, flow);
     }
 
     /// A process has opened its socket: the other host is offered the flow.
@@ -266,7 +256,7 @@ impl Sending {
         &mut self,
         processes: &mut Processes,
         (process, number): (ProcessId, u32),
-        (port, key): (u16, Option<PublicKey>),
+        socket: ReadySocket,
     ) {
         let Some(flow) = self.of_process(process, number) else {
             return;
@@ -278,7 +268,7 @@ impl Sending {
         let Some(publisher) = publisher.filter(|found| found.channel == flow.channel) else {
             return self.end(processes, number, "its publisher has closed", false);
         };
-        if (flow.transport == Transport::Tls) != key.is_some() {
+        if (flow.transport == Transport::Tls) != socket.key.is_some() {
             return self.end(
                 processes,
                 number,
@@ -287,17 +277,17 @@ impl Sending {
             );
         }
         flow.step = Step::Offered;
-        flow.key = key;
+        flow.key = socket.key;
         "the other host has not answered".clone_into(&mut flow.reason);
         flow.session.say(Control::FlowOffer(FlowOffer {
             flow: number,
             channel: publisher.channel,
             carries: publisher.carries,
             transport: flow.transport,
-            port,
+            port: socket.port,
             word: flow.word,
-            key,
-            mtu_bytes: flow.mtu_bytes,
+            key: socket.key,
+            frame_port: flow.carried.frame_port(socket.frame_port),
         }));
     }
 
@@ -321,8 +311,8 @@ impl Sending {
             // It has ended here meanwhile.
             return Ok(());
         };
-        let is_as_offered =
-            taken.mtu_bytes <= flow.mtu_bytes && taken.key.is_some() == flow.key.is_some();
+        let is_as_offered = taken.key.is_some() == flow.key.is_some()
+            && (flow.transport == Transport::Tcp || taken.frame_port == 0);
         if flow.step != Step::Offered || !is_as_offered {
             let what = format!("flow {} is taken as it was not offered", taken.flow);
             return Err(ClusterError::Unexpected(what));
@@ -336,18 +326,18 @@ impl Sending {
         let begin = FromAgent::Begin {
             flow: taken.flow,
             peer: (path.peer, taken.port).into(),
+            frame_port: flow.carried.frame_port(taken.frame_port),
             key: taken.key,
             agreed: Agreed {
-                session: flow.word,
+                word: flow.word,
                 number: taken.flow,
-                mtu_bytes: taken.mtu_bytes,
-                window_messages: taken.window_messages,
-                // Whatever is granted: no host holds more of this pool than it would grant.
-                window_bytes: taken.window_bytes.min(window).max(taken.message_bytes_max),
+                window: Window {
+                    messages: taken.window_messages,
+                    // No host holds more of this pool than it would grant, whatever is granted.
+                    bytes: taken.window_bytes.min(window).max(taken.message_bytes_max),
+                },
                 message_bytes_max: taken.message_bytes_max,
-                buffer_bytes: taken.buffer_bytes,
                 unreachable_ns: session.lease_ns(),
-                initial_rtt_ns: session.round_trip_or_default_ns(),
                 block_ms: taken.block_ms,
             },
         };
@@ -356,12 +346,14 @@ impl Sending {
     }
 
     /// What carries it from now on.
-    pub(super) fn carried(&mut self, (process, number): (ProcessId, u32), carried: &Carried) {
+    pub(super) fn carried(
+        &mut self,
+        (process, number): (ProcessId, u32),
+        frames: Option<FramesUse>,
+        reason: &str,
+    ) {
         if let Some(flow) = self.of_process(process, number) {
-            flow.carried.clone_from(carried);
-            if carried.has_failed() {
-                flow.session.measuring().note_trouble();
-            }
+            flow.carried.use_frames(frames, reason);
         }
     }
 
@@ -602,7 +594,7 @@ impl Sending {
         let flows: Vec<&Flow> = flows.filter(|flow| flow.channel == channel).collect();
         let carrying = flows.iter().filter(|flow| flow.step.has_begun());
         Carriage::of(
-            Direction::Sending,
+            (Direction::Sending, session.link()),
             carrying.map(|flow| &flow.carried),
             || {
                 let key = (session.number(), channel.to_owned());

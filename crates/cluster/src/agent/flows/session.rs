@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use hythe_node::{MemberIndex, Pool, PortIndex};
 use hythe_pool::PortInfo;
 
-use super::{Link, Measuring, Pause};
+use super::{Link, Pause};
 use crate::frame::Control;
 
 /// A session with another host, as flows see it.
@@ -23,12 +23,6 @@ pub(crate) trait FlowSession: Debug + Send + Sync {
 
     /// The link of its control connection.
     fn link(&self) -> &Link;
-
-    /// Streams or flows are to be looked at.
-    fn note_change(&self);
-
-    /// What was measured on that.
-    fn measuring(&self) -> &Measuring;
 
     /// Looks at the interface of that again, where it is time.
     fn look_at_link(&self);
@@ -80,6 +74,4 @@ pub(crate) trait FlowSession: Debug + Send + Sync {
     fn payload_bytes_max(&self) -> u32;
 
     fn lease_ns(&self) -> u64;
-
-    fn round_trip_or_default_ns(&self) -> u64;
 }

@@ -68,7 +68,6 @@ fn act(session: &Arc<Session>, message: Control) -> Result<(), ClusterError> {
         Control::Raise { channel, events } => channels::raised(session, &channel, events)?,
         Control::Ends(told) => ends::came(session, told)?,
         Control::LinkTrust { address } => session.trusted_there(address),
-        Control::MeasureAt { udp_port, word } => session.measure_at(udp_port, word)?,
         flow @ (Control::FlowOffer(_)
         | Control::FlowWaits { .. }
         | Control::FlowTaken(_)

@@ -1,26 +1,17 @@
 //! What flows need of a session.
 
 use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use hythe_flows::message::Transport;
 use hythe_node::{MemberIndex, Pool, PortIndex};
 use hythe_pool::PortInfo;
 
 use super::channels::{may_receive, may_send};
 use super::sending::{FlowPublisher, Leaving};
 use super::window::window_of;
-use super::{NONE, Session, lock};
-use crate::agent::flows::{FlowSession, Link, Measuring, Pause, measure_link};
+use super::{Session, lock};
+use crate::agent::flows::{FlowSession, Link, Pause};
 use crate::agent::local::ChannelKey;
-use crate::error::ClusterError;
 use crate::frame::{Control, EndKind};
-
-/// Of a network whose round trip is not measured yet.
-const ROUND_TRIP_NS: u64 = 1_000_000;
-/// The longest that is believed, in nanoseconds.
-const ROUND_TRIP_MAX_NS: u64 = 1_000_000_000;
 
 impl FlowSession for Session {
     fn number(&self) -> u64 {
@@ -41,14 +32,6 @@ impl FlowSession for Session {
 
     fn link(&self) -> &Link {
         &self.link
-    }
-
-    fn note_change(&self) {
-        Self::note_change(self);
-    }
-
-    fn measuring(&self) -> &Measuring {
-        &self.measuring
     }
 
     fn look_at_link(&self) {
@@ -80,11 +63,7 @@ impl FlowSession for Session {
     }
 
     fn note_end_of_flow(&self, note: &dyn Fn(&mut Pause)) {
-        let mut pause = lock(&self.pause);
-        note(&mut pause);
-        if pause.why().is_some() {
-            self.measuring.note_trouble();
-        }
+        note(&mut lock(&self.pause));
     }
 
     fn note_unconfirmed(&self, messages: u32, told: Option<(&str, &PortInfo)>) {
@@ -145,13 +124,6 @@ impl FlowSession for Session {
         let lease = self.context.options.lease.as_nanos();
         u64::try_from(lease).unwrap_or(u64::MAX)
     }
-
-    fn round_trip_or_default_ns(&self) -> u64 {
-        match self.round_trip_ns.load(Ordering::Relaxed) {
-            NONE => ROUND_TRIP_NS,
-            measured => measured.clamp(1, ROUND_TRIP_MAX_NS),
-        }
-    }
 }
 
 impl Session {
@@ -171,32 +143,6 @@ impl Session {
         match self.context.carrier.knows(&self.record.name) {
             true => Ok(()),
             false => Err("the host is not of the realm any more".to_owned()),
-        }
-    }
-
-    /// The other side answers whoever measures the link there.
-    pub(super) fn measure_at(&self, udp_port: u16, word: u64) -> Result<(), ClusterError> {
-        if udp_port == 0 || !self.link.was_agreed() {
-            let what = format!("measuring at port {udp_port} of a link that is not trusted");
-            return Err(ClusterError::Unexpected(what));
-        }
-        self.measuring.meet(udp_port, word);
-        Ok(())
-    }
-
-    /// Measures the link from now on, if flows may go over it.
-    pub(super) fn measure(self: &Arc<Self>) {
-        if self.link.path_for(Transport::Packets).is_err() || !self.measuring.begin() {
-            return;
-        }
-        let (session, member) = (Arc::clone(self), self.threads.enter());
-        let started = hythe_sys::wait::spawn("hythe-measure", move || {
-            let context = &session.context;
-            measure_link(&context.options.host, context.flows.turn(), &*session);
-            drop(member);
-        });
-        if let Err(error) = started {
-            tracing::error!(host = %self.record.name, %error, "its link is not measured");
         }
     }
 }

@@ -28,7 +28,7 @@ use self::events::Events;
 use self::outbox::Outbox;
 use self::requests::Requests;
 use super::context::{Context, Group, HostRecord, Member, lock};
-use super::flows::{FlowSession, Link, Measuring, Pause};
+use super::flows::{FlowSession, Link, Pause};
 use super::kept_connections::KeptConnections;
 use super::link::send_first;
 use super::local::LocalEnds;
@@ -56,7 +56,6 @@ pub(crate) struct Session {
     about: ConnectionAbout,
     /// The link of the control connection.
     pub(crate) link: Link,
-    measuring: Measuring,
     /// After flows that failed.
     pause: Mutex<Pause>,
     /// The participant of the host.
@@ -109,11 +108,10 @@ impl Session {
             their_number: numbers.theirs,
             about: connection.about.clone(),
             link: Link::of(
-                (&options.trusted, options.carrier),
+                (&options.trusted, options.allows_frames),
                 connection.path,
                 |address| context.carrier.interface_of(address),
             ),
-            measuring: Measuring::default(),
             pause: Mutex::default(),
             member: node.index(),
             began: Instant::now(),
@@ -182,7 +180,6 @@ impl Session {
         self.is_over.store(true, Ordering::Release);
         drop(own);
         self.outbox.close();
-        self.measuring.ring();
         lock(&self.channels).close_all();
         self.kept_connections.close_all();
         self.wake();
@@ -227,7 +224,6 @@ impl Session {
             Ok(()) => {
                 let session: Arc<dyn FlowSession> = self.clone();
                 self.context.flows.update(&session, local);
-                self.measure();
             }
             Err(error) => self.end(&error.to_string()),
         }

@@ -27,6 +27,7 @@ pub(crate) struct TestHost {
     pub(crate) directory: Arc<StaticDirectory>,
     /// Interfaces whose links are trusted.
     pub(crate) trusted: Vec<String>,
+    pub(crate) allows_frames: bool,
     /// What is started as a part of a job of another host.
     pub(crate) task_command: PathBuf,
     root: Root,
@@ -64,6 +65,7 @@ impl TestHost {
             carrier: TcpCarrier::new(&name),
             directory: StaticDirectory::new(),
             trusted: Vec::new(),
+            allows_frames: true,
             task_command: PathBuf::from("/no/such/command"),
             name,
             root,
@@ -80,6 +82,7 @@ impl TestHost {
             .rights(Rights::parse(rights).expect("rules"))
             .lease(lease)
             .trusted(self.trusted.clone())
+            .allows_frames(self.allows_frames)
             .task_command(self.task_command.clone());
         let (carrier, directory) = (self.carrier.clone(), self.directory.clone());
         let agent = Agent::start(options, carrier, directory);

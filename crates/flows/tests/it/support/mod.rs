@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod networks;
-pub(crate) mod relay;
 pub(crate) mod served;
 pub(crate) mod tcp_relay;
 
@@ -13,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_flows::message::{
-    Agreed, Carrier, FromAgent, FromProcess, PublicKey, Role, Transport, WireUse,
+    Agreed, FromAgent, FromProcess, PublicKey, Role, Transport, Window, WirePlace,
 };
 use hythe_flows::{Connection, Flows, Listener};
 use hythe_node::hop::{self, HopNode as _, HopPool as _};
@@ -23,7 +22,6 @@ use hythe_node::{
 use hythe_sys::accept::Acceptor;
 use hythe_sys::namespaces::Network;
 use hythe_testing::{Polling, eventually};
-use relay::{Faults, Relay};
 use tempfile::TempDir;
 
 /// What is awaited comes within this, also on an overloaded machine.
@@ -40,7 +38,7 @@ pub(crate) struct Side {
     acceptor: Acceptor,
     pub(crate) process: Option<Connection>,
     /// Where flows find a wire, from now on.
-    pub(crate) wire: Option<WireUse>,
+    pub(crate) wire: Option<WirePlace>,
     /// Of its flows.
     pub(crate) transport: Transport,
     /// Named to the other end instead of the process's key.
@@ -51,8 +49,8 @@ pub(crate) struct Side {
     pub(crate) interface: Option<String>,
     /// The network that its sockets are in, if it is not that of the test.
     pub(crate) network: Option<Network>,
-    /// What the process said of the carriers of its flows.
-    pub(crate) carried: Vec<(Carrier, String)>,
+    /// Whether its flows use frames, as the process said, and why not.
+    pub(crate) carried: Vec<(bool, String)>,
 }
 
 impl Side {
@@ -69,7 +67,7 @@ impl Side {
             flows,
             process: None,
             wire: None,
-            transport: Transport::Packets,
+            transport: Transport::Tcp,
             told_key: None,
             address: Ipv4Addr::LOCALHOST.into(),
             interface: None,
@@ -102,9 +100,9 @@ impl Side {
             }
             let message = self.process.as_ref().map(|process| process.receive());
             match message {
-                Some(Ok(Some(FromProcess::Carried {
-                    carrier, reason, ..
-                }))) => self.carried.push((carrier, reason)),
+                Some(Ok(Some(FromProcess::Carried { frames, reason, .. }))) => {
+                    self.carried.push((frames.is_some(), reason))
+                }
                 Some(Ok(Some(message))) => return message,
                 Some(Err(error)) => panic!("lost the process: {error}"),
                 Some(Ok(None)) | None => polling.pause(),
@@ -112,21 +110,21 @@ impl Side {
         }
     }
 
-    /// Takes what the process has said of its carriers, if it is next.
+    /// Takes what the process has said of frames, if it is next.
     pub(crate) fn look(&mut self) {
         let message = self.process.as_ref().map(|process| process.receive());
         match message {
-            Some(Ok(Some(FromProcess::Carried {
-                carrier, reason, ..
-            }))) => self.carried.push((carrier, reason)),
+            Some(Ok(Some(FromProcess::Carried { frames, reason, .. }))) => {
+                self.carried.push((frames.is_some(), reason))
+            }
             Some(Ok(None)) | None => {}
             Some(other) => panic!("{other:?}"),
         }
     }
 
-    /// What the process says of the carrier of its flow next.
-    pub(crate) fn carrier(&mut self) -> (Carrier, String) {
-        eventually("a report of the carrier", || {
+    /// What the process says of its flow's frames next.
+    pub(crate) fn frames(&mut self) -> (bool, String) {
+        eventually("a report of frames", || {
             self.look();
             !self.carried.is_empty()
         });
@@ -135,9 +133,9 @@ impl Side {
 
     /// The process has said that last. A service that does not answer in time, on an overloaded
     /// machine, is asked again, so other words may come first.
-    pub(crate) fn await_carrier(&mut self, carrier: Carrier, reason: &str) {
-        let wanted = (carrier, reason.to_owned());
-        let mut polling = Polling::new("a report of the carrier");
+    pub(crate) fn await_frames(&mut self, reason: &str) {
+        let wanted = (true, reason.to_owned());
+        let mut polling = Polling::new("a report of frames");
         while self.carried.last() != Some(&wanted) {
             self.look();
             polling.pause_or_show(|| format!("{:?}", self.carried));
@@ -166,23 +164,24 @@ impl Side {
         process.send(message).expect("sent");
     }
 
-    /// Which socket the process has opened, and its key.
-    fn ready(&mut self) -> (u16, Option<PublicKey>) {
+    /// Which sockets the process has opened, and its key.
+    fn ready(&mut self) -> ([u16; 2], Option<PublicKey>) {
         match self.hear_next() {
-            FromProcess::Ready { port, key, .. } => (port, key),
+            FromProcess::Ready {
+                port,
+                frame_port,
+                key,
+                ..
+            } => ([port, frame_port], key),
             other => panic!("{other:?}"),
         }
     }
 }
 
-/// Short runs by sockets of who serves there.
-pub(crate) fn short_by(path: &std::path::Path, instance: u64) -> WireUse {
-    WireUse {
-        path: path.to_str().expect("text").to_owned(),
-        instance,
-        short: true,
-        long: false,
-    }
+/// Sockets of the program that serves there.
+pub(crate) fn wire_at(path: &std::path::Path, instance: u64) -> WirePlace {
+    let path = path.to_str().expect("text").to_owned();
+    WirePlace { path, instance }
 }
 
 /// Both sides.
@@ -216,15 +215,14 @@ pub(crate) fn pattern(number: u32, bytes: u32) -> Vec<u8> {
 
 pub(crate) fn agreed(window: u32) -> Agreed {
     Agreed {
-        session: 0x1234_5678_9abc_def0,
+        word: 0x1234_5678_9abc_def0,
         number: 7,
-        mtu_bytes: 1500,
-        window_messages: window,
-        window_bytes: 8 << 20,
+        window: Window {
+            messages: window,
+            bytes: 8 << 20,
+        },
         message_bytes_max: 1 << 20,
-        buffer_bytes: 425_984,
         unreachable_ns: 30_000_000_000,
-        initial_rtt_ns: 1_000_000,
         block_ms: 60_000,
     }
 }
@@ -266,25 +264,17 @@ impl Pair {
             .until_begun(&self.a)
     }
 
-    /// As [`flow`](Self::flow), by a relay whose first port is the sender's end.
-    pub(crate) fn flow_by_relay(
-        &mut self,
-        options: &SubscriberOptions,
-        agreed: Agreed,
-        faults: Faults,
-    ) -> (Flow, Relay) {
-        let mut relay = None;
-        let flow = self.flow(options, agreed, |sending, receiving| {
-            let (made, ports) = Relay::between(sending, receiving, faults);
-            relay = Some(made);
-            ports
-        });
-        (flow, relay.expect("made"))
+    /// What both processes say of their flow's frames next.
+    pub(crate) fn frames(&mut self) -> [(bool, String); 2] {
+        [&mut self.a, &mut self.b].map(Side::frames)
     }
 
-    /// What both processes say of the carriers of their flows next.
-    pub(crate) fn carriers(&mut self) -> [(Carrier, String); 2] {
-        [&mut self.a, &mut self.b].map(Side::carrier)
+    /// The agents of both name this program for the frames of a flow, or none.
+    pub(crate) fn carry(&self, flow: u32, wire: Option<&WirePlace>) {
+        for side in [&self.a, &self.b] {
+            let wire = wire.cloned();
+            side.say(&FromAgent::Carry { flow, wire });
+        }
     }
 
     /// As [`flow`](Self::flow), but neither port has looked since.
@@ -338,8 +328,12 @@ fn connect(
             transport: side.transport,
             address: side.address,
             interface: side.interface.clone(),
-            wire: side.wire.clone(),
+            has_frames: side.transport == Transport::Tcp && side.address.is_ipv4(),
         });
+        if let Some(wire) = side.wire.clone() {
+            let wire = Some(wire);
+            side.say(&FromAgent::Carry { flow, wire });
+        }
     };
     open(from, Role::Send { port, host_port });
     let host = to.host.index().0;
@@ -350,17 +344,23 @@ fn connect(
             host,
         },
     );
-    let ((sending, own), (receiving, peer)) = (from.ready(), to.ready());
+    let (([sending, own_frames], own), ([receiving, peer_frames], peer)) =
+        (from.ready(), to.ready());
     // Of the sender's socket and of the receiver's: what each is connected to.
     let (way, back) = relay(sending, receiving);
-    let begin = |address, port: u16, key| FromAgent::Begin {
+    let begin = |address, (port, frame_port): (u16, u16), key| FromAgent::Begin {
         flow,
         peer: (address, port).into(),
+        frame_port,
         key,
         agreed,
     };
-    to.say(&begin(from.address, back, from.told_key.or(own)));
-    from.say(&begin(to.address, way, to.told_key.or(peer)));
+    to.say(&begin(
+        from.address,
+        (back, own_frames),
+        from.told_key.or(own),
+    ));
+    from.say(&begin(to.address, (way, peer_frames), to.told_key.or(peer)));
     Flow {
         number: flow,
         publisher,

@@ -31,18 +31,6 @@ pub(crate) fn is_skipped() -> bool {
     !is_root
 }
 
-/// Datagrams that sockets of UDP have sent (`OutDatagrams`) or taken (`InDatagrams`) in the network
-/// of this thread.
-pub(crate) fn udp_datagrams(counter: &str) -> u64 {
-    let counted = std::fs::read_to_string("/proc/thread-self/net/snmp").expect("counted");
-    let mut lines = counted.lines().filter(|line| line.starts_with("Udp:"));
-    let (names, values) = (lines.next().expect("names"), lines.next().expect("values"));
-    let mut both = names.split(' ').zip(values.split(' '));
-    let found = both.find(|(name, _)| *name == counter);
-    let value = found.and_then(|(_, value)| value.parse().ok());
-    value.expect("a number")
-}
-
 impl Networks {
     pub(crate) fn new() -> Self {
         let first = Network::unshare().expect("root");

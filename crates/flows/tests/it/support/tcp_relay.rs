@@ -15,6 +15,8 @@ pub(crate) struct TcpRelay {
 struct Shared {
     connections: AtomicU32,
     is_closed: AtomicBool,
+    /// No connection is forwarded any more.
+    is_cut: AtomicBool,
     /// The next byte is to be changed.
     is_to_change: AtomicBool,
     /// All that went from the publisher to the subscriber.
@@ -34,6 +36,9 @@ impl TcpRelay {
             for near in listener.incoming() {
                 if own.is_closed.load(Ordering::SeqCst) {
                     return;
+                }
+                if own.is_cut.load(Ordering::SeqCst) {
+                    continue;
                 }
                 let (Ok(near), Ok(far)) = (near, TcpStream::connect((Ipv4Addr::LOCALHOST, target)))
                 else {
@@ -82,6 +87,12 @@ impl TcpRelay {
     pub(crate) fn seen(&self) -> Vec<u8> {
         let seen = self.shared.seen.lock();
         seen.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// As if the link were cut: connections break, and none is made any more.
+    pub(crate) fn cut_for_good(&self) {
+        self.shared.is_cut.store(true, Ordering::SeqCst);
+        self.cut();
     }
 
     /// Breaks the connections that there are, in the middle of a message as a rule.
